@@ -53,7 +53,7 @@ def frame_masks(controls: Floats, state: Floats) -> Masks:
     return Masks(
         gameplay=gameplay,
         screen_open=state[:, SCREEN_OPEN] > 0,
-        hotbar_changed=(controls[:, HOTBAR] > 0.5).any(axis=1),
+        hotbar_changed=np.asarray((controls[:, HOTBAR] > 0.5).any(axis=1)),
         look_active=np.hypot(yaw, pitch) > LOOK_DEADZONE,
         idle=gameplay & ~(controls[:, ACTION] > 0.5).any(axis=1),
     )

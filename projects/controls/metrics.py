@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from projects.controls.layout import ACTION, CONTROL_NAMES, CURSOR, HOTBAR, INV, LOOK
 from projects.controls.masks import Bools, Floats, Masks
@@ -150,5 +150,6 @@ def _cursor(predicted: Floats, wanted: Floats) -> dict[str, float | None]:
     }
 
 
-def _mean(values: NDArray[np.generic] | list[float]) -> float | None:
-    return float(np.mean(values)) if np.size(values) else None
+def _mean(values: ArrayLike) -> float | None:
+    numbers = np.asarray(values, np.float64)
+    return float(numbers.mean()) if numbers.size else None
