@@ -1,0 +1,1 @@
+"""Engines: long work in a subprocess that speaks the two-log protocol."""

@@ -1,0 +1,103 @@
+"""Commands: what a person asks of a running engine, one JSON object a line in `commands.jsonl`.
+
+Each carries an id and the attempt it is meant for, so a stale `stop` cannot end a resumed run.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Annotated, Literal
+
+import msgspec
+
+
+def new_id() -> str:
+    return secrets.token_hex(6)
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """What every command carries."""
+
+    attempt: int
+    id: str = msgspec.field(default_factory=new_id)
+    time: float = msgspec.field(default_factory=time.time)
+    at_step: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Wait for this step before applying; at once where absent."""
+
+
+class Pause(Order, frozen=True, kw_only=True, tag="pause"):
+    """Hold before the next step, keeping everything in memory."""
+
+
+class Continue(Order, frozen=True, kw_only=True, tag="continue"):
+    """End a pause."""
+
+
+class Stop(Order, frozen=True, kw_only=True, tag="stop"):
+    """Save and leave."""
+
+    when: Literal["after_step", "after_epoch"] = "after_step"
+
+
+class SetLossWeights(Order, frozen=True, kw_only=True, tag="set_loss_weights"):
+    """Change some or all loss weights."""
+
+    weights: dict[str, float]
+
+
+class SetLrScale(Order, frozen=True, kw_only=True, tag="set_lr_scale"):
+    """Multiply the whole learning-rate schedule by `scale` (not cumulative)."""
+
+    scale: float
+
+
+class SetEpochs(Order, frozen=True, kw_only=True, tag="set_epochs"):
+    """Change how many epochs the run has in all."""
+
+    epochs: int
+
+
+class SetPatience(Order, frozen=True, kw_only=True, tag="set_patience"):
+    """Change how many epochs without a better score end the run."""
+
+    patience: int
+
+
+class SaveCheckpoint(Order, frozen=True, kw_only=True, tag="save_checkpoint"):
+    """Save last.pt now."""
+
+
+class Evaluate(Order, frozen=True, kw_only=True, tag="evaluate"):
+    """Evaluate now; the result is logged and changes neither best nor early stopping."""
+
+
+Command = Pause | Continue | Stop | SetLossWeights | SetLrScale | SetEpochs | SetPatience | SaveCheckpoint | Evaluate
+Edit = SetLossWeights | SetLrScale | SetEpochs | SetPatience
+"""Commands that change the training itself: applied again at their steps after a resume."""
+
+decoder: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
+encode = msgspec.json.Encoder().encode
+
+
+def describe(command: Command) -> str:
+    """The command in words, for tables and logs."""
+    match command:
+        case SetLossWeights(weights=weights):
+            return "loss weights " + ", ".join(f"{head} {weight:g}" for head, weight in weights.items())
+        case SetLrScale(scale=scale):
+            return f"learning rate × {scale:g}"
+        case SetEpochs(epochs=epochs):
+            return f"epochs {epochs}"
+        case SetPatience(patience=patience):
+            return f"patience {patience}"
+        case Stop(when=when):
+            return when.replace("_", " ").replace("after", "stop after")
+        case SaveCheckpoint():
+            return "save a checkpoint"
+        case Evaluate():
+            return "evaluate now"
+        case Pause():
+            return "pause"
+        case Continue():
+            return "continue"

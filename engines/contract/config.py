@@ -1,0 +1,160 @@
+"""Reading a config: strict, complete, all errors at once, each with its file and line.
+
+The only part of the contract that needs pydantic; import it where a config is read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from engines.contract import spec as specs
+from engines.contract import yaml12
+from engines.contract.errors import UserError, nearest
+from engines.contract.settings import RunConfig
+from engines.contract.spec import Spec
+
+
+@dataclass(frozen=True)
+class LoadedConfig:
+    spec: Spec
+    settings: RunConfig
+
+    def dump(self) -> str:
+        """The whole config as YAML, defaults included; loads back equal."""
+        return yaml12.write(self.settings.model_dump(mode="json"))
+
+
+def _parse_override(text: str) -> tuple[yaml12.Key, Any]:
+    path, equals, value = text.partition("=")
+    if not equals or not all(path.split(".")):
+        raise UserError(f"--set {text}: expected section.key=value, as in --set training.epochs=4.")
+    try:
+        parsed, _ = yaml12.read(value)
+    except yaml12.YamlError:
+        parsed = value
+    return tuple(int(part) if part.isdigit() else part for part in path.split(".")), parsed
+
+
+def _apply_override(tree: Any, key: yaml12.Key, value: Any, text: str) -> None:
+    """Set `key` in a tree of mappings and lists, making sections that the file left out."""
+    for depth, part in enumerate(key):
+        last = depth == len(key) - 1
+        if isinstance(tree, dict):
+            if last:
+                tree[part] = value
+            tree = tree.setdefault(part, {})
+        elif isinstance(tree, list) and isinstance(part, int) and part < len(tree):
+            if last:
+                tree[part] = value
+            tree = tree[part]
+        else:
+            section = ".".join(map(str, key[:depth]))
+            raise UserError(f"--set {text}: {section} is not a section of the config that could hold {part!r}.")
+
+
+def _model_at(model: type[BaseModel], location: Sequence[str | int]) -> type[BaseModel] | None:
+    """The config section that holds the key at `location`, for its known keys."""
+    for part in location[:-1]:
+        if isinstance(part, int):
+            continue
+        field = model.model_fields.get(part)
+        if field is None:
+            return None
+        inner = [field.annotation, *get_args(field.annotation)]
+        found = [kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        if not found:
+            return None
+        model = found[0]
+    return model
+
+
+class _Places:
+    """Says where a config key came from: a line of the file, or a --set."""
+
+    def __init__(self, source: str, lines: Mapping[yaml12.Key, int], overrides: Mapping[yaml12.Key, str]) -> None:
+        self._source, self._lines, self._overrides = source, lines, overrides
+
+    def of(self, location: yaml12.Key) -> str:
+        for length in range(len(location), 0, -1):
+            if location[:length] in self._overrides:
+                return f"--set {self._overrides[location[:length]]}"
+            if location[:length] in self._lines:
+                return f"{self._source}:{self._lines[location[:length]]}"
+        return self._source
+
+
+def _sentence(error: ErrorDetails, model: type[BaseModel], places: _Places) -> str:
+    location = tuple(error["loc"])
+    name = ".".join(map(str, location)) or "the config"
+    where = places.of(location)
+    match error["type"]:
+        case "extra_forbidden":
+            section = _model_at(model, location)
+            known = section.model_fields if section else ()
+            return f"{where}: {name} is not a known key{nearest(str(location[-1]), known)}."
+        case "missing":
+            return f"{where}: {name} is missing."
+        case "value_error":
+            return f"{where}: {name}: {error['ctx']['error']}."
+        case _:
+            message = error["msg"][0].lower() + error["msg"][1:]
+            return f"{where}: {name}: {message}, got {error['input']!r}."
+
+
+def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overrides: Sequence[str]) -> LoadedConfig:
+    """Validate a config tree with its `--set` overrides. Raises `UserError` naming every fault, one a line."""
+    if not isinstance(tree, dict):
+        raise UserError(f"{source}:1: expected sections such as `training:`, got {type(tree).__name__}.")
+    parsed = {text: _parse_override(text) for text in overrides}
+    for text, (key, value) in parsed.items():
+        _apply_override(tree, key, value, text)
+    places = _Places(source, lines, {key: text for text, (key, _) in parsed.items()})
+    name = tree.get("project")
+    if not isinstance(name, str):
+        raise UserError(
+            f"{places.of(('project',))}: project is missing: name an installed project, as in `project: controls`."
+        )
+    try:
+        spec = specs.find(name)
+    except UserError as error:
+        raise UserError(f"{places.of(('project',))}: {error}") from None
+    model: type[RunConfig] = specs.load(spec.config)
+    try:
+        return LoadedConfig(spec, model.model_validate(tree))
+    except ValidationError as error:
+        raise UserError("\n".join(_sentence(one, model, places) for one in error.errors())) from None
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> LoadedConfig:
+    """Read and check the config file at `path`. Raises `UserError` naming every fault, one a line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such config file.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as a config ({error}).") from None
+    try:
+        tree, lines = yaml12.read(text)
+    except yaml12.YamlError as error:
+        raise UserError(f"{path}:{error}.") from None
+    return check_config(tree, str(path), lines, overrides)
+
+
+def with_recorded_environment(loaded: LoadedConfig) -> LoadedConfig:
+    """What a run records so that it can be started again as it was: absolute data path, number of threads."""
+    settings = loaded.settings
+    threads = settings.launch.threads or len(os.sched_getaffinity(0))
+    recorded = settings.model_copy(
+        update={
+            "data": settings.data.model_copy(update={"path": str(Path(settings.data.path).expanduser().absolute())}),
+            "launch": settings.launch.model_copy(update={"threads": threads}),
+        }
+    )
+    return LoadedConfig(loaded.spec, recorded)

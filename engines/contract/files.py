@@ -1,0 +1,83 @@
+"""Durable files: replaced whole or not at all, private to their owner."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+
+
+def make_directory(path: Path) -> None:
+    """Make `path` and its parents, private to the owner."""
+    path.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames in `path` durable."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def temporary_name(path: Path) -> Path:
+    """A fresh name beside `path`, recognised by `remove_stale_temporaries`."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
+def replace_with(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+    """Let `write` fill a temporary file beside `path`, make it durable and rename it over `path`.
+
+    Raises OSError (disk full, read-only …) with the old file untouched and no temporary left.
+    """
+    temporary = temporary_name(path)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        with os.fdopen(descriptor, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+    sync_directory(path.parent)
+
+
+def replace_bytes(path: Path, content: bytes) -> None:
+    """Atomically replace `path` with `content`."""
+
+    def write(file: IO[bytes]) -> None:
+        file.write(content)
+
+    replace_with(path, write)
+
+
+def replace_by_link(source: Path, target: Path) -> None:
+    """Make `target` the same file as `source` in one step: by hard link and rename, or a copy where that fails."""
+    temporary = temporary_name(target)
+    try:
+        os.link(source, temporary)
+    except OSError:
+        replace_bytes(target, source.read_bytes())
+        return
+    os.replace(temporary, target)
+    # rename() of two links to one file does nothing and leaves the temporary name behind
+    with contextlib.suppress(FileNotFoundError):
+        temporary.unlink()
+    sync_directory(target.parent)
+
+
+def remove_stale_temporaries(folder: Path) -> None:
+    """Remove what an interrupted `replace_*` left in `folder`."""
+    for stale in folder.glob(".*.tmp"):
+        with contextlib.suppress(FileNotFoundError):
+            stale.unlink()

@@ -1,0 +1,134 @@
+"""What happened in a run, gathered from its events: the epoch table, edits, alerts and where it is now.
+
+Attempts: a resume from step S supersedes everything that earlier attempts logged beyond S. `epochs` holds one row an
+epoch, the one in force; `superseded` keeps the old tails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from engines.contract.commands import Edit
+from engines.contract.events import (
+    Alert,
+    Checkpoint,
+    CommandAnswer,
+    Ended,
+    Epoch,
+    Event,
+    Phase,
+    Progress,
+    RunStarted,
+)
+
+
+@dataclass
+class History:
+    """The effective view of a run's events. Feed it with `add`, in the order of the log."""
+
+    started: RunStarted | None = None
+    """Of the newest attempt."""
+    first_started: float | None = None
+    epochs: dict[int, Epoch] = field(default_factory=dict)
+    """By epoch number, in order."""
+    superseded: list[Epoch] = field(default_factory=list)
+    phase: Phase | None = None
+    progress: Progress | None = None
+    ended: Ended | None = None
+    answers: list[CommandAnswer] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    resumes: list[int] = field(default_factory=list)
+    """Steps from which attempts were resumed."""
+    attempt: int = 0
+    last_event: float = 0.0
+
+    def extend(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Event) -> None:
+        self.attempt = max(self.attempt, event.attempt)
+        self.last_event = event.time
+        match event:
+            case RunStarted():
+                self._start(event)
+            case Epoch():
+                if (old := self.epochs.pop(event.epoch, None)) is not None:
+                    self.superseded.append(old)
+                self.epochs[event.epoch] = event
+            case Phase():
+                self.phase = event
+            case Progress():
+                self.progress = event
+            case Ended():
+                self.ended = event
+            case CommandAnswer():
+                self.answers.append(event)
+            case Alert():
+                self.alerts.append(event)
+            case Checkpoint():
+                self.checkpoints.append(event)
+
+    def _start(self, event: RunStarted) -> None:
+        if self.started is not None:
+            self.resumes.append(event.resumed_step)
+        self.first_started = self.first_started or event.time
+        self.started = event
+        self.ended = self.phase = self.progress = None
+        for epoch in [row for row in self.epochs.values() if row.step > event.resumed_step]:
+            self.superseded.append(self.epochs.pop(epoch.epoch))
+
+    @property
+    def best(self) -> Epoch | None:
+        """The newest epoch that was marked best."""
+        return next((row for row in reversed(self.epochs.values()) if row.best), None)
+
+    @property
+    def newest(self) -> Epoch | None:
+        return next(reversed(self.epochs.values()), None)
+
+    def answer(self, command_id: str, attempt: int) -> CommandAnswer | None:
+        """The newest answer to a command in an attempt."""
+        matching = (a for a in reversed(self.answers) if a.command.id == command_id and a.attempt == attempt)
+        return next(matching, None)
+
+    def edits(self) -> list[CommandAnswer]:
+        """Every edit ever applied, once each, in the order it was first applied."""
+        found: dict[str, CommandAnswer] = {}
+        for answer in self.answers:
+            if answer.state == "applied" and isinstance(answer.command, get_args(Edit)):
+                found.setdefault(answer.command.id, answer)
+        return list(found.values())
+
+
+def column_value(source: str, row: Epoch) -> Any:
+    """What a table column with this `source` shows of an epoch (None: nothing)."""
+    group, _, key = source.partition(".")
+    match group:
+        case "train":
+            return row.train.get(key)
+        case "validation":
+            return row.validation.get(key)
+        case _:
+            return getattr(row, source, None)
+
+
+def table_cells(started: RunStarted, row: Epoch) -> list[str]:
+    """One row of the epoch table as text, a cell a column; the best mark is not among them."""
+    cells = []
+    for column in started.columns:
+        value = column_value(column.source, row)
+        nonfinite = column.source in row.nonfinite
+        cells.append("nan" if nonfinite else "—" if value is None else format(value, column.format))
+    return cells
+
+
+def table_view(history: History) -> Sequence[tuple[Any, ...]]:
+    """The table without time, rates and attempts: what two equal runs have in common."""
+    return [
+        (r.epoch, r.step, r.stage, r.train, r.validation, r.score, r.lr, r.best, r.weights, r.nonfinite)
+        for r in history.epochs.values()
+    ]

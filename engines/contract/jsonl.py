@@ -1,0 +1,140 @@
+"""Append-only logs of one JSON object a line: a writer that survives torn lines, a reader that survives anything.
+
+The writer never waits for a reader. The reader takes whole lines by byte offset, reads no byte twice, keeps going
+over damage and counts it, and starts again when the file was truncated or replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from engines.contract.files import FILE_MODE
+
+Record = TypeVar("Record")
+BLOCK = 1 << 20
+
+
+class LineWriter:
+    """Appends whole lines with one `write` each. A torn last line is ended first, so it damages nothing but itself."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, FILE_MODE)
+        size = os.fstat(self._file).st_size
+        self._torn = size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
+
+    def append(self, line: bytes, *, durable: bool = False) -> None:
+        """Append `line` (without newline); `durable` waits until it would survive a power cut. Raises OSError."""
+        data = (b"\n" if self._torn else b"") + line + b"\n"
+        self._torn = True  # until proved otherwise: a full disk may take half a line
+        written = os.write(self._file, data)
+        if written < len(data):
+            raise OSError(f"{self.path}: only {written} of {len(data)} bytes could be written")
+        self._torn = False
+        if durable:
+            os.fsync(self._file)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append one durable line to `path`, for writers that come and go."""
+    writer = LineWriter(path)
+    try:
+        writer.append(line, durable=True)
+    finally:
+        writer.close()
+
+
+class LineFollower:
+    """Gives the whole lines that were appended to a file since the last call. A missing file is an empty one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.restarts = 0
+        """Times the file was found truncated or replaced and read again from its start."""
+        self._offset = 0
+        self._inode: int | None = None
+        self._partial = b""
+
+    def poll(self) -> list[bytes]:
+        """New whole lines, without their newlines. An unfinished last line waits for its end."""
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            return []
+        if self._inode is not None and (status.st_ino != self._inode or status.st_size < self._offset):
+            self.restarts += 1
+            self._offset, self._partial = 0, b""
+        self._inode = status.st_ino
+        if status.st_size == self._offset:
+            return []
+        data = self._read(status.st_size)
+        self._offset += len(data)
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        return lines
+
+    def _read(self, end: int) -> bytes:
+        parts = []
+        position = self._offset
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(position)
+            while position < end and (part := file.read(min(BLOCK, end - position))):
+                parts.append(part)
+                position += len(part)
+        return b"".join(parts)
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A line that is not a record: its number (from 1) and first bytes."""
+
+    line: int
+    start: bytes
+
+
+class RecordFollower(Generic[Record]):
+    """Follows a log and decodes each line; lines that do not decode are counted in `damage`, never fatal."""
+
+    def __init__(self, path: Path, decoder: msgspec.json.Decoder[Record]) -> None:
+        self._lines = LineFollower(path)
+        self._decoder = decoder
+        self._line = 0
+        self._restarts = 0
+        self.damage: list[Damage] = []
+
+    @property
+    def restarts(self) -> int:
+        return self._lines.restarts
+
+    def poll(self) -> list[Record]:
+        """The records appended since the last call (all of them again after a restart)."""
+        lines = self._lines.poll()
+        if self._lines.restarts != self._restarts:
+            self._restarts, self._line = self._lines.restarts, 0
+            self.damage.clear()
+        records = []
+        for line in lines:
+            self._line += 1
+            if not line.strip():
+                continue  # the newline that ended a torn line
+            try:
+                records.append(self._decoder.decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                self.damage.append(Damage(self._line, line[:80]))
+        return records
+
+
+def last_lines(path: Path, count: int, limit: int = 1 << 16) -> list[str]:
+    """The last `count` lines of a text file, reading at most `limit` bytes from its end."""
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
+        return file.read().decode("utf-8", "replace").splitlines()[-count:]
+    return []

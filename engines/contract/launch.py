@@ -1,0 +1,107 @@
+"""Starting engines: make or reopen a run directory, start its supervisor detached, go on.
+
+Nothing of the caller is shared with what it starts: new session, stdio to files, so that closing the terminal,
+a hang-up or a frozen caller changes nothing.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engines.contract import commands, yaml12
+from engines.contract.errors import DataError, UserError
+from engines.contract.files import FILE_MODE, replace_bytes
+from engines.contract.jsonl import append_line, last_lines
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import RunDirectory, create_run
+from engines.contract.state import RunReader
+
+START_SECONDS = 20.0
+
+
+def prepare_training(
+    config: Path, overrides: Sequence[str] = (), *, label: str = "", run_dir: Path | None = None
+) -> RunDirectory:
+    """Check a config and make the run directory for it. Raises `UserError`."""
+    from engines.contract.config import load_config, with_recorded_environment
+
+    loaded = with_recorded_environment(load_config(config, overrides))
+    path = run_dir or (Path(loaded.settings.output.dir).expanduser() if loaded.settings.output.dir else None)
+    return create_run(
+        loaded.spec.name, loaded.dump(), kind="training", engine="engines.train",
+        title=config.name, label=label, path=path,
+    )  # fmt: skip
+
+
+def prepare_task(project: str, task: str, arguments: dict[str, Any], *, title: str) -> RunDirectory:
+    """Make the run directory for other long work: a task that the project's spec names."""
+    resolved = yaml12.write({"project": project, "task": task, "arguments": arguments})
+    return create_run(project, resolved, kind="task", engine="engines.task", title=title)
+
+
+def start(run: RunDirectory) -> int:
+    """Start the supervisor of `run` detached and give the number of the attempt it began.
+
+    Returns once the supervisor holds the lock. Raises `DataError` when it refuses, saying why.
+    """
+    before = run.attempt_numbers()
+    run.supervisor_log.touch(FILE_MODE)
+    with open(run.supervisor_log, "ab") as log:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-P", "-m", "engines.supervise", str(run.path)],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        numbers = run.attempt_numbers()
+        if len(numbers) > len(before):
+            return numbers[-1]
+        if supervisor.poll() is not None:
+            break
+        time.sleep(0.01)
+    reason = " ".join(last_lines(run.supervisor_log, 1)) or "it said nothing"
+    raise DataError(f"The engine of {run.path} did not start: {reason}")
+
+
+def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str]:
+    """Ready a run for going on from its last checkpoint: what becomes of each changed setting, a sentence each.
+
+    Raises `UserError` when the run is alive, is a task, or has nothing left to do.
+    """
+    from engines.contract.config import LoadedConfig, check_config, load_config
+    from engines.contract.resume import applied_config, plan_resume
+
+    info = run.info
+    if info.kind != "training":
+        raise UserError(f"{info.id} is a {info.kind}, and only trainings resume; start the work again instead.")
+    if (holder := lock_holder(run.lock)) is not None:
+        raise DataError(f"{info.id} has a live engine (process {holder}); stop it first with `cockpit stop {info.id}`.")
+    reader = RunReader(run)
+    status = reader.status()
+    old = load_config(run.config)
+    new = load_config(run.config, overrides)
+    attempt = max(run.attempt_numbers(), default=0) + 1
+    changes, edits = plan_resume(old, new, attempt)
+    longer = any(isinstance(edit, commands.SetEpochs | commands.SetPatience) for edit in edits)
+    if status.state in ("finished", "early-stopped") and not longer:
+        raise UserError(
+            f"{info.id} is {status.state} at epoch {len(reader.history.epochs)}; give it more to do, "
+            "as in --set training.epochs=200 or --set training.patience=50."
+        )
+    if any(change.applied for change in changes):
+        tree = applied_config(old, changes)
+        applied: LoadedConfig = check_config(tree, str(run.config), {}, ())
+        replace_bytes(run.config, applied.dump().encode())
+    for edit in edits:
+        send(run, edit)
+    return [change.sentence() for change in changes]
+
+
+def send(run: RunDirectory, command: commands.Command) -> None:
+    """Append one command for the engine. Raises OSError."""
+    append_line(run.commands, commands.encode(command))

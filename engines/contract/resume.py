@@ -1,0 +1,89 @@
+"""Which changed settings a resume can apply, and why not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engines.contract import commands as cmd
+from engines.contract.config import LoadedConfig
+
+_FREE = ("cost.", "launch.device", "output.keep_epochs", "training.checkpoint_minutes", "training.log_every")
+"""Settings that do not touch the training itself: the new value simply holds."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One changed setting of a resume, and what becomes of it."""
+
+    key: str
+    old: Any
+    new: Any
+    applied: bool
+    reason: str = ""
+
+    def sentence(self) -> str:
+        fate = "applied" if self.applied else f"ignored because {self.reason}"
+        return f"{self.key}: {self.old} → {self.new}, {fate}"
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested config as `section.key` → value."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        flat.update(flatten(value, f"{name}.") if isinstance(value, Mapping) and value else {name: value})
+    return flat
+
+
+def _command(key: str, old: Any, new: Any, attempt: int) -> cmd.Edit | None:
+    """The live edit that a changed setting means, if it is one that can be made live."""
+    if key.startswith("loss_weights."):
+        return cmd.SetLossWeights(attempt=attempt, weights={key.removeprefix("loss_weights."): new})
+    match key:
+        case "training.epochs":
+            return cmd.SetEpochs(attempt=attempt, epochs=new)
+        case "training.patience":
+            return cmd.SetPatience(attempt=attempt, patience=new)
+        case "training.lr":
+            return cmd.SetLrScale(attempt=attempt, scale=new / old)
+        case _:
+            return None
+
+
+def plan_resume(old: LoadedConfig, new: LoadedConfig, attempt: int) -> tuple[list[Change], list[cmd.Edit]]:
+    """Compare the recorded config with the wanted one.
+
+    Gives every changed key with its fate, and the edits to send to `attempt`: a changed setting of the training is an
+    intervention like any other, so that it is on record and survives a further resume.
+    """
+    before, after = flatten(old.settings.model_dump(mode="json")), flatten(new.settings.model_dump(mode="json"))
+    changes, edits = [], []
+    for key in sorted(before.keys() | after.keys()):
+        was, wanted = before.get(key), after.get(key)
+        if was == wanted:
+            continue
+        edit = _command(key, was, wanted, attempt)
+        free = key.startswith(_FREE)
+        reason = "the checkpoint was made with the old value; start a new run for it"
+        changes.append(Change(key, was, wanted, edit is not None or free, "" if edit or free else reason))
+        if edit is not None:
+            edits.append(edit)
+    return changes, edits
+
+
+def applied_config(old: LoadedConfig, changes: list[Change]) -> dict[str, Any]:
+    """The recorded config with the changes that need no edit, as a tree to write down.
+
+    Edited settings keep their first value in the record: the edits are replayed on top of it.
+    """
+    tree: dict[str, Any] = old.settings.model_dump(mode="json")
+    for change in changes:
+        if change.applied and change.key.startswith(_FREE):
+            *sections, last = change.key.split(".")
+            place = tree
+            for section in sections:
+                place = place[section]
+            place[last] = change.new
+    return tree

@@ -1,0 +1,242 @@
+"""The run directory: where everything of a run lives, and the two small records that say what it is.
+
+The truth about a run is this directory, never the memory of a process.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from engines.contract import files
+from engines.contract.errors import DataError, UserError, nearest
+
+WORDS = tuple(
+    """
+    amber ash aspen basil birch cedar cobalt copper coral crane delta dune ember fern fjord flint garnet harbor
+    hazel heron indigo iris ivory jade juniper kelp lark linen lotus maple marsh meadow mica moss north oak ocean
+    olive onyx opal otter pearl pine plum quartz raven reed river robin rose sable sage sand slate spruce stone
+    storm swift teal thorn tide topaz tulip umber vale violet willow wren
+    """.split()
+)
+
+Kind = Literal["training", "task"]
+
+
+class RunInfo(msgspec.Struct, kw_only=True):
+    """`run.json`: small, replaced atomically."""
+
+    id: str
+    project: str
+    kind: Kind = "training"
+    engine: str = "engines.train"
+    """Module that the supervisor starts as the engine."""
+    title: str = ""
+    """What it does, in words: the config's file name, or a task and its target."""
+    label: str = ""
+    """A person's own name for the run."""
+    parent: str | None = None
+    fork_step: int | None = None
+    created: float = 0.0
+
+
+class ProcessMark(msgspec.Struct):
+    """A process told apart from a later one with the same number by its start time."""
+
+    pid: int
+    started: float
+
+
+class End(msgspec.Struct, kw_only=True):
+    """How an attempt ended, written by the supervisor also when the engine could not."""
+
+    reason: Literal["finished", "early-stopped", "stopped", "out-of-budget", "failed"]
+    time: float
+    exit_code: int | None = None
+    signal: str | None = None
+    oom_kill: bool = False
+    last_step: int = 0
+    error: str = ""
+
+
+class Attempt(msgspec.Struct, kw_only=True):
+    """`attempts/<n>.json`: one per start; the newest is the state of the run."""
+
+    number: int
+    started: float
+    supervisor: ProcessMark
+    engine: ProcessMark | None = None
+    boot_id: str = ""
+    host: str = ""
+    device: str = ""
+    usd_per_hour: float = 0.0
+    versions: dict[str, str] = {}
+    git: str | None = None
+    command: list[str] = []
+    ended: End | None = None
+
+
+class RunDirectory:
+    """Paths and records of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.info_file = path / "run.json"
+        self.config = path / "config_resolved.yaml"
+        self.attempts = path / "attempts"
+        self.lock = path / "engine.lock"
+        self.events = path / "events.jsonl"
+        self.commands = path / "commands.jsonl"
+        self.steps = path / "metrics" / "steps"
+        self.train_metrics = path / "metrics" / "train_metrics.jsonl"
+        self.val_metrics = path / "metrics" / "val_metrics.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.last = self.checkpoints / "last.pt"
+        self.best = self.checkpoints / "best.pt"
+        self.stdout = path / "logs" / "stdout.log"
+        self.supervisor_log = path / "logs" / "supervisor.log"
+        self.review = path / "review"
+        self.report = path / "report.json"
+        self.export = path / "export"
+
+    def make(self) -> None:
+        """Make the directory and the folders in it. Raises `DataError` where that is not possible."""
+        folders = (self.attempts, self.steps, self.checkpoints, self.stdout.parent, self.review, self.export)
+        try:
+            for folder in (self.path, *folders):
+                files.make_directory(folder)
+        except OSError as error:
+            raise DataError(
+                f"The run directory {self.path} cannot be made ({error.strerror}); choose another output.dir "
+                "or set COCKPIT_RUNS to a folder you may write to."
+            ) from None
+
+    @property
+    def info(self) -> RunInfo:
+        try:
+            return msgspec.json.decode(self.info_file.read_bytes(), type=RunInfo)
+        except FileNotFoundError:
+            raise DataError(f"{self.path} is not a run directory: it has no run.json.") from None
+        except (msgspec.DecodeError, OSError) as error:
+            raise DataError(f"{self.info_file} cannot be read as a run's record ({error}).") from None
+
+    def write_info(self, info: RunInfo) -> None:
+        files.replace_bytes(self.info_file, msgspec.json.format(msgspec.json.encode(info)))
+
+    def attempt_numbers(self) -> list[int]:
+        if not self.attempts.is_dir():
+            return []
+        return sorted(int(file.stem) for file in self.attempts.glob("*.json") if file.stem.isdigit())
+
+    def attempt(self, number: int) -> Attempt:
+        try:
+            return msgspec.json.decode((self.attempts / f"{number}.json").read_bytes(), type=Attempt)
+        except (msgspec.DecodeError, OSError) as error:
+            raise DataError(f"{self.attempts / f'{number}.json'} cannot be read ({error}).") from None
+
+    def newest_attempt(self) -> Attempt | None:
+        numbers = self.attempt_numbers()
+        return self.attempt(numbers[-1]) if numbers else None
+
+    def write_attempt(self, attempt: Attempt) -> None:
+        files.replace_bytes(self.attempts / f"{attempt.number}.json", msgspec.json.format(msgspec.json.encode(attempt)))
+
+
+def runs_folder() -> Path:
+    """Where runs live: `$COCKPIT_RUNS`, else `./runs`."""
+    return Path(os.environ.get("COCKPIT_RUNS") or "runs").absolute()
+
+
+def new_run_id(project: str, now: float | None = None) -> str:
+    """`<project>-<yyyymmdd-hhmmss>-<word>`, in UTC: sortable, and easy to say."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    return f"{project}-{stamp}-{secrets.choice(WORDS)}"
+
+
+def _claim(folder: Path, project: str) -> tuple[str, Path]:
+    """A new, empty directory under `folder` with a run id no other run has."""
+    while True:
+        run_id = new_run_id(project)
+        try:
+            (folder / run_id).mkdir(mode=files.DIRECTORY_MODE)
+        except FileExistsError:
+            continue
+        return run_id, folder / run_id
+
+
+def create_run(
+    project: str,
+    resolved_config: str,
+    *,
+    kind: Kind,
+    engine: str,
+    title: str,
+    label: str = "",
+    path: Path | None = None,
+) -> RunDirectory:
+    """Make a run directory (at `path`, linked from the runs folder, or a new one there) and write what the run is.
+
+    Raises `DataError` when the place cannot be written or is occupied.
+    """
+    folder = runs_folder()
+    try:
+        files.make_directory(folder)
+        if path is None:
+            run_id, path = _claim(folder, project)
+        else:
+            path = path.absolute()
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise DataError(
+                    f"The output directory {path} is occupied; resume the run in it with `cockpit resume {path}`, "
+                    "or choose another output.dir."
+                )
+            run_id = new_run_id(project)
+            files.make_directory(path)
+            (folder / run_id).symlink_to(path, target_is_directory=True)
+    except OSError as error:
+        raise DataError(
+            f"No run directory can be made at {error.filename or folder} ({error.strerror}); choose another output.dir "
+            "or set COCKPIT_RUNS to a folder you may write to."
+        ) from None
+    run = RunDirectory(path)
+    run.make()
+    files.replace_bytes(run.config, resolved_config.encode())
+    run.write_info(
+        RunInfo(id=run_id, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time())
+    )
+    return run
+
+
+def list_runs(folder: Path | None = None) -> list[RunDirectory]:
+    """Every run in the runs folder, newest first; entries without a run.json are not runs."""
+    folder = folder or runs_folder()
+    if not folder.is_dir():
+        return []
+    runs = [RunDirectory(entry) for entry in folder.iterdir() if (entry / "run.json").is_file()]
+    return sorted(runs, key=lambda run: run.path.name.split("-", 1)[-1], reverse=True)
+
+
+def find_run(name: str) -> RunDirectory:
+    """The run that `name` means: a path, an id, a unique prefix, or `last`. Raises `UserError`."""
+    path = Path(name)
+    if (path / "run.json").is_file():
+        return RunDirectory(path)
+    runs = list_runs()
+    if name == "last" and runs:
+        return max(runs, key=lambda run: run.info.created)
+    named = {run.path.name: run for run in runs}
+    if name in named:
+        return named[name]
+    matches = [run_id for run_id in named if run_id.startswith(name)]
+    if len(matches) == 1:
+        return named[matches[0]]
+    if matches:
+        raise UserError(f"{name!r} could be {' or '.join(sorted(matches)[:4])}; give more of the id.")
+    raise UserError(
+        f"No run is called {name!r} in {runs_folder()}{nearest(name, named)}; `cockpit ls` shows the runs there are."
+    )

@@ -1,0 +1,135 @@
+"""The config sections every project shares, as strict pydantic models. A project subclasses `RunConfig`.
+
+Import this only where a config is read: pydantic costs start-up time.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """A config section: unknown keys are errors, values are not silently converted, defaults are checked too."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, validate_default=True, use_attribute_docstrings=True)
+
+
+class Data(Section):
+    path: str
+    """Folder or file the data is read from; relative paths start at the current directory."""
+
+
+class Stage(Section):
+    """One stage of a run (a curriculum step, a training phase)."""
+
+    name: str
+    """Shown in the table and the events."""
+    epochs: Count | None = None
+    """Length of this stage; the last stage without one takes what is left of training.epochs."""
+    patience: Count | None = None
+    """Epochs without a better score before this stage ends; training.patience where absent."""
+    heads: list[str] | None = None
+    """Loss terms that are on; all where absent."""
+    frozen: list[str] = []
+    """Parameter-name patterns (`encoder.*`) that get no gradient in this stage."""
+    data: str | None = None
+    """Data filter, handed to the project's sampler."""
+    lr: Positive | None = None
+    """Peak learning rate of this stage; training.lr where absent."""
+    restart_schedule: bool = True
+    """Warm-up and cosine start anew and span this stage."""
+    restart_optimizer: bool = False
+    """Forget the optimizer's moments when the stage begins."""
+    restart_best: bool = True
+    """Best score and patience start anew (a new stage may optimise another thing)."""
+
+
+class Training(Section):
+    epochs: Count = 150
+    """Epochs to train, over all stages."""
+    batch_size: Count = 64
+    """Samples an optimizer step, over all micro-batches."""
+    micro_batches: Count = 1
+    """Parts each batch is cut into, to save memory; the gradient stays that of the whole batch."""
+    lr: Positive = 5e-4
+    """Peak learning rate."""
+    min_lr: NonNegative = 1e-6
+    """Where the cosine ends."""
+    weight_decay: NonNegative = 1e-4
+    """AdamW weight decay; norms, biases and embeddings get none."""
+    warmup_epochs: NonNegative = 5.0
+    """Epochs of linear warm-up; the first step's rate is above zero."""
+    patience: Count = 25
+    """Epochs without a better score before the run stops early."""
+    grad_clip: Positive = 1.0
+    """Largest gradient norm."""
+    amp: Literal["auto", "off", "bf16", "fp16"] = "auto"
+    """Mixed precision: auto is bf16 where the GPU supports it, fp16 with a scaler on older GPUs, off on CPU and MPS."""
+    compile: bool = False
+    """Use torch.compile on the model."""
+    seed: int = 42
+    """Seeds everything: initial weights, order, augmentation, dropout."""
+    steps_per_epoch: Count | None = None
+    """Batches an epoch; all of the training data where absent."""
+    checkpoint_minutes: Positive = 5.0
+    """last.pt is also saved this often inside long epochs."""
+    log_every: Count = 10
+    """Steps between transfers from the device; every step is logged."""
+    max_bad_steps: Count = 50
+    """Non-finite steps in a row that end the run; the last good checkpoint stays."""
+    stages: list[Stage] = []
+    """Stages in order; one stage with everything on where empty."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Training:
+        if self.batch_size % self.micro_batches:
+            raise ValueError(f"batch_size {self.batch_size} must be a multiple of micro_batches {self.micro_batches}")
+        names = [stage.name for stage in self.stages]
+        if len(set(names)) < len(names):
+            raise ValueError("every stage needs a name of its own")
+        if any(stage.epochs is None for stage in self.stages[:-1]):
+            raise ValueError("every stage but the last needs its own epochs")
+        return self
+
+
+class Launch(Section):
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1, mps: auto takes the first GPU there is, else the CPU."""
+    threads: Count | None = None
+    """CPU threads of the engine, recorded since results depend on it; every usable core where absent."""
+
+
+class Cost(Section):
+    usd_per_hour: NonNegative = 0.0
+    """Price of the machine, for the cost shown."""
+    budget_usd: Positive | None = None
+    """The run is stopped (saved) when it has cost this much over all its attempts."""
+
+
+class Output(Section):
+    dir: str | None = None
+    """The run directory itself; a new one under the runs folder where absent."""
+    keep_epochs: Annotated[int, Field(ge=0)] = 0
+    """Keep an epoch_NNN.pt every so many epochs; 0 keeps only best.pt and last.pt."""
+
+
+class RunConfig(Section):
+    """A whole config file. Projects narrow `data`, `model`, `loss_weights` and `thresholds`."""
+
+    project: str
+    """Name of the installed project."""
+    data: Data
+    model: Section
+    loss_weights: Section
+    """One key a head."""
+    training: Training = Training()
+    thresholds: Section = Section()
+    launch: Launch = Launch()
+    cost: Cost = Cost()
+    output: Output = Output()

@@ -1,0 +1,107 @@
+"""What a project tells the world without torch: its name, table columns, heads and where its parts live.
+
+Entry points in the group `cockpit.projects` name a `Spec`. A spec names its config model, its torch side and its
+tasks as `module:attribute` strings, so that reading a spec imports neither pydantic nor torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import msgspec
+
+from engines.contract.errors import UserError, nearest
+
+GROUP = "cockpit.projects"
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column of the epoch table.
+
+    `source` is `epoch`, `score`, `lr`, `best`, `train.<key>` or `validation.<key>`; `format` is a Python format spec.
+    """
+
+    title: str
+    source: str
+    format: str = ".3f"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """A loss term: its key in `loss_weights`, in the engine's losses and in a stage's `heads`."""
+
+    name: str
+    weight: float
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """The torch-free face of a project."""
+
+    name: str
+    title: str
+    config: str
+    """`module:class` of the pydantic config model (a `RunConfig`)."""
+    project: str
+    """`module:class` of the torch side (an `engines.training.project.Project`)."""
+    columns: tuple[Column, ...]
+    heads: tuple[Head, ...]
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    """Other long work by name, each `module:function` taking (arguments, `engines.tasks.TaskContext`)."""
+    stats: str | None = None
+    """`module:function` taking a data path and giving named tables, for `cockpit data stats`."""
+    demo: str | None = None
+    """File name of the demo config under `configs/`."""
+
+
+@dataclass(frozen=True)
+class BrokenSpec:
+    """A third-party project that could not be read: shown, never fatal."""
+
+    name: str
+    error: str
+
+
+def _read(entry: EntryPoint) -> Spec | BrokenSpec:
+    try:
+        spec = entry.load()
+    except Exception as error:  # a third party's module may fail in any way; it must harm nothing else
+        return BrokenSpec(entry.name, f"{type(error).__name__}: {error}")
+    if not isinstance(spec, Spec):
+        return BrokenSpec(entry.name, f"{entry.value} is a {type(spec).__name__}, expected a Spec")
+    return spec
+
+
+def installed() -> dict[str, Spec | BrokenSpec]:
+    """Every project installed here, by name."""
+    return {entry.name: _read(entry) for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name)}
+
+
+def find(name: str) -> Spec:
+    """The spec called `name`. Raises `UserError` for an unknown or broken project."""
+    entries = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in entries:
+        raise UserError(
+            f"No project is called {name!r}{nearest(name, entries)}; installed: {', '.join(sorted(entries)) or 'none'}."
+        )
+    spec = _read(entries[name])
+    if isinstance(spec, BrokenSpec):
+        raise UserError(f"The project {name!r} cannot be loaded ({spec.error}); reinstall or repair it.")
+    return spec
+
+
+def load(reference: str) -> Any:
+    """The object that `module:attribute` names."""
+    module, _, attribute = reference.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def load_function(reference: str) -> Callable[..., Any]:
+    """The function that `module:attribute` names."""
+    function: Callable[..., Any] = load(reference)
+    return function

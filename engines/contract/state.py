@@ -1,0 +1,93 @@
+"""The state of a run, from facts only: who holds the lock, how the newest attempt ended, what the events say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engines.contract import events as ev
+from engines.contract.commands import Stop
+from engines.contract.events import Event
+from engines.contract.history import History
+from engines.contract.jsonl import RecordFollower
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import Attempt, End, RunDirectory
+
+State = Literal[
+    "starting", "running", "paused", "stopping",
+    "finished", "early-stopped", "stopped", "out-of-budget", "failed", "lost",
+]  # fmt: skip
+LIVE: frozenset[State] = frozenset({"starting", "running", "paused", "stopping"})
+
+
+@dataclass(frozen=True)
+class Status:
+    """A run's state and the sentence that explains it."""
+
+    state: State
+    detail: str = ""
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+
+def describe_end(end: End) -> str:
+    """How an attempt ended, in words a person can act on."""
+    if end.reason != "failed":
+        return end.error
+    how = f"killed by {end.signal}" if end.signal else f"exit code {end.exit_code}"
+    if end.oom_kill:
+        how += ", out of memory (the kernel killed it)"
+    return f"{how} after step {end.last_step}" + (f": {end.error}" if end.error else "")
+
+
+def status_of(locked: bool, attempt: Attempt | None, history: History) -> Status:
+    """The state that these facts mean."""
+    if attempt is not None and attempt.ended is not None:
+        return Status(attempt.ended.reason, describe_end(attempt.ended))
+    if not locked:
+        return Status(
+            "lost", "no engine and no end recorded, as after a reboot: resume goes on from the last checkpoint"
+        )
+    if attempt is None or history.attempt < attempt.number or history.phase is None:
+        return Status("starting")
+    asked = (a for a in history.answers if a.attempt == attempt.number and isinstance(a.command, Stop))
+    if any(answer.state != "refused" for answer in asked):
+        return Status("stopping", history.phase.phase)
+    match history.phase.phase:
+        case "paused":
+            return Status("paused")
+        case "loading" | "compiling":
+            return Status("starting", history.phase.phase)
+        case phase:
+            return Status("running", phase)
+
+
+class RunReader:
+    """Follows one run: its events gathered into a `History`, its status on demand."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+        self.history = History()
+        self._events: RecordFollower[Event] = RecordFollower(run.events, ev.decoder)
+
+    @property
+    def damaged_lines(self) -> int:
+        return len(self._events.damage)
+
+    def poll(self) -> list[Event]:
+        """Events appended since the last call, already in `history`."""
+        restarts = self._events.restarts
+        new = self._events.poll()
+        if self._events.restarts != restarts:
+            self.history = History()
+        self.history.extend(new)
+        return new
+
+    def status(self) -> Status:
+        """The state now. Facts are asked in the order in which they change, so that an end is never missed."""
+        locked = lock_holder(self.run.lock) is not None
+        attempt = self.run.newest_attempt()
+        self.poll()
+        return status_of(locked, attempt, self.history)

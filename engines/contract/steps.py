@@ -1,0 +1,72 @@
+"""Every logged step as fixed-width float64 records, in segments that readers map into memory.
+
+A segment is `<n>.f64` (records, row after row) beside `<n>.json` (its column names). A new segment begins when the
+columns change. The first two columns are always `step` and `attempt`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.contract import files
+
+FIXED = ("step", "attempt")
+
+
+def _segments(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.f64"), key=lambda file: int(file.stem))
+
+
+class StepWriter:
+    """Appends records to the newest segment, after cutting off a record that an earlier writer left torn."""
+
+    def __init__(self, folder: Path, columns: Sequence[str]) -> None:
+        self.columns = [*FIXED, *columns]
+        newest = next(reversed(_segments(folder)), None)
+        if newest is None or json.loads(newest.with_suffix(".json").read_text()) != self.columns:
+            newest = folder / f"{1 if newest is None else int(newest.stem) + 1:05d}.f64"
+            files.replace_bytes(newest.with_suffix(".json"), json.dumps(self.columns).encode())
+        self._file = os.open(newest, os.O_WRONLY | os.O_APPEND | os.O_CREAT, files.FILE_MODE)
+        width = 8 * len(self.columns)
+        os.ftruncate(self._file, os.fstat(self._file).st_size // width * width)
+
+    def append(self, records: npt.NDArray[np.float64]) -> None:
+        """Append `records: (n, columns) float64` with one write. Raises OSError."""
+        os.write(self._file, np.ascontiguousarray(records).tobytes())
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def read_segments(folder: Path) -> list[tuple[list[str], npt.NDArray[np.float64]]]:
+    """Column names and memory-mapped records `(n, columns)` of each segment; a torn last record is left out."""
+    found: list[tuple[list[str], npt.NDArray[np.float64]]] = []
+    for file in _segments(folder):
+        columns: list[str] = json.loads(file.with_suffix(".json").read_text())
+        rows = file.stat().st_size // (8 * len(columns))
+        if rows:
+            found.append((columns, np.memmap(file, np.float64, "r", shape=(rows, len(columns)))))
+    return found
+
+
+def read_series(folder: Path, column: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Steps and values of one column with one value a step, the newest attempt's: two `(n,)` arrays in step order."""
+    parts = [
+        np.stack([records[:, 0], records[:, 1], records[:, columns.index(column)]], axis=1)
+        for columns, records in read_segments(folder)
+        if column in columns
+    ]
+    if not parts:
+        return np.empty(0), np.empty(0)
+    rows = np.concatenate(parts)
+    # An attempt supersedes all earlier records from its own first step on, so going backwards in time a record
+    # counts only while its step is below everything seen since.
+    lowest = np.minimum.accumulate(rows[::-1, 0])[::-1]
+    kept = rows[:, 0] < np.append(lowest[1:], np.inf)
+    return rows[kept, 0].copy(), rows[kept, 2].copy()

@@ -1,0 +1,99 @@
+"""YAML with the scalar rules of YAML 1.2 and the line of every key.
+
+PyYAML follows YAML 1.1, where `5e-4` is a string, `no` a boolean, `12:30` the number 750 and `010` the number 8.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+Key = tuple[str | int, ...]
+"""Where a value stands: ("training", "stages", 0, "name")."""
+
+_RULES: tuple[tuple[str, str, str], ...] = (
+    ("tag:yaml.org,2002:null", r"^(?:~|null|Null|NULL|)$", "~nN\0"),
+    ("tag:yaml.org,2002:bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
+    ("tag:yaml.org,2002:int", r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$", "-+0123456789"),
+    (
+        "tag:yaml.org,2002:float",
+        r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$",
+        "-+.0123456789",
+    ),
+)
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe construction with the scalar rules of YAML 1.2."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (PyYAML's own attribute)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        text = str(self.construct_scalar(node))
+        base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+        return int(text[2:] if base != 10 else text, base)
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        return float(str(self.construct_scalar(node)).lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every string that YAML 1.1 or 1.2 would read as something else."""
+
+
+for _tag, _pattern, _first in _RULES:
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(_tag, re.compile(_pattern), [c if c != "\0" else "" for c in _first])
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
+
+
+class YamlError(ValueError):
+    """Text that is not the YAML expected; the message has the line in front."""
+
+
+def _collect(node: yaml.Node, at: Key, lines: dict[Key, int]) -> None:
+    """Note the line of each key and item, and refuse keys given twice (YAML would keep the last one silently)."""
+    if isinstance(node, yaml.MappingNode):
+        for key_node, value in node.value:
+            key = (*at, str(key_node.value))
+            line = key_node.start_mark.line + 1
+            if key in lines:
+                raise YamlError(f"{line}: {'.'.join(map(str, key))} is given twice, first on line {lines[key]}")
+            lines[key] = line
+            _collect(value, key, lines)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            lines[(*at, index)] = value.start_mark.line + 1
+            _collect(value, (*at, index), lines)
+
+
+def read(text: str) -> tuple[Any, dict[Key, int]]:
+    """The value of a YAML document and the line (from 1) of every key in it. Raises `YamlError`."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None, {}
+        lines: dict[Key, int] = {}
+        _collect(node, (), lines)
+        return loader.construct_document(node), lines
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise YamlError(f"{line}: {error.problem or 'not valid YAML'}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        if isinstance(error, YamlError):
+            raise
+        raise YamlError(f"1: not valid YAML ({error})") from None
+    except RecursionError:
+        raise YamlError("1: nested too deeply") from None
+    finally:
+        loader.dispose()
+
+
+def write(value: Any) -> str:
+    """`value` as YAML that `read` gives back unchanged."""
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return text

@@ -1,0 +1,179 @@
+"""The torch side of a project: what the training engine asks of it, with the defaults most projects keep.
+
+A project subclasses `Project` and overrides what it needs; `docs/add-a-project.md` walks through one.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+Config = TypeVar("Config")
+Batch = dict[str, Tensor]
+"""Named tensors of one batch, on the run's device; the first dimension of each is the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """An unweighted loss as a sum and what to divide it by, both on the device and without a host sync.
+
+    total: scalar tensor, the sum over everything that counts (attached to the graph even when nothing does).
+    count: scalar tensor, how many elements were summed; the engine adds both over micro-batches, then divides by
+        max(count, 1). Must depend on the batch alone, never on the model.
+    """
+
+    total: Tensor
+    count: Tensor
+
+
+class Source(Protocol):
+    """Training or validation samples that are gathered as whole batches."""
+
+    def __len__(self) -> int:
+        """Number of samples (windows)."""
+        ...
+
+    def batch(self, indices: Tensor, rng: np.random.Generator | None) -> Batch:
+        """The samples `indices: (batch,) int64`, gathered at once.
+
+        `rng` drives augmentation and history dropout; None (evaluation) means neither.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Split:
+    """Checked data, divided into training and validation."""
+
+    train: Source
+    validation: Source
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    """What the log says about the data (sessions, windows, support a control …)."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where in the run a loss or an evaluation is computed."""
+
+    step: int
+    epoch: int
+    progress: float
+    """Share of the whole run done, 0 to 1."""
+    stage: str
+    heads: frozenset[str]
+    """Loss terms that are on in this stage."""
+
+
+Cell = str | float | int | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A named table of report.json: shown as a tab and printed by `cockpit report`."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an evaluation found."""
+
+    values: Mapping[str, float | None]
+    """Validation values by key; a table column `validation.<key>` shows one. None: no support."""
+    score: float | None
+    """What best.pt and early stopping go by, higher is better. None: cannot be scored."""
+    review: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Arrays for the threshold review: scores, targets, masks, groups."""
+    tables: Mapping[str, Table] = field(default_factory=dict)
+
+
+class Evaluation(ABC):
+    """Collects one pass over the validation source. Runs under inference mode, model in eval mode, fp32."""
+
+    @abstractmethod
+    def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
+        """Run the model on one batch, keep what `result` needs, and give the unweighted losses."""
+
+    @abstractmethod
+    def result(self) -> Result:
+        """The metrics over everything that was added."""
+
+
+class Project(ABC, Generic[Config]):
+    """One thing to train. The engine makes an instance with no arguments."""
+
+    @abstractmethod
+    def data(self, cfg: Config, device: torch.device) -> Split:
+        """Read and check the data. Raises `DataError` with one clear sentence."""
+
+    @abstractmethod
+    def model(self, cfg: Config, data: Split) -> nn.Module:
+        """A new model; the engine has seeded torch and moves it to the device."""
+
+    @abstractmethod
+    def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
+        """Unweighted losses of one batch, one a head that is on in `ctx.heads`."""
+
+    @abstractmethod
+    def evaluation(self, cfg: Config, data: Split) -> Evaluation:
+        """A fresh evaluation."""
+
+    def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
+        """The `count` of each loss without running the model. Needed only for `training.micro_batches` above 1."""
+        raise NotImplementedError(f"{type(self).__name__} needs counts() to train with micro_batches above 1")
+
+    def select(self, cfg: Config, data: Split, data_filter: str) -> np.ndarray:
+        """Indices of the training samples that a stage's `data` filter keeps: (kept,) int64."""
+        raise NotImplementedError(f"{type(self).__name__} knows no data filter {data_filter!r}")
+
+    def param_groups(self, model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+        """Optimizer groups; the default decays matrices but not norms, biases and embeddings."""
+        embeddings = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+        decayed: list[nn.Parameter] = []
+        plain: list[nn.Parameter] = []
+        for parameter in model.parameters():
+            (decayed if parameter.ndim >= 2 and id(parameter) not in embeddings else plain).append(parameter)
+        groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
+        return [group for group in groups if group["params"]]
+
+    def freeze(self, model: nn.Module, patterns: list[str]) -> None:
+        """Turn gradients off for parameters whose name matches a pattern, on for all others."""
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(not any(fnmatch.fnmatch(name, pattern) for pattern in patterns))
+
+    def trainable_state(self, model: nn.Module) -> dict[str, Tensor]:
+        """What a checkpoint holds of the model; the default is all of it."""
+        return model.state_dict()
+
+    def load_trainable_state(self, model: nn.Module, state: dict[str, Tensor]) -> None:
+        """Put `trainable_state` back."""
+        model.load_state_dict(state)
+
+    def report(self, cfg: Config, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
+        """More tables for report.json, made once when the run finishes (baselines belong here)."""
+        return {}
+
+    def export(
+        self, cfg: Config, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog
+    ) -> None:
+        """Write what the project delivers into `folder` (`export/` of the run); the model holds the best weights."""
+
+
+@dataclass(frozen=True)
+class TrainingLog:
+    """What happened in the run, for an exporter that writes it down."""
+
+    epochs: tuple[Mapping[str, Any], ...]
+    """One flat mapping an epoch in order (`epoch`, `train.loss`, `validation.…`, `score`, `lr`, `best`)."""
+    best_epoch: int
+    best_score: float
