@@ -1,0 +1,112 @@
+"""Windows gathered as whole batches from arrays that stay on the device.
+
+Every session lies in the arrays after five lead rows of zeros, so a window is 30 consecutive rows and the 34 past
+controls it shows are 34 consecutive rows, whatever session it is in. Base rows hold all but the history, which is a
+sliding view on the controls: 1.7 times the raw bytes, where rows with their history would be twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engines.training.project import Batch
+from projects.controls.features import SOURCES, lagged_state, target_frames, velocity
+from projects.controls.layout import CONTROL_SIZE, FEATURE_SIZE, HISTORY, HISTORY_FEATURES, WINDOW
+from projects.controls.masks import Masks, frame_masks
+from projects.controls.recordings import Recording
+
+BASE = HISTORY_FEATURES.start
+MASK_NAMES = tuple(field.name for field in fields(Masks))
+
+
+class WindowSource:
+    """The windows of some sessions, an `engines.training.project.Source`.
+
+    Args:
+        recordings: the sessions, in the order their windows are numbered.
+        device: where the arrays live and batches are made.
+        history_dropout: chance that a past frame's controls are hidden from a window, in every row that shows them.
+    """
+
+    def __init__(self, recordings: Sequence[Recording], device: torch.device, history_dropout: float) -> None:
+        rows = sum(_padding(len(recording)) + len(recording) for recording in recordings)
+        base = np.zeros((rows, BASE), np.float32)
+        controls = np.zeros((rows, CONTROL_SIZE), np.float32)
+        masks = np.zeros((rows, len(MASK_NAMES)), np.bool_)
+        real = np.zeros(rows, np.bool_)
+        starts, row = [], 0
+        for recording in recordings:
+            first = row + _padding(len(recording))
+            row = first + len(recording)
+            parts = (recording.frames, velocity(recording.frames), lagged_state(recording.state))
+            np.concatenate(parts, axis=1, out=base[first:row])
+            controls[first:row] = recording.controls
+            session = frame_masks(recording.controls, recording.state)
+            masks[first:row] = np.stack([getattr(session, name) for name in MASK_NAMES], axis=1)
+            real[first:row] = True
+            starts.append(np.array(target_frames(len(recording))) + (first - WINDOW + 1))
+        self.sessions = np.repeat(np.arange(len(starts)), [len(session) for session in starts])
+        """Which recording a window comes from: (windows,)."""
+        self._device = device
+        self._history_dropout = history_dropout
+        self._starts = torch.from_numpy(np.concatenate(starts)).to(device)
+        self._base = torch.from_numpy(base).to(device)
+        self._controls = torch.from_numpy(controls).to(device)
+        self._masks = torch.from_numpy(masks).to(device)
+        self._base_windows = self._base.as_strided((rows - WINDOW + 1, WINDOW, BASE), (BASE, BASE, 1))
+        self._real_windows = torch.from_numpy(real).to(device).as_strided((rows - WINDOW + 1, WINDOW), (1, 1))
+        self._offsets = torch.arange(SOURCES, device=device) - HISTORY
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def batch(self, indices: Tensor, rng: np.random.Generator | None) -> Batch:
+        """The windows `indices: (batch,) int64`; `rng` draws which past frames are hidden, None hides none.
+
+        Gives features (batch, 30, 671), mask (batch, 30) bool, target (batch, 28) and, for the target frame, the
+        bools gameplay, screen_open, hotbar_changed, look_active and idle, each (batch,).
+        """
+        start = self._starts.index_select(0, self._send(indices))
+        last = start + (WINDOW - 1)
+        features = self._base.new_empty(len(indices), WINDOW, FEATURE_SIZE)
+        torch.index_select(self._base_windows, 0, start, out=features[..., :BASE])
+        features[..., BASE:] = self._history(start, rng)
+        masks = self._masks.index_select(0, last).unbind(1)
+        return {
+            "features": features,
+            "mask": self._real_windows.index_select(0, start),
+            "target": self._controls.index_select(0, last),
+            **dict(zip(MASK_NAMES, masks, strict=True)),
+        }
+
+    def _history(self, start: Tensor, rng: np.random.Generator | None) -> Tensor:
+        """History rows of windows: (batch, 30, 140). A hidden frame reads row 0, a lead row, so every copy is 0."""
+        sources = start[:, None] + self._offsets
+        if rng is not None and self._history_dropout:
+            hidden = rng.random(sources.shape, np.float32) < self._history_dropout
+            sources.masked_fill_(self._send(torch.from_numpy(hidden)), 0)
+        shown = self._controls.index_select(0, sources.flatten())
+        stride = CONTROL_SIZE
+        return shown.as_strided((len(start), WINDOW, HISTORY * stride), (SOURCES * stride, stride, 1))
+
+    def _send(self, tensor: Tensor) -> Tensor:
+        """To the device without making the host wait for it."""
+        if self._device.type == "cuda" and tensor.device.type == "cpu":
+            tensor = tensor.pin_memory()
+        return tensor.to(self._device, non_blocking=True)
+
+    def labels(self) -> tuple[Tensor, dict[str, Tensor]]:
+        """Targets (windows, 28) and masks (windows,) of every window, for statistics such as class weights."""
+        last = self._starts + (WINDOW - 1)
+        masks = self._masks.index_select(0, last).unbind(1)
+        return self._controls.index_select(0, last), dict(zip(MASK_NAMES, masks, strict=True))
+
+
+def _padding(length: int) -> int:
+    """Zero rows before a session: five of history, and what a short session lacks to a window."""
+    return HISTORY + max(0, WINDOW - length)
