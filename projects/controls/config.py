@@ -1,0 +1,92 @@
+"""The settings of a controls run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from engines.contract.settings import Count, Data, NonNegative, Positive, RunConfig, Section
+from projects.controls.layout import WINDOW
+
+Share = Annotated[float, Field(ge=0, le=1)]
+InnerShare = Annotated[float, Field(gt=0, lt=1)]
+Dropout = Annotated[float, Field(ge=0, lt=1)]
+
+
+class ControlsData(Data):
+    val_fraction: InnerShare = 0.2
+    """Share of the sessions of each type that validate; at least one session in all."""
+    split_seed: int = 42
+    """Which sessions validate; the same seed gives the same split."""
+    history_dropout: Share = 0.3
+    """Chance that one past frame's controls are hidden from a training window, in every row that shows them."""
+
+
+class ControlsModel(Section):
+    d_model: Count = 256
+    """Width of the transformer."""
+    nhead: Count = 8
+    """Attention heads; must divide d_model."""
+    num_layers: Count = 6
+    """Encoder layers."""
+    dim_feedforward: Count = 512
+    """Width of the feed-forward part of a layer."""
+    dropout: Dropout = 0.3
+    """Dropout in the encoder and in the heads."""
+    max_seq_len: Annotated[int, Field(ge=WINDOW)] = WINDOW
+    """Longest window the model can take."""
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> ControlsModel:
+        if self.d_model % self.nhead:
+            raise ValueError(f"d_model {self.d_model} must be a multiple of nhead {self.nhead}")
+        return self
+
+
+class ControlsLossWeights(Section):
+    action: NonNegative = 1.0
+    """The 12 on-off actions."""
+    look: NonNegative = 0.5
+    """Yaw and pitch, on frames that look around."""
+    hotbar: NonNegative = 0.3
+    """The slot, on frames that choose one."""
+    cursor: NonNegative = 0.5
+    """Cursor position, while a screen is open."""
+    inv: NonNegative = 0.3
+    """Inventory clicks, while a screen is open."""
+    idle: NonNegative = 0.3
+    """Penalty on action probabilities while the player does nothing."""
+
+
+class ControlsThresholds(Section):
+    """From which probability on a control counts as pressed while training; the export searches its own."""
+
+    action: InnerShare = 0.5
+    inv: InnerShare = 0.5
+    hotbar_min_confidence: Share = 0.3
+    """Used by the exported policy where validation has no hotbar change to choose it by."""
+
+
+class ControlsPostProcessing(Section):
+    """What the exported policy does to its outputs in the game; training does not use it."""
+
+    hysteresis_margin: Share = 0.05
+    """Turn on above threshold plus this, off below threshold minus this."""
+    look_deadzone: Share = 0.08
+    """Looking slower than this is no looking."""
+    look_ema_alpha: Share = 0.35
+    """Weight of the newest look value in its moving average."""
+    look_rate_limit: Positive = 0.3
+    """Largest change of look a frame."""
+    cursor_ema_alpha: Share = 0.5
+    """Weight of the newest cursor position in its moving average."""
+
+
+class ControlsConfig(RunConfig):
+    project: Literal["controls"] = "controls"
+    data: ControlsData
+    model: ControlsModel = ControlsModel()
+    loss_weights: ControlsLossWeights = ControlsLossWeights()
+    thresholds: ControlsThresholds = ControlsThresholds()
+    post_processing: ControlsPostProcessing = ControlsPostProcessing()

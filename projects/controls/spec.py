@@ -1,0 +1,37 @@
+"""The torch-free face of the controls project."""
+
+from __future__ import annotations
+
+from engines.contract.spec import Column, Head, Spec
+
+SPEC = Spec(
+    name="controls",
+    title="Body pose and game state to 28 game controls (ControlTransformer v2)",
+    config="projects.controls.config:ControlsConfig",
+    project="projects.controls.project:ControlsProject",
+    columns=(
+        Column("Ep", "epoch", "d"),
+        Column("TrLoss", "train.loss"),
+        Column("Act", "train.action"),
+        Column("Look", "train.look"),
+        Column("Hbar", "train.hotbar"),
+        Column("Curs", "train.cursor"),
+        Column("Inv", "train.inv"),
+        Column("Idle", "validation.idle_accuracy"),
+        Column("VlLoss", "validation.loss"),
+        Column("VlF1", "validation.action_f1"),
+        Column("Score", "score"),
+        Column("LR", "lr", ".1e"),
+    ),
+    heads=(
+        Head(name="action", weight=1.0, title="12 on-off actions"),
+        Head(name="look", weight=0.5, title="Yaw and pitch"),
+        Head(name="hotbar", weight=0.3, title="Hotbar slot"),
+        Head(name="cursor", weight=0.5, title="Cursor position"),
+        Head(name="inv", weight=0.3, title="Inventory clicks"),
+        Head(name="idle", weight=0.3, title="Idle penalty"),
+    ),
+    tasks={"make": "projects.controls.demo.task:make", "parse": "projects.controls.minerl:parse"},
+    stats="projects.controls.stats:tables",
+    demo="controls_demo.yaml",
+)
