@@ -1,0 +1,1 @@
+"""Choosing thresholds for binary and confidence heads. numpy only."""
