@@ -69,8 +69,9 @@ class LineFollower:
         try:
             status = os.stat(self.path)
         except FileNotFoundError:
+            self._inode = None  # a new file may get the old one's inode
             return []
-        if self._inode is not None and (status.st_ino != self._inode or status.st_size < self._offset):
+        if self._offset and (status.st_ino != self._inode or status.st_size < self._offset):
             self.restarts += 1
             self._offset, self._partial = 0, b""
         self._inode = status.st_ino
@@ -84,7 +85,7 @@ class LineFollower:
     def _read(self, end: int) -> bytes:
         parts = []
         position = self._offset
-        with open(self.path, "rb", buffering=0) as file:
+        with contextlib.suppress(FileNotFoundError), open(self.path, "rb", buffering=0) as file:
             file.seek(position)
             while position < end and (part := file.read(min(BLOCK, end - position))):
                 parts.append(part)
@@ -127,7 +128,7 @@ class RecordFollower(Generic[Record]):
                 continue  # the newline that ended a torn line
             try:
                 records.append(self._decoder.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self.damage.append(Damage(self._line, line[:80]))
         return records
 
