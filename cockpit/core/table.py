@@ -1,0 +1,65 @@
+"""The epoch table as text: fixed widths, numbers right-aligned, nothing moves while rows arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from cockpit.core.format import fitted, number
+from cockpit.core.text import fit_right, plain
+from engines.contract.events import Epoch
+from engines.contract.history import column_value
+from engines.contract.spec import Column
+
+BEST_MARK = "*"
+INTEGER_WIDTH = 4
+WIDEST_TITLE = 12
+
+
+class TableText:
+    """Header, rule and rows of an epoch table for the columns that a run announced."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = tuple(columns)
+        self._titles = [plain(column.title)[:WIDEST_TITLE] for column in columns]
+        self.widths = [
+            max(cell_len(title), _value_width(column.format))
+            for title, column in zip(self._titles, columns, strict=True)
+        ]
+
+    @property
+    def width(self) -> int:
+        """Characters of a row with its mark."""
+        return sum(self.widths) + max(len(self.widths) - 1, 0) + len(f" {BEST_MARK}")
+
+    def header(self) -> str:
+        return " ".join(fit_right(title, width) for title, width in zip(self._titles, self.widths, strict=True))
+
+    def rule(self) -> str:
+        return "-" * self.width
+
+    def cells(self, epoch: Epoch) -> list[str]:
+        """One padded cell a column; the best mark is not among them."""
+        return [
+            fit_right(_cell(column, epoch, width), width)
+            for column, width in zip(self.columns, self.widths, strict=True)
+        ]
+
+    def row(self, epoch: Epoch) -> str:
+        """The epoch's line, ending in ` *` when it was the best so far."""
+        return " ".join(self.cells(epoch)) + (f" {BEST_MARK}" if epoch.best else "")
+
+
+def _value_width(spec: str) -> int:
+    """Room for a usual value: `0.500`, `1.0e-4`, a four-digit epoch."""
+    return INTEGER_WIDTH if spec.endswith("d") else min(len(number(0.5, spec)), WIDEST_TITLE)
+
+
+def _cell(column: Column, epoch: Epoch, width: int) -> str:
+    if column.source in epoch.nonfinite:
+        return "nan"
+    value = column_value(column.source, epoch)
+    if value is None or isinstance(value, int | float):
+        return fitted(value, column.format, width)
+    return plain(str(value))

@@ -1,0 +1,41 @@
+import pytest
+from cockpit.core.text import fit_left, fit_right, plain
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+
+@pytest.mark.parametrize(
+    ("hostile", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[2J\x1b[Hgone", "gone"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bPq#0\x1b\\sixel", "sixel"),
+        ("\x9b31mred", "red"),
+        ("a\tb\nc\rd\x07\x08", "a   b cd"),
+        ("[bold]not markup[/]", "[bold]not markup[/]"),
+        ("\u202egnirts", "gnirts"),
+        ("\x1b]52;c;unfinished", ""),
+    ],
+)
+def test_terminal_control_is_taken_out(hostile: str, shown: str) -> None:
+    assert plain(hostile) == shown
+
+
+@given(st.text())
+def test_nothing_a_terminal_could_obey_is_left(text: str) -> None:
+    assert not any(ord(char) < 32 or 127 <= ord(char) < 160 for char in plain(text))
+
+
+@given(st.text(st.sampled_from("aé漢字👍 "), max_size=30), st.integers(1, 20))
+def test_fitted_text_has_exactly_its_width(text: str, width: int) -> None:
+    assert cell_len(fit_left(text, width)) == width
+    assert cell_len(fit_right(text, width)) == width
+
+
+def test_the_side_and_the_cut() -> None:
+    assert fit_left("ab", 4) == "ab  "
+    assert fit_right("ab", 4) == "  ab"
+    assert fit_right("abcdef", 4) == "abc…"
