@@ -28,7 +28,7 @@ _RULES: tuple[tuple[str, str, str], ...] = (
 class _Loader(yaml.SafeLoader):
     """Safe construction with the scalar rules of YAML 1.2."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (PyYAML's own attribute)
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         text = str(self.construct_scalar(node))
@@ -42,12 +42,18 @@ class _Loader(yaml.SafeLoader):
 class _Dumper(yaml.SafeDumper):
     """Quotes every string that YAML 1.1 or 1.2 would read as something else."""
 
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        # rare line breaks come back as spaces from any style that does not escape them
+        style = '"' if any(c in text for c in "\r\x85\u2028\u2029") else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style)
+
 
 for _tag, _pattern, _first in _RULES:
     for _class in (_Loader, _Dumper):
         _class.add_implicit_resolver(_tag, re.compile(_pattern), [c if c != "\0" else "" for c in _first])
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
+_Dumper.add_representer(str, _Dumper.represent_text)
 
 
 class YamlError(ValueError):
@@ -72,25 +78,27 @@ def _collect(node: yaml.Node, at: Key, lines: dict[Key, int]) -> None:
 
 def read(text: str) -> tuple[Any, dict[Key, int]]:
     """The value of a YAML document and the line (from 1) of every key in it. Raises `YamlError`."""
-    loader = _Loader(text)
+    lines: dict[Key, int] = {}
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             return None, {}
-        lines: dict[Key, int] = {}
         _collect(node, (), lines)
         return loader.construct_document(node), lines
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise YamlError(f"{line}: {error.problem or 'not valid YAML'}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        if isinstance(error, YamlError):
-            raise
-        raise YamlError(f"1: not valid YAML ({error})") from None
+    except YamlError:
+        raise
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise YamlError(f"{line}: the character {chr(error.character)!r} cannot stand in YAML") from None
     except RecursionError:
         raise YamlError("1: nested too deeply") from None
-    finally:
-        loader.dispose()
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError) as error:
+        # the last two are PyYAML's own answers to `!!bool maybe` and `!!timestamp tomorrow`
+        raise YamlError(f"1: not valid YAML ({error})") from None
 
 
 def write(value: Any) -> str:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from engines.contract import events as ev
-from engines.contract.jsonl import Damage, LineFollower, RecordFollower
 from hypothesis import given
 from hypothesis import strategies as st
+
+from engines.contract import events as ev
+from engines.contract.jsonl import Damage, LineFollower, RecordFollower
 
 lines = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"\r")), max_size=12)
 
