@@ -16,11 +16,20 @@ from torch import Tensor
 
 from engines.training.project import Batch
 from projects.controls.features import SOURCES, lagged_state, target_frames, velocity
-from projects.controls.layout import CONTROL_SIZE, FEATURE_SIZE, HISTORY, HISTORY_FEATURES, WINDOW
+from projects.controls.layout import (
+    CONTROL_SIZE,
+    COORDINATES,
+    FEATURE_SIZE,
+    HISTORY,
+    HISTORY_FEATURES,
+    VELOCITY_FEATURES,
+    WINDOW,
+)
 from projects.controls.masks import Masks, frame_masks
 from projects.controls.recordings import Recording
 
 BASE = HISTORY_FEATURES.start
+LEAST_DEVIATION = 1e-6
 MASK_NAMES = tuple(field.name for field in fields(Masks))
 
 
@@ -59,7 +68,8 @@ class WindowSource:
         self._controls = torch.from_numpy(controls).to(device)
         self._masks = torch.from_numpy(masks).to(device)
         self._base_windows = self._base.as_strided((rows - WINDOW + 1, WINDOW, BASE), (BASE, BASE, 1))
-        self._real_windows = torch.from_numpy(real).to(device).as_strided((rows - WINDOW + 1, WINDOW), (1, 1))
+        self._real = torch.from_numpy(real).to(device)
+        self._real_windows = self._real.as_strided((rows - WINDOW + 1, WINDOW), (1, 1))
         self._offsets = torch.arange(SOURCES, device=device) - HISTORY
 
     def __len__(self) -> int:
@@ -99,6 +109,20 @@ class WindowSource:
         if self._device.type == "cuda" and tensor.device.type == "cpu":
             tensor = tensor.pin_memory()
         return tensor.to(self._device, non_blocking=True)
+
+    def feature_statistics(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation over all frames, each (671,), for coordinates and velocities only.
+
+        Flags, visibilities, state and history are scaled already: their mean is 0 and their deviation 1, like the
+        deviation of whatever does not move.
+        """
+        frames = self._base[self._real]
+        mean, std = torch.zeros(FEATURE_SIZE, device=self._device), torch.ones(FEATURE_SIZE, device=self._device)
+        for moving in (slice(0, COORDINATES), VELOCITY_FEATURES):
+            values = frames[:, moving]
+            std[moving], mean[moving] = torch.std_mean(values, dim=0, correction=0)
+        std[std < LEAST_DEVIATION] = 1.0
+        return mean, std
 
     def labels(self) -> tuple[Tensor, dict[str, Tensor]]:
         """Targets (windows, 28) and masks (windows,) of every window, for statistics such as class weights."""

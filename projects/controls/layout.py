@@ -35,6 +35,8 @@ LOOK = (9, 10)
 HOTBAR = (14, 15, 16, 17, 18, 19, 20, 21, 22)
 CURSOR = (23, 24)
 INV = (25, 26, 27)
+BINARY = ACTION + INV
+"""The 15 on-off controls."""
 OPEN_INVENTORY = 11
 """Position of open_inventory inside ACTION; it is valid on all frames, since it also closes the screen."""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engines.contract.errors import DataError
+from engines.contract.files import make_directory, replace_with
 from projects.controls.layout import CONTROL_SIZE, CURSOR, FRAME_SIZE, LOOK, STATE_SIZE
 
 VERSION = 2
@@ -102,17 +102,12 @@ def write_recording(path: Path, recording: Recording) -> None:
     }
     if recording.synthesised_pose:
         content["pose_synthesised"] = np.array(True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+
+    def write(file: IO[bytes]) -> None:
+        np.savez(file, allow_pickle=False, **content)
+
+    make_directory(path.parent)
+    replace_with(path, write)
 
 
 def _load(path: Path) -> Mapping[str, NDArray[np.generic]]:

@@ -1,0 +1,84 @@
+"""One pass over the validation windows: everything stays on the device until the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from engines.training.project import Batch, Context, Evaluation, Loss, Result
+from projects.controls.batches import MASK_NAMES
+from projects.controls.layout import BINARY, CONTROL_NAMES, HOTBAR, INV
+from projects.controls.losses import PosWeights, head_losses
+from projects.controls.masks import Masks
+from projects.controls.metrics import Prediction, Thresholds, score_controls
+from projects.controls.report import score_tables
+
+
+class ControlsEvaluation(Evaluation):
+    """Scores the model, and keeps what a review of the thresholds needs.
+
+    Args:
+        weights: class weights of the losses.
+        thresholds: from which probability on a control counts as pressed.
+        sessions: (windows,) which session each validation window is from; windows are added in this order.
+    """
+
+    def __init__(self, weights: PosWeights, thresholds: Thresholds, sessions: NDArray[np.int64]) -> None:
+        self._weights = weights
+        self._thresholds = thresholds
+        self._sessions = sessions
+        self._kept: list[dict[str, Tensor]] = []
+
+    def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
+        outputs = model(batch["features"], batch["mask"])
+        self._kept.append(
+            {
+                "action": outputs["action_logits"].sigmoid(),
+                "look": outputs["look"],
+                "hotbar": outputs["hotbar_logits"].softmax(1),
+                "cursor": outputs["cursor"],
+                "inv": outputs["inv_click_logits"].sigmoid(),
+                **{name: batch[name] for name in ("target", *MASK_NAMES)},
+            }
+        )
+        losses = head_losses(outputs, batch, self._weights)
+        return {name: loss for name, loss in losses.items() if name in ctx.heads}
+
+    def result(self) -> Result:
+        kept = {name: torch.cat([part[name] for part in self._kept]).cpu().numpy() for name in self._kept[0]}
+        prediction = Prediction(*(kept[name] for name in ("action", "look", "hotbar", "cursor", "inv")))
+        masks = Masks(*(kept[name] for name in MASK_NAMES))
+        scores = score_controls(prediction, kept["target"], masks, self._thresholds)
+        return Result(
+            values=scores.values,
+            score=scores.score,
+            review=_review(prediction, kept["target"], masks, self._sessions),
+            tables=score_tables(scores),
+        )
+
+
+def _review(
+    prediction: Prediction, targets: NDArray[np.float32], masks: Masks, sessions: NDArray[np.int64]
+) -> dict[str, NDArray[np.generic]]:
+    """What choosing thresholds needs of n windows.
+
+    names: (15,) controls. scores, targets, masks: (n, 15) probabilities, whether pressed, whether judged.
+    idle: (n,). groups: (n,) session. hotbar_confidence, hotbar_correct, hotbar_mask: (n,) for the slot chosen.
+    """
+    judged_inv = np.repeat(masks.screen_open[:, None], len(INV), axis=1)
+    slot = targets[:, HOTBAR].argmax(1)
+    return {
+        "names": np.array([CONTROL_NAMES[column] for column in BINARY]),
+        "scores": np.concatenate([prediction.action, prediction.inv], axis=1),
+        "targets": targets[:, BINARY] > 0.5,
+        "masks": np.concatenate([masks.action, judged_inv], axis=1),
+        "idle": masks.idle,
+        "groups": sessions,
+        "hotbar_confidence": prediction.hotbar.max(1),
+        "hotbar_correct": prediction.hotbar.argmax(1) == slot,
+        "hotbar_mask": masks.hotbar_changed,
+    }

@@ -1,0 +1,101 @@
+"""Five masked losses and an idle penalty, each a sum and the number of elements in it.
+
+A head counts only on the frames that its mask keeps, and is divided once by those frames times its outputs. (The
+source document multiplies the action term by its mask and again by the mask's mean, which makes it shrink with the
+square of the share of gameplay.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from engines.training.project import Batch, Loss
+from projects.controls.batches import WindowSource
+from projects.controls.layout import ACTION, CONTROL_NAMES, CURSOR, HOTBAR, INV, LOOK, OPEN_INVENTORY
+
+POS_WEIGHT_CAP = 50.0
+
+
+@dataclass(frozen=True)
+class PosWeights:
+    """Weights of positive targets, negatives over positives up to 50; 1 for a control without positives.
+
+    action: (12,). inv: (3,). unsupported: names of the controls without a positive in the training data.
+    """
+
+    action: Tensor
+    inv: Tensor
+    unsupported: tuple[str, ...]
+
+
+def pos_weights(train: WindowSource) -> PosWeights:
+    """Weights that balance each binary control over the frames its loss sees."""
+    targets, masks = train.labels()
+    inv_mask = masks["screen_open"][:, None].expand(-1, len(INV))
+    action, action_names = _balance(targets[:, ACTION], _action_mask(masks), ACTION)
+    inv, inv_names = _balance(targets[:, INV], inv_mask, INV)
+    return PosWeights(action, inv, action_names + inv_names)
+
+
+def _balance(targets: Tensor, mask: Tensor, columns: tuple[int, ...]) -> tuple[Tensor, tuple[str, ...]]:
+    positives = (_pressed(targets) * mask).sum(0)
+    negatives = mask.sum(0) - positives
+    weight = torch.where(positives > 0, (negatives / positives.clamp(min=1)).clamp(max=POS_WEIGHT_CAP), 1.0)
+    names = tuple(CONTROL_NAMES[column] for column, found in zip(columns, positives.tolist(), strict=True) if not found)
+    return weight, names
+
+
+def _pressed(targets: Tensor) -> Tensor:
+    """1 where a button is pressed, else 0, by the same rule as the masks and the metrics."""
+    return (targets > 0.5).float()
+
+
+def _action_mask(masks: Batch) -> Tensor:
+    """(batch, 12): gameplay, but every frame for open_inventory, which also closes the screen."""
+    everywhere = torch.zeros(len(ACTION), dtype=torch.bool, device=masks["gameplay"].device)
+    everywhere[OPEN_INVENTORY] = True
+    return masks["gameplay"][:, None] | everywhere
+
+
+def loss_masks(batch: Batch) -> dict[str, Tensor]:
+    """Which elements of each head's loss count, one bool an element: (batch,) for hotbar, else (batch, outputs)."""
+
+    def wide(mask: Tensor, width: int) -> Tensor:
+        return mask[:, None].expand(-1, width)
+
+    return {
+        "action": _action_mask(batch),
+        "look": wide(batch["gameplay"] & batch["look_active"], len(LOOK)),
+        "hotbar": batch["hotbar_changed"],
+        "cursor": wide(batch["screen_open"], len(CURSOR)),
+        "inv": wide(batch["screen_open"], len(INV)),
+        "idle": wide(batch["idle"], len(ACTION)),
+    }
+
+
+def head_losses(outputs: dict[str, Tensor], batch: Batch, weights: PosWeights) -> dict[str, Loss]:
+    """The unweighted losses of every head from the model's `outputs`; zero, but attached, where no frame counts.
+
+    action and inv: binary cross-entropy. look: smooth L1 (beta 1). hotbar: cross-entropy. cursor: squared error.
+    idle: probability of the 12 actions on idle frames.
+    """
+    target = batch["target"]
+    logits = outputs["action_logits"]
+    elements = {
+        "action": F.binary_cross_entropy_with_logits(
+            logits, _pressed(target[:, ACTION]), pos_weight=weights.action, reduction="none"
+        ),
+        "look": F.smooth_l1_loss(outputs["look"], target[:, LOOK], reduction="none"),
+        "hotbar": F.cross_entropy(outputs["hotbar_logits"], target[:, HOTBAR].argmax(1), reduction="none"),
+        "cursor": F.mse_loss(outputs["cursor"], target[:, CURSOR], reduction="none"),
+        "inv": F.binary_cross_entropy_with_logits(
+            outputs["inv_click_logits"], _pressed(target[:, INV]), pos_weight=weights.inv, reduction="none"
+        ),
+        "idle": logits.sigmoid(),
+    }
+    masks = loss_masks(batch)
+    return {name: Loss((masks[name] * value).sum(), masks[name].sum()) for name, value in elements.items()}

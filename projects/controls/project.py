@@ -1,0 +1,110 @@
+"""The controls project as the training engine sees it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from engines.contract.errors import DataError, UserError, nearest
+from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
+from projects.controls.baselines import evaluate_baselines
+from projects.controls.batches import WindowSource
+from projects.controls.config import ControlsConfig
+from projects.controls.evaluation import ControlsEvaluation
+from projects.controls.export import CONFIG_FILE, LOG_FILE, policy_config, training_log, write_json, write_policy
+from projects.controls.layout import ACTION, BINARY, CONTROL_NAMES, INV
+from projects.controls.losses import PosWeights, head_losses, loss_masks, pos_weights
+from projects.controls.metrics import Scores, Thresholds
+from projects.controls.model import ControlTransformer
+from projects.controls.recordings import Recording
+from projects.controls.report import comparison_table
+from projects.controls.split import read_split
+
+
+class ControlsProject(Project[ControlsConfig]):
+    """Body pose and game state to 28 controls. `data` comes first; it settles class weights and normalisation."""
+
+    _train: WindowSource
+    _validation: WindowSource
+    _weights: PosWeights
+    _types: list[str]
+
+    def data(self, cfg: ControlsConfig, device: torch.device) -> Split:
+        train, validation = read_split(cfg.data)
+        self._train = WindowSource(train, device, cfg.data.history_dropout)
+        self._validation = WindowSource(validation, device, cfg.data.history_dropout)
+        self._weights = pos_weights(self._train)
+        self._types = [recording.session_type for recording in train]
+        return Split(self._train, self._validation, _summary(train, validation, self._train, self._weights))
+
+    def model(self, cfg: ControlsConfig, data: Split) -> nn.Module:
+        model = ControlTransformer(**cfg.model.model_dump())
+        model.normalise(*self._train.feature_statistics())
+        return model
+
+    def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
+        losses = head_losses(model(batch["features"], batch["mask"]), batch, self._weights)
+        return {name: loss for name, loss in losses.items() if name in ctx.heads}
+
+    def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
+        return {name: mask.sum() for name, mask in loss_masks(batch).items() if name in ctx.heads}
+
+    def select(self, cfg: ControlsConfig, data: Split, data_filter: str) -> NDArray[np.int64]:
+        """The windows of training sessions whose type is `data_filter`."""
+        if data_filter not in self._types:
+            known = sorted(set(self._types))
+            raise UserError(
+                f"training.stages: no training session has the type {data_filter!r}{nearest(data_filter, known)}; "
+                f"expected one of {', '.join(known)}."
+            )
+        of_type = np.array([name == data_filter for name in self._types])
+        return np.flatnonzero(of_type[self._train.sessions])
+
+    def evaluation(self, cfg: ControlsConfig, data: Split) -> ControlsEvaluation:
+        thresholds = Thresholds(
+            action=np.full(len(ACTION), cfg.thresholds.action), inv=np.full(len(INV), cfg.thresholds.inv)
+        )
+        return ControlsEvaluation(self._weights, thresholds, self._validation.sessions)
+
+    def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
+        """The run beside its baselines, read again from the data so that a run need not keep it twice."""
+        try:
+            train, validation = read_split(cfg.data)
+        except DataError as error:  # data that has gone must not cost the run its end
+            return {"baselines": Table(("predictor",), (), note=f"Not made: {error}")}
+        ceiling = Path(cfg.data.path).expanduser() / "ceiling"
+        ours = Scores(values=result.values, score=result.score, controls=())
+        baselines = evaluate_baselines(train, validation, ceiling if ceiling.is_dir() else None)
+        note = f"On the {len(self._validation)} validation windows of {len(validation)} sessions."
+        return {"baselines": comparison_table({"this run": ours, **baselines}, note)}
+
+    def export(
+        self, cfg: ControlsConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog
+    ) -> None:
+        write_policy(folder, model.state_dict())
+        write_json(folder / CONFIG_FILE, policy_config(cfg, self._weights, result, log))
+        write_json(folder / LOG_FILE, training_log(log))
+
+
+def _summary(
+    train: Sequence[Recording], validation: Sequence[Recording], source: WindowSource, weights: PosWeights
+) -> dict[str, Any]:
+    targets, masks = source.labels()
+    pressed = {CONTROL_NAMES[c]: int(count) for c, count in zip(BINARY, (targets[:, BINARY] > 0.5).sum(0), strict=True)}
+    return {
+        "train_sessions": len(train),
+        "validation_sessions": [recording.name for recording in validation],
+        "session_types": dict(sorted(Counter(r.session_type for r in (*train, *validation)).items())),
+        "synthesised_pose": sum(r.synthesised_pose for r in (*train, *validation)),
+        "train_windows": len(source),
+        "pressed": pressed,
+        "share": {name: round(float(mask.float().mean()), 4) for name, mask in masks.items()},
+        "unsupported": weights.unsupported,
+    }

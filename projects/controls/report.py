@@ -1,0 +1,49 @@
+"""Scores as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engines.training.project import Table
+from projects.controls.metrics import SCREEN_PIXELS, Scores
+
+HEAD_VALUES = {
+    "action_f1": "action F1, mean over supported controls",
+    "look_mse": "look squared error",
+    "look_direction_yaw": "look yaw direction accuracy",
+    "look_direction_pitch": "look pitch direction accuracy",
+    "hotbar_accuracy": "hotbar top-1 accuracy",
+    "cursor_mse": "cursor squared error",
+    "cursor_pixels": "cursor error in pixels",
+    "inv_f1": "inventory F1, mean over supported controls",
+    "idle_accuracy": "idle accuracy",
+}
+_NO_SUPPORT = "empty: no such frame in validation; its share of the score goes to the other heads"
+
+
+def score_tables(scores: Scores) -> dict[str, Table]:
+    """`heads` and `controls`, of one set of predictions."""
+    screen = "×".join(f"{side:.0f}" for side in SCREEN_PIXELS)
+    return {
+        "heads": Table(
+            columns=("metric", "value"),
+            rows=(("combined score", scores.score), *((HEAD_VALUES[k], value) for k, value in scores.values.items())),
+            note=f"Pixels of a {screen} screen; {_NO_SUPPORT}.",
+        ),
+        "controls": Table(
+            columns=("control", "threshold", "support", "frames", "precision", "recall", "F1"),
+            rows=tuple(
+                (c.name, c.threshold, c.support, c.frames, c.precision, c.recall, c.f1) for c in scores.controls
+            ),
+            note="A control without support (pressed on no frame where it is judged) counts in no mean.",
+        ),
+    }
+
+
+def comparison_table(rows: Mapping[str, Scores], note: str) -> Table:
+    """Several predictors side by side, one a row: combined score and every head's value."""
+    return Table(
+        columns=("predictor", "score", *HEAD_VALUES),
+        rows=tuple((name, scores.score, *(scores.values[key] for key in HEAD_VALUES)) for name, scores in rows.items()),
+        note=note,
+    )
