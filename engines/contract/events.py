@@ -91,6 +91,8 @@ class CommandAnswer(Header, kw_only=True, tag="command"):
     command: Command
     state: Literal["seen", "applied", "refused"]
     step: int
+    epoch: int = 0
+    """Epochs done then: an edit made before an epoch's evaluation and one made after it share the step."""
     reason: str = ""
 
 

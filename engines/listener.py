@@ -1,0 +1,99 @@
+"""Hears commands while the engine works: a thread that acknowledges them at once, in every phase.
+
+The engine takes what is due at its own boundaries and answers it there.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Self
+
+from engines.contract import commands as cmd
+from engines.contract.events import Alert, CommandAnswer, EventWriter
+from engines.contract.jsonl import RecordFollower
+from engines.contract.rundir import RunDirectory
+
+POLL_SECONDS = 0.1
+
+
+class CommandListener:
+    """Collects the commands meant for one attempt."""
+
+    def __init__(self, run: RunDirectory, attempt: int, events: EventWriter, step: Callable[[], int]) -> None:
+        self.stop_requested = False
+        """Set as soon as a stop after the step is heard, by command, SIGTERM or SIGINT: long phases look at it."""
+        self.signalled = False
+        """That stop, or one more, came as a signal: nobody waits for its answer."""
+        self._attempt = attempt
+        self._events = events
+        self._step = step
+        self._follower: RecordFollower[cmd.Command] = RecordFollower(run.commands, cmd.decoder)
+        self._pending: list[cmd.Command] = []
+        self._damage = 0
+        self._lock = threading.Lock()
+        self._arrived = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._listen, name="commands", daemon=True)
+
+    def __enter__(self) -> Self:
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signal_number, self._on_signal)
+        self._hear()  # what was sent before the start is due from the first step on
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._closing.set()
+        self._thread.join()
+
+    def take(self, step: int) -> list[cmd.Command]:
+        """The commands due before step `step` runs, in the order they were sent."""
+        if not self._pending:  # read without the lock: a command missed now is taken at the next boundary
+            return []
+        with self._lock:
+            due = [command for command in self._pending if command.at_step is None or command.at_step <= step]
+            self._pending = [command for command in self._pending if command not in due]
+        return due
+
+    def take_rest(self) -> list[cmd.Command]:
+        """Everything not yet taken, for an engine that is about to leave."""
+        with self._lock:
+            self._hear_locked()
+            rest, self._pending = self._pending, []
+        return rest
+
+    def wait(self, seconds: float) -> None:
+        """Until a command or a signal arrives, at most `seconds`."""
+        self._arrived.wait(seconds)
+        self._arrived.clear()
+
+    def _listen(self) -> None:
+        while not self._closing.wait(POLL_SECONDS):
+            self._hear()
+
+    def _hear(self) -> None:
+        with self._lock:
+            self._hear_locked()
+
+    def _hear_locked(self) -> None:
+        for command in self._follower.poll():
+            if command.attempt != self._attempt:
+                continue
+            self._events.write(CommandAnswer(command=command, state="seen", step=self._step()))
+            self._pending.append(command)
+            if isinstance(command, cmd.Stop) and command.when == "after_step" and command.at_step is None:
+                self.stop_requested = True
+            self._arrived.set()
+        if len(self._follower.damage) > self._damage:
+            self._damage = len(self._follower.damage)
+            line = self._follower.damage[-1].line
+            self._events.write(
+                Alert(code="bad-command", level="warning", text=f"commands.jsonl line {line} is not a command; ignored")
+            )
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        # Plain assignments: an Event's lock may be held by the very thread that this interrupts.
+        self.stop_requested = self.signalled = True

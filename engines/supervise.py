@@ -1,0 +1,195 @@
+"""The parent of every engine process: `python -P -m engines.supervise RUN_DIR`.
+
+Session leader and child subreaper. Holds the run's lock, starts the engine with stdio to files, waits, and writes how
+it ended also after SIGKILL or OOM; leaves nothing behind. SIGTERM and SIGINT are passed on (save and leave), SIGQUIT
+kills the engine at once, SIGHUP is nothing to it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from engines import processes
+from engines.contract import events as ev
+from engines.contract import files, yaml12
+from engines.contract.errors import UserError
+from engines.contract.jsonl import RecordFollower, last_lines
+from engines.contract.lock import RunLock
+from engines.contract.rundir import Attempt, End, RunDirectory
+
+HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+ORPHAN_GRACE = 5.0
+PACKAGES = ("cockpit", "torch", "numpy", "msgspec")
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _git_hash() -> str | None:
+    """Commit of the code that runs, None outside a checkout."""
+    root = Path(__file__).resolve().parent.parent
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+class Supervisor:
+    """One attempt at a run, from taking the lock to recording the end."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+        self.lock = RunLock(run.lock)
+        self._killed = self._over_budget = False
+        config, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
+        cost = config.get("cost") or {}
+        self._price: float = cost.get("usd_per_hour") or 0.0
+        self._budget: float | None = cost.get("budget_usd")
+        self._device: str = (config.get("launch") or {}).get("device", "")
+
+    def supervise(self) -> int:
+        """Run the engine to its end and give the exit code to leave with. Raises `UserError` when the run is taken."""
+        if not self.lock.acquire():
+            raise UserError(
+                f"{self.run.path} already has a live engine; watch it with `cockpit tail {self.run.path.name}` "
+                f"or stop it with `cockpit stop {self.run.path.name}`.",
+                exit_code=1,
+            )
+        processes.become_subreaper()
+        signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+        files.remove_stale_temporaries(self.run.attempts)
+        spent = self._spent_before()
+        oom_before = processes.oom_kills()
+        attempt = self._new_attempt()
+        engine = self._start_engine(attempt)
+        attempt.engine = processes.mark(engine.pid)
+        self.run.write_attempt(attempt)
+        status = self._wait(engine.pid, self._seconds_left(spent))
+        processes.end_descendants(ORPHAN_GRACE)
+        attempt.ended = self._end(attempt.number, os.waitstatus_to_exitcode(status), processes.oom_kills() > oom_before)
+        self.run.write_attempt(attempt)
+        return attempt.ended.exit_code if attempt.ended.exit_code is not None else 1
+
+    def _spent_before(self) -> float:
+        """US dollars that earlier attempts cost; an attempt that was lost counts to its last event."""
+        total = 0.0
+        for number in self.run.attempt_numbers():
+            attempt = self.run.attempt(number)
+            end = attempt.ended.time if attempt.ended else self.run.events.stat().st_mtime
+            total += max(0.0, end - attempt.started) / 3600 * attempt.usd_per_hour
+        return total
+
+    def _seconds_left(self, spent: float) -> float | None:
+        if self._budget is None or not self._price:
+            return None
+        return max(0.0, self._budget - spent) / self._price * 3600
+
+    def _new_attempt(self) -> Attempt:
+        attempt = Attempt(
+            number=max(self.run.attempt_numbers(), default=0) + 1,
+            started=time.time(),
+            supervisor=processes.mark(os.getpid()),
+            boot_id=processes.boot_id(),
+            host=platform.node(),
+            device=self._device,
+            usd_per_hour=self._price,
+            versions=_versions(),
+            git=_git_hash(),
+        )
+        attempt.command = [
+            sys.executable, "-P", "-m", self.run.info.engine,
+            "--run-dir", str(self.run.path), "--attempt", str(attempt.number),
+        ]  # fmt: skip
+        self.run.write_attempt(attempt)
+        return attempt
+
+    def _start_engine(self, attempt: Attempt) -> subprocess.Popen[bytes]:
+        with open(self.run.stdout, "ab", opener=lambda path, flags: os.open(path, flags, files.FILE_MODE)) as log:
+            return subprocess.Popen(
+                attempt.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                preexec_fn=processes.die_with_parent(os.getpid()),  # noqa: PLW1509  (one thread)
+            )
+
+    def _wait(self, engine: int, seconds_left: float | None) -> int:
+        """Wait for the engine, passing signals on, and give its wait status."""
+        deadline = None if seconds_left is None else time.monotonic() + seconds_left
+        while True:
+            ended = processes.reap()
+            if engine in ended:
+                return ended[engine]
+            if deadline is None:
+                heard = signal.sigwaitinfo(HEARD).si_signo
+            else:
+                answer = signal.sigtimedwait(HEARD, max(0.0, deadline - time.monotonic()))
+                heard = signal.SIGTERM if answer is None else answer.si_signo
+                if answer is None:
+                    deadline, self._over_budget = None, True
+            if heard in (signal.SIGTERM, signal.SIGINT):
+                os.kill(engine, signal.SIGTERM)
+            elif heard == signal.SIGQUIT:
+                self._killed = True
+                os.killpg(engine, signal.SIGKILL)
+
+    def _end(self, attempt: int, code: int, oom: bool) -> End:
+        """How it ended: by the engine's own word if it left one, else by what the kernel says."""
+        follower: RecordFollower[ev.Event] = RecordFollower(self.run.events, ev.decoder)
+        mine = [event for event in follower.poll() if event.attempt == attempt]
+        word = next((event for event in reversed(mine) if isinstance(event, ev.Ended)), None)
+        steps = [event.step for event in mine if isinstance(event, ev.Epoch | ev.Phase | ev.Checkpoint | ev.Ended)]
+        end = End(
+            reason="failed", time=time.time(), exit_code=code if code >= 0 else None, last_step=max(steps, default=0)
+        )
+        if code < 0:
+            end.signal = signal.Signals(-code).name
+            end.oom_kill = oom and -code == signal.SIGKILL
+        if self._killed:
+            end.reason, end.error = "stopped", "killed on request, not saved since the last checkpoint"
+        elif word is not None and code >= 0:
+            end.reason, end.error = word.reason, word.detail
+            if self._over_budget and word.reason == "stopped":
+                end.reason, end.error = "out-of-budget", f"the budget of ${self._budget:g} is spent"
+        elif not end.signal:
+            end.error = " ".join(last_lines(self.run.stdout, 1))
+        return end
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print("Usage: python -P -m engines.supervise RUN_DIR", file=sys.stderr)
+        return 2
+    if os.getsid(0) != os.getpid() and os.getpgrp() != os.getpid():
+        os.setsid()
+    try:
+        return Supervisor(RunDirectory(Path(sys.argv[1]))).supervise()
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"{sys.argv[1]} cannot be used as a run directory: {error}.", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

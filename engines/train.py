@@ -1,0 +1,58 @@
+"""Train from the command line, or as the engine that a supervisor starts.
+
+    python -m engines.train --config FILE [--run-dir DIR] [--set section.key=value …]
+
+By hand it makes the run directory, puts the engine under its supervisor and stays in the foreground; the run outlives
+it.
+With `--run-dir DIR --attempt N` it is the engine itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from engines.contract import launch
+from engines.contract.errors import UserError
+from engines.contract.rundir import RunDirectory
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m engines.train", description="Train from a config file.")
+    parser.add_argument("--config", type=Path, help="config file to start a new run from")
+    parser.add_argument(
+        "--run-dir", type=Path, help="directory of the run; a new one under the runs folder where absent"
+    )
+    parser.add_argument("--set", action="append", default=[], metavar="a.b=c", help="override a config value")
+    parser.add_argument("--attempt", type=int, help=argparse.SUPPRESS)  # given by the supervisor alone
+    arguments = parser.parse_args()
+    if arguments.attempt is None and arguments.config is None:
+        parser.error("--config is needed to start a run (cockpit resume goes on with one)")
+    return arguments
+
+
+def _engine(run: RunDirectory, attempt: int) -> int:
+    from engines.training.engine import run_attempt  # torch takes seconds to import, and only the engine needs it
+
+    return run_attempt(run, attempt)
+
+
+def main() -> int:
+    arguments = _arguments()
+    if arguments.attempt is not None:
+        return _engine(RunDirectory(arguments.run_dir), arguments.attempt)
+    from engines.foreground import stay_with
+
+    try:
+        run = launch.prepare_training(arguments.config, arguments.set, run_dir=arguments.run_dir)
+        attempt = launch.start(run)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    print(f"run {run.path}", flush=True)
+    return stay_with(run, attempt, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

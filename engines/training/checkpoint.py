@@ -1,0 +1,61 @@
+"""Checkpoints: whole or absent, loaded without running code, last before best."""
+
+from __future__ import annotations
+
+import pickle
+import time
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+
+from engines.contract import files
+from engines.contract.errors import DataError
+from engines.contract.events import Checkpoint, EventWriter
+from engines.contract.rundir import RunDirectory
+
+FORMAT = 1
+
+
+def save(
+    run: RunDirectory, content: dict[str, Any], events: EventWriter, *, step: int, epoch: int, best: bool, keep: bool
+) -> None:
+    """Write `content` once, make it durable, then name it last.pt, then best.pt and epoch_NNN.pt where asked for.
+
+    Raises OSError with the older checkpoints untouched.
+    """
+    began = time.monotonic()
+
+    def write(file: IO[bytes]) -> None:
+        torch.save({"format": FORMAT, **content}, file)
+
+    files.replace_with(run.last, write)
+    names = [run.last.name]
+    wanted = [run.best] * best + [run.checkpoints / f"epoch_{epoch:03d}.pt"] * keep
+    for path in wanted:
+        files.replace_by_link(run.last, path)
+        names.append(path.name)
+    size = run.last.stat().st_size
+    events.write(Checkpoint(step=step, epoch=epoch, files=names, size=size, seconds=time.monotonic() - began))
+
+
+def resume_point(run: RunDirectory) -> Path | None:
+    """The checkpoint to go on from: last.pt, else the newest kept epoch, else best.pt, else None."""
+    kept = sorted(run.checkpoints.glob("epoch_*.pt"), key=lambda file: int(file.stem.removeprefix("epoch_")))
+    return next((file for file in (run.last, *reversed(kept), run.best) if file.is_file()), None)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a checkpoint onto the CPU. Raises `DataError` for one that is cut short, foreign or of another format."""
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
+        raise DataError(
+            f"{path} is not a whole checkpoint (cut short or damaged: {reason}); "
+            "move it away to resume from the next older one in its folder."
+        ) from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise DataError(f"{path} is not a checkpoint of this program (format {FORMAT} expected); choose another file.")
+    return content

@@ -1,0 +1,55 @@
+"""One pass over the validation data, in fp32, that changes nothing of the training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from engines.training.project import Context, Project, Result, Split
+from engines.training.step import stack_losses
+
+ENLARGE = 4
+"""Validation batches are this much larger than training batches: no gradients are kept."""
+
+
+def evaluate(
+    project: Project[Any],
+    cfg: Any,
+    data: Split,
+    model: nn.Module,
+    ctx: Context,
+    weights: Mapping[str, float],
+    *,
+    heads: Sequence[str],
+    batch_size: int,
+    interrupted: Callable[[], bool],
+) -> Result | None:
+    """The project's result with the validation losses among its values; None when `interrupted` said so.
+
+    Values get `loss` (weighted by `weights`, of the heads that are on) and one unweighted loss a head.
+    """
+    active = [head for head in heads if head in ctx.heads]
+    evaluation = project.evaluation(cfg, data)
+    sums: torch.Tensor | None = None
+    model.eval()
+    try:
+        with torch.inference_mode():
+            for indices in torch.arange(len(data.validation)).split(batch_size * ENLARGE):  # type: ignore[no-untyped-call]
+                if interrupted():
+                    return None
+                losses = evaluation.add(model, data.validation.batch(indices, None), ctx)
+                batch_sums = torch.stack(stack_losses(losses, active))
+                sums = batch_sums if sums is None else sums + batch_sums
+            result = evaluation.result()
+    finally:
+        model.train()
+    if sums is None:
+        return result
+    totals, counts = sums.tolist()
+    means = {head: total / count if count else None for head, total, count in zip(active, totals, counts, strict=True)}
+    weighted = [weights[head] * mean for head, mean in means.items() if mean is not None]
+    return replace(result, values={"loss": sum(weighted) if weighted else None, **means, **result.values})

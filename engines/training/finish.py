@@ -1,0 +1,39 @@
+"""The end of a finished run: the best weights, their tables in report.json, and what the project delivers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from engines.contract import files
+from engines.contract.events import Phase
+from engines.training import checkpoint
+from engines.training.loop import Trainer
+from engines.training.project import Table, TrainingLog
+
+
+def write_report(trainer: Trainer, tables: Mapping[str, Table]) -> None:
+    """Write report.json: named tables with columns, rows and a note."""
+    content = {"tables": {name: msgspec.to_builtins(table) for name, table in tables.items()}}
+    files.replace_bytes(trainer.run.report, msgspec.json.encode(content))
+
+
+def finish(trainer: Trainer) -> bool:
+    """Load the best weights, evaluate them, report and export. False when a stop cut it short.
+
+    Raises OSError where the report or an export cannot be written; the checkpoints are safe by then.
+    """
+    run, project, settings, data, state = trainer.run, trainer.project, trainer.settings, trainer.data, trainer.state
+    if run.best.is_file():
+        project.load_trainable_state(trainer.model, checkpoint.load(run.best)["model"])
+    result = trainer.evaluate()
+    if result is None:
+        return False
+    trainer.events.write(Phase(phase="saving", step=state.step, detail="report and export"))
+    trainer.model.eval()
+    write_report(trainer, {**result.tables, **project.report(settings, data, trainer.model, result)})
+    best = state.best_score if state.best_score is not None else float("nan")
+    log = TrainingLog(tuple(state.log), state.best_epoch, best)
+    project.export(settings, run.export, trainer.model, data, result, log)
+    return True

@@ -1,0 +1,252 @@
+"""The training loop: steer → batch → forward → backward → clip → finite check → step → log, on one screen."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from engines.contract import events as ev
+from engines.contract.events import CommandAnswer, EventWriter
+from engines.contract.rundir import RunDirectory
+from engines.contract.settings import RunConfig
+from engines.listener import CommandListener
+from engines.training import checkpoint
+from engines.training.evaluate import evaluate
+from engines.training.order import ShuffledOrder, step_generator
+from engines.training.precision import Precision, random_state, restore_random_state
+from engines.training.project import Context, Project, Result, Split
+from engines.training.records import EpochRecorder
+from engines.training.schedule import learning_rate
+from engines.training.stages import StagePlan
+from engines.training.state import LiveSettings, TrainState
+from engines.training.steering import Steering, edits_after
+from engines.training.step import TrainStep
+from engines.training.step_log import StepLog
+
+
+class TooManyBadSteps(Exception):
+    """The loss or the gradient was not finite for too many steps in a row."""
+
+
+class Trainer:
+    """Trains one model from wherever its state stands to its end, a stop, or too many bad steps."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        settings: RunConfig,
+        heads: Sequence[str],
+        project: Project[Any],
+        data: Split,
+        model: nn.Module,
+        events: EventWriter,
+        listener: CommandListener,
+    ) -> None:
+        self.run, self.settings, self.project, self.data, self.model = run, settings, project, data, model
+        self.training = training = settings.training
+        self.heads = list(heads)
+        self.events, self.listener = events, listener
+        device = next(model.parameters()).device
+        weights = settings.loss_weights.model_dump()
+        live = LiveSettings({head: float(weights[head]) for head in heads}, 1.0, training.epochs, training.patience)
+        self.state = TrainState(live)
+        self.plan = StagePlan(training, heads)
+        self.precision = Precision(training.amp, device)
+        groups = project.param_groups(model, training.weight_decay)
+        self.optimizer = torch.optim.AdamW(groups, lr=training.lr, fused=True)
+        compiled: nn.Module = torch.compile(model) if training.compile else model  # type: ignore[assignment]
+        self.step = TrainStep(
+            project, compiled, self.optimizer, self.precision, heads,
+            grad_clip=training.grad_clip, micro_batches=training.micro_batches,
+        )  # fmt: skip
+        self.step_log = StepLog(run, events, heads, training.log_every, device)
+        self.records = EpochRecorder(run, events)
+        self._saved = time.monotonic()
+        self._enter_stage()
+
+    # -- the loop ------------------------------------------------------------------------------------------------
+
+    def train(self, replay: Sequence[CommandAnswer] = ()) -> ev.EndReason:
+        """Train to the end and say why it ended. Raises `TooManyBadSteps`, or OSError where nothing can be written."""
+        state = self.state
+        steering = Steering(
+            state, self.events, self.listener, replay=edits_after(replay, state.step, state.epoch),
+            weights_changed=self._weights_changed, save=self.save, evaluate=self._evaluate_on_demand,
+        )  # fmt: skip
+        self.events.write(ev.Phase(phase="training", step=state.step))
+        self.records.begin_epoch()
+        while not steering.at_boundary():
+            if state.step_in_epoch == self.steps_per_epoch:
+                if self._finish_epoch():
+                    steering.at_epoch_end()
+                continue
+            if (reason := self.plan.ending(state)) is not None:
+                steering.refuse_rest(f"the run is {reason}")
+                return reason
+            indices = self.order.indices(state.epoch, state.step_in_epoch)
+            randomness = step_generator(self.training.seed, state.epoch, state.step_in_epoch)
+            batch = self.data.train.batch(indices, randomness)
+            rate = self.learning_rate()
+            row = self.step(batch, self.context(), rate)
+            self.step_log.add(row, step=state.step, epoch=state.epoch + 1, lr=rate)
+            state.step += 1
+            state.step_in_epoch += 1
+            self._once_in_a_while()
+        self.save()
+        steering.refuse_rest("the run is stopping")
+        return "stopped"
+
+    def _once_in_a_while(self) -> None:
+        if self.step_log.due:
+            self.flush()
+        if time.monotonic() - self._saved > self.training.checkpoint_minutes * 60:
+            self._save_or_warn()
+
+    def flush(self) -> None:
+        """Bring the logged steps over and look at them."""
+        self.state.bad_steps = self.step_log.flush(self.state.bad_steps)
+        if self.state.bad_steps >= self.training.max_bad_steps:
+            raise TooManyBadSteps(
+                f"{self.state.bad_steps} steps in a row were not finite, up to step {self.state.step}; "
+                "the last good checkpoint is untouched: lower training.lr or look at the data, then resume"
+            )
+
+    # -- epochs --------------------------------------------------------------------------------------------------
+
+    def _finish_epoch(self) -> bool:
+        """Evaluate, decide what is best, record, move on, save. False when a stop cut the evaluation short."""
+        state = self.state
+        self.flush()
+        result = self.evaluate()
+        if result is None:
+            return False
+        rate = self.learning_rate(last=True)
+        state.step_in_epoch = 0
+        state.epoch += 1
+        state.stage_epoch += 1
+        best = self._note_score(result.score)
+        means = self.step.epoch_means()
+        stage = self.plan.current(state).name
+        state.log.append(self.records.end_epoch(state, stage, means, result, lr=rate, best=best))
+        self.step.sums.zero_()
+        if best:
+            self.records.write_review(result, step=state.step, epoch=state.epoch)
+        if not self.plan.is_last(state) and self.plan.stage_over(state):
+            self._next_stage()
+        keep = self.settings.output.keep_epochs
+        self._save_or_warn(best=best, keep=bool(keep) and state.epoch % keep == 0)
+        self.records.begin_epoch()
+        return True
+
+    def _note_score(self, score: float | None) -> bool:
+        """Early stopping: whether this is the best score so far. Any number beats none, nothing else counts."""
+        state = self.state
+        best = score is not None and math.isfinite(score) and (state.best_score is None or score > state.best_score)
+        if best:
+            state.best_score, state.best_epoch, state.epochs_without_best = score, state.epoch, 0
+        else:
+            state.epochs_without_best += 1
+        return best
+
+    def evaluate(self) -> Result | None:
+        """Validate with the loss weights in force; None when a stop came."""
+        self.events.write(ev.Phase(phase="evaluating", step=self.state.step))
+        result = evaluate(
+            self.project, self.settings, self.data, self.model, self.context(), self.state.live.weights,
+            heads=self.heads, batch_size=self.training.batch_size,
+            interrupted=lambda: self.listener.stop_requested,
+        )  # fmt: skip
+        self.events.write(ev.Phase(phase="training", step=self.state.step))
+        return result
+
+    def _evaluate_on_demand(self) -> None:
+        if (result := self.evaluate()) is not None:
+            self.records.write_validation(self.state, result, on_demand=True)
+
+    # -- stages and schedule -------------------------------------------------------------------------------------
+
+    def _next_stage(self) -> None:
+        self.plan.advance(self.state)
+        if self.plan.current(self.state).restart_optimizer:
+            self.optimizer.state.clear()
+        self._enter_stage()
+
+    def _enter_stage(self) -> None:
+        """Turn on what the current stage trains, and take its data."""
+        stage = self.plan.current(self.state)
+        self.project.freeze(self.model, stage.frozen)
+        self.step.set_active(self.plan.heads(self.state))
+        self._weights_changed()
+        samples = (
+            self.project.select(self.settings, self.data, stage.data)
+            if stage.data is not None
+            else np.arange(len(self.data.train))
+        )
+        self.order = ShuffledOrder(samples, self.training.batch_size, self.training.seed)
+        self.steps_per_epoch = self.training.steps_per_epoch or self.order.steps_per_pass
+
+    def _weights_changed(self) -> None:
+        self.step.set_weights(self.state.live.weights)
+
+    def learning_rate(self, *, last: bool = False) -> float:
+        """Rate of the next step (of the step just done, with `last`)."""
+        state, size = self.state, 1 / self.steps_per_epoch
+        position = state.epoch - state.schedule_epoch + (state.step_in_epoch - last) * size
+        rate = learning_rate(
+            position, step_size=size, total=self.plan.schedule_epochs(state), warmup=self.training.warmup_epochs,
+            peak=self.plan.stages[state.schedule_stage].lr or self.training.lr, least=self.training.min_lr,
+        )  # fmt: skip
+        return rate * state.live.lr_scale
+
+    def context(self) -> Context:
+        state = self.state
+        progress = (state.epoch + state.step_in_epoch / self.steps_per_epoch) / state.live.epochs
+        stage = self.plan.current(state).name
+        return Context(state.step, state.epoch, min(1.0, progress), stage, self.plan.heads(state))
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------
+
+    def save(self, *, best: bool = False, keep: bool = False) -> None:
+        """Write last.pt (and the others asked for). Raises OSError with the older ones untouched."""
+        self.flush()
+        self._saved = time.monotonic()
+        self.events.write(ev.Phase(phase="saving", step=self.state.step))
+        content = {
+            "model": self.project.trainable_state(self.model),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self.precision.scaler.state_dict(),
+            "random": random_state(),
+            "sums": self.step.sums,
+            "state": self.state.dump(),
+        }
+        try:
+            checkpoint.save(
+                self.run, content, self.events, step=self.state.step, epoch=self.state.epoch, best=best, keep=keep
+            )
+        finally:
+            self.events.write(ev.Phase(phase="training", step=self.state.step))
+
+    def _save_or_warn(self, *, best: bool = False, keep: bool = False) -> None:
+        """A full disk must not end the training: say so, keep the older checkpoint, go on."""
+        try:
+            self.save(best=best, keep=keep)
+        except OSError as error:
+            what = f"no checkpoint at step {self.state.step}: {error.strerror or error}"
+            text = f"{what}; the older one is kept, free some space"
+            self.events.write(ev.Alert(code="checkpoint-failed", level="error", text=text, step=self.state.step))
+
+    def restore(self, content: dict[str, Any]) -> None:
+        """Put everything a checkpoint holds back."""
+        self.project.load_trainable_state(self.model, content["model"])
+        self.state = TrainState.load(content["state"])
+        self.optimizer.load_state_dict(content["optimizer"])
+        self.precision.scaler.load_state_dict(content["scaler"])
+        self._enter_stage()
+        self.step.sums.copy_(content["sums"])
+        restore_random_state(content["random"])

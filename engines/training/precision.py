@@ -1,0 +1,91 @@
+"""Which precision a run computes in, and the random state it computes with."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import torch
+
+from engines.contract.errors import UserError
+
+
+def choose_device(wanted: str) -> torch.device:
+    """The device a config asks for; `auto` is the first GPU there is, else the CPU. Raises `UserError`."""
+    if wanted == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda", 0)
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(wanted)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"launch.device {wanted!r} cannot be used here ({reason}); use auto, cpu or cuda:0.") from None
+    return device
+
+
+class Precision:
+    """Autocast and, for fp16 only, loss scaling. Off on CPU and MPS unless asked for."""
+
+    def __init__(self, wanted: str, device: torch.device) -> None:
+        kind = wanted
+        if wanted == "auto":
+            kind = "off" if device.type != "cuda" else "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+        if kind == "fp16" and device.type != "cuda":
+            raise UserError(f"training.amp fp16 needs a GPU, and the device is {device}; use auto, bf16 or off.")
+        self.name = kind
+        self._device = device
+        self.scaler = torch.amp.GradScaler(device.type, enabled=kind == "fp16")
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Context of the forward pass and the losses."""
+        if self.name == "off":
+            return contextlib.nullcontext()
+        dtype = torch.bfloat16 if self.name == "bf16" else torch.float16
+        return torch.autocast(self._device.type, dtype)
+
+
+def seed_everything(seed: int) -> None:
+    """Seed Python, NumPy and torch on every device."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def random_state() -> dict[str, Any]:
+    """State of every random generator, as tensors and plain numbers that load without running code."""
+    version, words, gauss = random.getstate()
+    numpy_state: dict[str, Any] = np.random.get_state(legacy=False)
+    return {
+        "python": {"version": version, "words": list(words), "gauss": gauss},
+        "numpy": {
+            "key": torch.from_numpy(numpy_state["state"]["key"].astype(np.int64)),
+            "pos": int(numpy_state["state"]["pos"]),
+            "has_gauss": int(numpy_state["has_gauss"]),
+            "gauss": float(numpy_state["gauss"]),
+        },
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+
+
+def restore_random_state(state: dict[str, Any]) -> None:
+    """Put `random_state` back. GPU states are left alone where the GPUs are other ones."""
+    python = state["python"]
+    random.setstate((python["version"], tuple(python["words"]), python["gauss"]))
+    numpy_state = state["numpy"]
+    np.random.set_state(
+        {
+            "bit_generator": "MT19937",
+            "state": {"key": numpy_state["key"].numpy().astype(np.uint32), "pos": numpy_state["pos"]},
+            "has_gauss": numpy_state["has_gauss"],
+            "gauss": numpy_state["gauss"],
+        }
+    )
+    torch.set_rng_state(state["torch"])
+    if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(state["cuda"])

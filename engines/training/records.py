@@ -1,0 +1,82 @@
+"""What an epoch leaves behind: its event, its metric lines, its line in the log, the review arrays of the best one."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from engines.contract import files
+from engines.contract.events import Epoch, EventWriter, finite
+from engines.contract.jsonl import LineWriter
+from engines.contract.rundir import RunDirectory
+from engines.training.project import Result
+from engines.training.state import TrainState
+
+
+class EpochRecorder:
+    """Appends one record an epoch, each a single write: the cost does not grow with the run."""
+
+    def __init__(self, run: RunDirectory, events: EventWriter) -> None:
+        self._run, self._events = run, events
+        self._train, self._validation = LineWriter(run.train_metrics), LineWriter(run.val_metrics)
+        self._began = time.monotonic()
+
+    def begin_epoch(self) -> None:
+        self._began = time.monotonic()
+
+    def end_epoch(
+        self, state: TrainState, stage: str, means: Mapping[str, float | None], result: Result, *, lr: float, best: bool
+    ) -> dict[str, Any]:
+        """Record the epoch that `state` has just counted; gives its flat row."""
+        train, bad_train = finite(means, "train.")
+        validation, bad_validation = finite(result.values, "validation.")
+        score = finite({"score": result.score})[0]["score"]
+        seconds = time.monotonic() - self._began
+        common = {"epoch": state.epoch, "step": state.step, "attempt": self._events.attempt, "stage": stage}
+        self._train.append(
+            msgspec.json.encode({**common, **train, "lr": lr, "seconds": seconds, "nonfinite": bad_train})
+        )
+        self.write_validation(state, result)
+        self._events.write(
+            Epoch(
+                epoch=state.epoch,
+                step=state.step,
+                stage=stage,
+                train=train,
+                validation=validation,
+                score=score,
+                lr=lr,
+                best=best,
+                weights=dict(state.live.weights),
+                seconds=seconds,
+                nonfinite=bad_train + bad_validation,
+            )
+        )
+        shown = "not scored" if score is None else f"{score:.4f}"
+        mark = (
+            " (best)" if best else f" (best {state.best_score:.4f} at {state.best_epoch})" if state.best_epoch else ""
+        )
+        print(f"epoch {state.epoch}  step {state.step}  score {shown}{mark}  {seconds:.1f} s", flush=True)
+        row = {f"train.{key}": value for key, value in train.items()}
+        row |= {f"validation.{key}": value for key, value in validation.items()}
+        return {"epoch": state.epoch, "step": state.step, "stage": stage, **row, "score": score, "lr": lr, "best": best}
+
+    def write_validation(self, state: TrainState, result: Result, *, on_demand: bool = False) -> None:
+        """One line of val_metrics.jsonl."""
+        values, bad = finite({**result.values, "score": result.score})
+        line = {"epoch": state.epoch, "step": state.step, "attempt": self._events.attempt, "on_demand": on_demand}
+        self._validation.append(msgspec.json.encode({**line, **values, "nonfinite": bad}))
+
+    def write_review(self, result: Result, *, step: int, epoch: int) -> None:
+        """The arrays of the best epoch, one file each, and what they belong to (written last)."""
+        for name, array in result.review.items():
+            buffer = io.BytesIO()
+            np.save(buffer, array, allow_pickle=False)
+            files.replace_bytes(self._run.review / f"{name}.npy", buffer.getvalue())
+        about = {"checkpoint": self._run.best.name, "step": step, "epoch": epoch, "score": result.score}
+        files.replace_bytes(self._run.review / "about.json", msgspec.json.encode(about))

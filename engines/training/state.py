@@ -1,0 +1,48 @@
+"""Where a run stands: counters, live edits, early stopping, sums of the running epoch. Everything a checkpoint needs
+beside model, optimizer and random state."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class LiveSettings:
+    """What a person can change while the run goes on."""
+
+    weights: dict[str, float]
+    lr_scale: float
+    epochs: int
+    patience: int
+
+
+@dataclass
+class TrainState:
+    live: LiveSettings
+    step: int = 0
+    """Batches done, skipped ones too; also the number of the next step."""
+    epoch: int = 0
+    """Epochs done."""
+    step_in_epoch: int = 0
+    stage: int = 0
+    stage_epoch: int = 0
+    """Epochs done in this stage."""
+    schedule_stage: int = 0
+    """Stage in which the learning-rate schedule began."""
+    schedule_epoch: int = 0
+    """Epochs done when it began."""
+    best_score: float | None = None
+    best_epoch: int = 0
+    epochs_without_best: int = 0
+    bad_steps: int = 0
+    """Non-finite steps in a row."""
+    log: list[dict[str, Any]] = field(default_factory=list)
+    """One flat row an epoch, for the exporter: a resumed run's log is whole without reading anything back."""
+
+    def dump(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def load(cls, saved: dict[str, Any]) -> TrainState:
+        return cls(**{**saved, "live": LiveSettings(**saved["live"])})

@@ -1,0 +1,152 @@
+"""Commands at step boundaries: applied or refused, answered, and applied again after a resume."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
+
+from engines.contract import commands as cmd
+from engines.contract.errors import nearest
+from engines.contract.events import CommandAnswer, EventWriter, Phase
+from engines.listener import CommandListener
+from engines.training.state import TrainState
+
+PAUSE_POLL_SECONDS = 0.05
+
+
+class Refused(Exception):
+    """A command that cannot be carried out; the message says why."""
+
+
+class Steering:
+    """Carries out what a person asks. The loop calls `at_boundary` before every step."""
+
+    def __init__(
+        self,
+        state: TrainState,
+        events: EventWriter,
+        listener: CommandListener,
+        *,
+        weights_changed: Callable[[], None],
+        save: Callable[[], None],
+        evaluate: Callable[[], None],
+        replay: Sequence[CommandAnswer] = (),
+    ) -> None:
+        self._state, self._events, self._listener = state, events, listener
+        self._weights_changed, self._save, self._evaluate = weights_changed, save, evaluate
+        self._replay = list(replay)
+        self._paused = False
+        self._stop: Literal["after_step", "after_epoch"] | None = None
+
+    def at_boundary(self) -> bool:
+        """Apply what is due before the next step, hold while paused; True when the run is to stop here."""
+        self._apply_due()
+        if self._holding():
+            self._events.write(Phase(phase="paused", step=self._state.step))
+            while self._holding():
+                self._listener.wait(PAUSE_POLL_SECONDS)
+                self._apply_due()
+            self._events.write(Phase(phase="training", step=self._state.step))
+        return self._stopping()
+
+    def at_epoch_end(self) -> None:
+        """Turn a stop after the epoch into a stop now."""
+        if self._stop == "after_epoch":
+            self._stop = "after_step"
+
+    def refuse_rest(self, reason: str) -> None:
+        """Answer everything still open: a stop gets what it asked for, the rest is refused."""
+        for command in self._listener.take_rest():
+            if isinstance(command, cmd.Stop):
+                self._answer(command, "applied")
+            else:
+                self._answer(command, "refused", reason)
+
+    def _holding(self) -> bool:
+        return self._paused and not self._stopping()
+
+    def _stopping(self) -> bool:
+        return self._stop == "after_step" or self._listener.signalled
+
+    def _apply_due(self) -> None:
+        while self._replay and self._is_due(self._replay[0]):
+            self._carry_out(self._replay.pop(0).command)
+        for command in self._listener.take(self._state.step):
+            self._carry_out(command)
+
+    def _is_due(self, answer: CommandAnswer) -> bool:
+        return self._state.step >= answer.step and self._state.epoch >= answer.epoch
+
+    def _carry_out(self, command: cmd.Command) -> None:
+        try:
+            self._apply(command)
+        except Refused as refusal:
+            self._answer(command, "refused", str(refusal))
+        else:
+            self._answer(command, "applied")
+
+    def _answer(self, command: cmd.Command, state: Literal["applied", "refused"], reason: str = "") -> None:
+        """On record before the step runs that it holds for."""
+        answer = CommandAnswer(
+            command=command, state=state, step=self._state.step, epoch=self._state.epoch, reason=reason
+        )
+        self._events.write(answer, durable=True)
+        print(f"{cmd.describe(command)}: {state} at step {self._state.step}" + (f" ({reason})" if reason else ""))
+
+    def _apply(self, command: cmd.Command) -> None:
+        match command:
+            case cmd.Pause():
+                self._paused = True
+            case cmd.Continue():
+                if not self._paused:
+                    raise Refused("the run is not paused")
+                self._paused = False
+            case cmd.Stop(when=when):
+                self._stop = when
+            case cmd.SaveCheckpoint():
+                self._try_save()
+            case cmd.Evaluate():
+                self._evaluate()
+            case cmd.SetLossWeights() | cmd.SetLrScale() | cmd.SetEpochs() | cmd.SetPatience():
+                self._edit(command)
+
+    def _try_save(self) -> None:
+        try:
+            self._save()
+        except OSError as error:
+            raise Refused(f"the checkpoint could not be written: {error.strerror}") from None
+
+    def _edit(self, edit: cmd.Edit) -> None:
+        live = self._state.live
+        match edit:
+            case cmd.SetLossWeights(weights=weights):
+                for head, weight in weights.items():
+                    if head not in live.weights:
+                        raise Refused(f"no head is called {head!r}{nearest(head, live.weights)}")
+                    if not (math.isfinite(weight) and weight >= 0):
+                        raise Refused(f"the weight of {head} must be a finite number of 0 or more, got {weight}")
+                live.weights.update(weights)
+                self._weights_changed()
+            case cmd.SetLrScale(scale=scale):
+                if not (math.isfinite(scale) and scale > 0):
+                    raise Refused(f"the scale must be a finite number above 0, got {scale}")
+                live.lr_scale = scale
+            case cmd.SetEpochs(epochs=epochs):
+                if epochs < max(1, self._state.epoch):
+                    raise Refused(f"{self._state.epoch} epochs are already done, {epochs} is fewer")
+                live.epochs = epochs
+            case cmd.SetPatience(patience=patience):
+                if patience < 1:
+                    raise Refused(f"the patience must be 1 or more, got {patience}")
+                live.patience = patience
+
+
+def edits_after(answers: Sequence[CommandAnswer], step: int, epoch: int) -> list[CommandAnswer]:
+    """The edits on record that a checkpoint at `step` with `epoch` epochs done may not hold yet, in order.
+
+    Those made at the very boundary of the checkpoint come too: every edit sets an absolute value, so that applying
+    one twice, in order, changes nothing.
+    """
+    edits = [answer for answer in answers if isinstance(answer.command, get_args(cmd.Edit))]
+    return [answer for answer in edits if answer.step >= step and answer.epoch >= epoch]

@@ -1,0 +1,120 @@
+"""One training step: forward, backward, clip, finite check, update. Nothing in it waits for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from engines.training.precision import Precision
+from engines.training.project import Batch, Context, Loss, Project
+
+
+def split_batch(batch: Batch, parts: int) -> list[Batch]:
+    """Cut every tensor of a batch into `parts` along its first dimension."""
+    pieces = {name: tensor.tensor_split(parts) for name, tensor in batch.items()}
+    return [{name: pieces[name][part] for name in batch} for part in range(parts)]
+
+
+def stack_losses(losses: Mapping[str, Loss], heads: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Totals and counts of `heads`, in order: two (heads,) float32 tensors."""
+    totals = torch.stack([losses[head].total.float() for head in heads])
+    counts = torch.stack([losses[head].count.float() for head in heads])
+    return totals, counts
+
+
+class TrainStep:
+    """Steps a model; keeps loss weights and the sums of the running epoch on the device."""
+
+    def __init__(
+        self,
+        project: Project[Any],
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        precision: Precision,
+        heads: Sequence[str],
+        *,
+        grad_clip: float,
+        micro_batches: int,
+    ) -> None:
+        self._project, self._model, self._optimizer, self._precision = project, model, optimizer, precision
+        self._heads = list(heads)
+        self._clip, self._parts = grad_clip, micro_batches
+        self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        device = self._parameters[0].device
+        wide = torch.float32 if device.type == "mps" else torch.float64
+        self._weights = torch.zeros(len(heads), device=device)
+        self._nan_row = torch.full((len(heads),), torch.nan, device=device)
+        self.sums = torch.zeros(2 * len(heads) + 2, dtype=wide, device=device)
+        """Of the running epoch: total of each head, count of each head, loss, steps that counted."""
+        self._active: list[str] = []
+        self._index = torch.zeros(0, dtype=torch.long, device=device)
+
+    def set_weights(self, weights: Mapping[str, float]) -> None:
+        """Take loss weights from now on; the tensor keeps its place, so nothing is compiled anew."""
+        self._weights.copy_(torch.tensor([weights[head] for head in self._heads]), non_blocking=True)
+
+    def set_active(self, heads: frozenset[str]) -> None:
+        """Take the loss terms of a stage."""
+        self._active = [head for head in self._heads if head in heads]
+        self._index = torch.tensor([self._heads.index(h) for h in self._active], device=self._weights.device)
+
+    def __call__(self, batch: Batch, ctx: Context, lr: float) -> Tensor:
+        """Do one step at rate `lr`; gives its row for the log: loss, a loss a head, gradient norm, skipped (0 or 1)."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = lr
+        totals, counts, loss = self._backward(batch, ctx)
+        self._precision.scaler.unscale_(self._optimizer)
+        norm = nn.utils.clip_grad_norm_(self._parameters, self._clip)
+        skipped = (~torch.isfinite(norm + loss)).float()
+        self._update(skipped)
+        return self._log_row(totals, counts, loss, norm, skipped)
+
+    def _backward(self, batch: Batch, ctx: Context) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of the weighted loss of the whole batch; gives its totals, counts and value, detached."""
+        weights = self._weights[self._index]
+        parts = [batch] if self._parts == 1 else split_batch(batch, self._parts)
+        counts: Tensor | None = None
+        if self._parts > 1:  # the denominators of the whole batch, so that rare heads weigh as in one piece
+            known = self._project.counts(batch, ctx)
+            counts = torch.stack([known[head].float() for head in self._active])
+        summed = torch.zeros_like(weights)
+        for part in parts:
+            with self._precision.autocast():
+                totals, part_counts = stack_losses(self._project.losses(self._model, part, ctx), self._active)
+            if counts is None:
+                counts = part_counts
+            loss = (totals / counts.clamp(min=1) * weights).sum()
+            self._precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            summed += totals.detach()
+        assert counts is not None
+        return summed, counts, (summed / counts.clamp(min=1) * weights).sum()
+
+    def _update(self, skipped: Tensor) -> None:
+        """Let the optimizer move, unless the step is bad: the fused kernel looks at `found_inf` on the device."""
+        if not self._precision.scaler.is_enabled():
+            self._optimizer.found_inf = skipped  # type: ignore[attr-defined]
+        self._precision.scaler.step(self._optimizer)
+        self._precision.scaler.update()
+        self._optimizer.zero_grad(set_to_none=True)
+
+    def _log_row(self, totals: Tensor, counts: Tensor, loss: Tensor, norm: Tensor, skipped: Tensor) -> Tensor:
+        heads = len(self._heads)
+        row = torch.cat([totals, counts, loss[None], torch.ones_like(loss)[None]])
+        counted = torch.where(skipped.bool(), torch.zeros_like(row), row).to(self.sums.dtype)
+        place = torch.cat([self._index, self._index + heads, self._index.new_tensor([2 * heads, 2 * heads + 1])])
+        self.sums.index_add_(0, place, counted)
+        per_head = self._nan_row.index_copy(0, self._index, totals / counts.clamp(min=1))
+        return torch.cat([loss[None], per_head, norm[None], skipped[None]])
+
+    def epoch_means(self) -> dict[str, float | None]:
+        """Means over the epoch so far: `loss` over its steps, each head over its elements. One transfer."""
+        heads = len(self._heads)
+        sums: list[float] = self.sums.tolist()
+        means: dict[str, float | None] = {"loss": sums[2 * heads] / sums[-1] if sums[-1] else None}
+        for index, head in enumerate(self._heads):
+            total, count = sums[index], sums[heads + index]
+            means[head] = total / count if count else None
+        return means

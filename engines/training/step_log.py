@@ -1,0 +1,66 @@
+"""Every step's numbers, gathered on the device and brought over in blocks: one transfer when logging is due."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engines.contract.events import Alert, EventWriter
+from engines.contract.rundir import RunDirectory
+from engines.contract.steps import StepWriter
+
+HOST_COLUMNS = ("epoch", "time", "lr")
+
+
+class StepLog:
+    """Logs rows of device numbers: the loss, one loss a head, the gradient norm, and whether the step was skipped."""
+
+    def __init__(
+        self, run: RunDirectory, events: EventWriter, heads: Sequence[str], every: int, device: torch.device
+    ) -> None:
+        self._writer = StepWriter(run.steps, [*HOST_COLUMNS, "loss", *heads, "grad_norm", "skipped"])
+        self._events = events
+        self._block = torch.zeros(every, len(heads) + 3, device=device)
+        self._host: list[tuple[float, ...]] = []
+        self._bad_before = False
+
+    @property
+    def due(self) -> bool:
+        """Whether the block is full."""
+        return len(self._host) == len(self._block)
+
+    def add(self, row: Tensor, *, step: int, epoch: int, lr: float) -> None:
+        """Keep one step's `row: (heads + 3,)` on the device; nothing is transferred."""
+        self._block[len(self._host)].copy_(row)
+        self._host.append((step, self._events.attempt, epoch, time.time(), lr))
+
+    def flush(self, bad_steps: int) -> int:
+        """Write what was gathered. Gives the number of non-finite steps in a row, `bad_steps` being those before."""
+        if not self._host:
+            return bad_steps
+        numbers = self._block[: len(self._host)].cpu().numpy().astype(np.float64)
+        self._writer.append(np.concatenate([np.array(self._host), numbers], axis=1))
+        for skipped in numbers[:, -1]:
+            bad_steps = bad_steps + 1 if skipped else 0
+        self._alert(numbers, bad_steps)
+        self._host.clear()
+        return bad_steps
+
+    def _alert(self, numbers: np.ndarray, bad_steps: int) -> None:
+        """Tell the first non-finite step of a series, once."""
+        skipped = np.flatnonzero(numbers[:, -1])
+        if len(skipped) and not self._bad_before:
+            step, _, epoch, _, _ = self._host[int(skipped[0])]
+            loss = numbers[skipped[0], 0]
+            what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
+            text = f"step {step:.0f} of epoch {epoch:.0f} was skipped: {what}; stop it or lower the learning rate"
+            self._events.write(Alert(code="nonfinite", level="error", text=text, step=int(step)))
+        self._bad_before = bad_steps > 0
+
+    def close(self) -> None:
+        self._writer.close()
