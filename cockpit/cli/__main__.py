@@ -1,0 +1,7 @@
+"""`python -m cockpit.cli`."""
+
+import sys
+
+from cockpit.cli import main
+
+sys.exit(main())

@@ -1,0 +1,145 @@
+"""What can be typed after `cockpit`. Imports argparse alone: the parser names each command's function as a string."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from cockpit import __version__
+from cockpit.cli import codes
+
+RUN_HELP = "id, unique prefix, path, or `last`"
+EPILOG = """\
+RUN is an id, a unique prefix of one, a path, or `last`. Runs live in $COCKPIT_RUNS, else ./runs.
+exit codes: 0 done, 1 failed, 2 wrong use, 3 stopped on request, 130 interrupted
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, in the voice of every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"cockpit: {message}; see `{self.prog} --help`.", file=sys.stderr)
+        sys.exit(codes.WRONG_USE)
+
+
+Commands = argparse._SubParsersAction  # argparse gives its type no public name
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments, with `command` as `module:function` in this package. Exits with 2 for wrong use."""
+    parser = Parser(
+        prog="cockpit",
+        description="Start, watch and steer training runs. Without a command: open the cockpit.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"cockpit {__version__}")
+    parser.set_defaults(command="screen:cockpit")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
+    _check_name(argv, _add_all(commands))
+    return parser.parse_args(argv)
+
+
+def _check_name(argv: Sequence[str], known: Sequence[str]) -> None:
+    """Answer a mistyped command with the nearest one; argparse would list them all."""
+    if argv and not argv[0].startswith("-") and argv[0] not in known:
+        from engines.contract.errors import nearest
+
+        print(f"cockpit: {argv[0]!r} is not a command{nearest(argv[0], known)}; see `cockpit --help`.", file=sys.stderr)
+        sys.exit(codes.WRONG_USE)
+
+
+def _add_all(commands: Commands[Parser]) -> list[str]:
+    _add_starting(commands)
+    _add_steering(commands)
+    _add_showing(commands)
+    _add_data(commands)
+    return list(commands.choices)
+
+
+def _add(commands: Commands[Parser], name: str, command: str, help: str) -> Parser:
+    parser = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".", allow_abbrev=False)
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _set_option(parser: Parser, what: str = "change a setting of the config, as in --set training.epochs=4") -> None:
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help=what)
+
+
+def _json_option(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _run_command(commands: Commands[Parser], name: str, command: str, help: str) -> Parser:
+    parser = _add(commands, name, command, help)
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    return parser
+
+
+def _add_starting(commands: Commands[Parser]) -> None:
+    demo = _add(commands, "demo", "starting:demo", "make demo data if absent, train the demo config and show it")
+    demo.add_argument("project", nargs="?", default="controls", metavar="PROJECT", help="default: controls")
+    demo.add_argument("--headless", action="store_true", help="no screen: the table on stdout")
+    _set_option(demo)
+
+    train = _add(commands, "train", "starting:train", "train a config and show its table; Ctrl-C stops it, saved")
+    train.add_argument("config", metavar="CONFIG", help="YAML file")
+    train.add_argument("--name", default="", metavar="LABEL", help="your own name for the run")
+    train.add_argument("--run-dir", metavar="DIR", help="where the run is kept; default: a new one in the runs folder")
+    resume = _run_command(commands, "resume", "starting:resume", "go on with a run from its last checkpoint")
+    for parser in (train, resume):
+        _set_option(parser)
+        parser.add_argument("--detach", action="store_true", help="print the run id and leave it running")
+
+    check = _add(commands, "check", "checking:check", "check config, data, model, memory and disk without training")
+    check.add_argument("config", metavar="CONFIG", help="YAML file")
+    _set_option(check)
+    _json_option(check)
+
+
+def _add_steering(commands: Commands[Parser]) -> None:
+    stop = _run_command(commands, "stop", "steering:stop", "save and end a run, and wait until it has ended")
+    stop.add_argument("--after", choices=("step", "epoch"), default="step", help="when to stop; default: step")
+    _run_command(commands, "pause", "steering:pause", "hold a run before its next step, in memory")
+    _run_command(commands, "continue", "steering:continue_", "end a pause")
+    _run_command(commands, "kill", "steering:kill", "end a run at once, without saving")
+    weights = _run_command(commands, "weights", "steering:weights", "change loss weights from the next step on")
+    weights.add_argument("weights", nargs="+", metavar="HEAD=WEIGHT", help="as in look=0.25")
+    rate = _run_command(commands, "lr", "steering:learning_rate", "scale the whole learning-rate schedule")
+    rate.add_argument("scale", metavar="SCALE", help="of the schedule as configured, as in 0.5x; 1x takes it back")
+    _run_command(commands, "checkpoint", "steering:checkpoint", "save last.pt now")
+
+
+def _add_showing(commands: Commands[Parser]) -> None:
+    _json_option(_add(commands, "ls", "showing:ls", "list the runs, newest first"))
+    _json_option(_run_command(commands, "show", "showing:show_run", "say everything about a run"))
+    _run_command(commands, "tail", "showing:tail", "show a run's table until it ends; Ctrl-C only stops watching")
+    _json_option(_run_command(commands, "report", "showing:report", "print the tables that a run wrote"))
+
+
+def _add_data(commands: Commands[Parser]) -> None:
+    data = commands.add_parser("data", help="make, parse and describe data", description="Make, parse, describe data.")
+    verbs = data.add_subparsers(metavar="VERB", title="verbs", parser_class=Parser, required=True)
+    make = _add(verbs, "make", "data:make", "make demo data")
+    make.add_argument("project", metavar="PROJECT", help="an installed project")
+    make.add_argument("out", metavar="OUT", help="folder to make")
+    make.add_argument("--sessions", type=int, metavar="N", help="recordings to make")
+    make.add_argument("--minutes", type=float, metavar="M", help="length of each")
+    make.add_argument("--seed", type=int, metavar="N", help="same seed, same data")
+    _set_option(make, "any other argument of the project's task")
+
+    parse_ = _add(verbs, "parse", "data:parse", "turn logs from elsewhere into a project's data")
+    parse_.add_argument("source", metavar="SRC", help="file or folder to read")
+    parse_.add_argument("out", metavar="OUT", help="folder to make")
+    parse_.add_argument("--project", default="controls", metavar="PROJECT", help="default: controls")
+    _set_option(parse_, "an argument of the project's task")
+
+    stats = _add(verbs, "stats", "data:stats", "describe data: counts, ceiling, baselines")
+    stats.add_argument("path", metavar="PATH", help="folder of data")
+    stats.add_argument("--project", default="controls", metavar="PROJECT", help="default: controls")
+    _json_option(stats)

@@ -1,0 +1,213 @@
+"""Following a run on the terminal until it ends: its table on stdout, everything else it says on stderr."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from types import FrameType
+from typing import Self
+
+from cockpit.cli import codes
+from cockpit.cli.printing import StatusLine, say, show
+from cockpit.core.cost import total_epochs
+from cockpit.core.format import count, number, percent
+from cockpit.core.table import TableText
+from engines.contract import commands as cmd
+from engines.contract import launch
+from engines.contract.errors import DataError
+from engines.contract.events import CommandAnswer, Epoch
+from engines.contract.history import History
+from engines.contract.jsonl import LineFollower, last_lines
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import RunDirectory
+from engines.contract.state import RunReader, Status
+
+POLL_SECONDS = 0.1
+GONE_SECONDS = 30.0
+LOG_LINES = 20
+
+
+class FirstInterrupt:
+    """Turns the first Ctrl-C into a mark, so that nothing half printed is lost; the next one interrupts as usual."""
+
+    def __init__(self) -> None:
+        self.pressed = False
+
+    def __enter__(self) -> Self:
+        self._before = signal.getsignal(signal.SIGINT)
+        if self._before is not signal.SIG_IGN:  # as in the background of a script
+            signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.pressed = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class Watch:
+    """Prints what a run says, each thing once: rows in force as they come, alerts, answers, a task's log."""
+
+    def __init__(self, run: RunDirectory, *, table: bool = True) -> None:
+        self.run = run
+        self.id = run.info.id
+        self._with_table = table
+        self.reader = RunReader(run)
+        self._since = max(run.attempt_numbers(), default=0)
+        self._log = LineFollower(run.stdout) if run.info.kind == "task" else None
+        self._line = StatusLine()
+        self._begin(self.reader.history)
+
+    def _begin(self, history: History) -> None:
+        """Nothing of `history` is printed yet: at first, and after the log was replaced."""
+        self._history = history
+        self._header = ""
+        self._rows: dict[int, Epoch] = {}
+        self._alerts = self._answers = self._started = 0
+
+    def until_ended(self) -> Iterator[Status]:
+        """The status, a few times a second, with everything new printed; the last one is not live."""
+        try:
+            while True:
+                status = self.reader.status()
+                self._print_news(status)
+                yield status
+                if not status.live:
+                    return
+                self._line.show(self._doing(status))
+                time.sleep(POLL_SECONDS)
+        finally:
+            self._line.clear()
+
+    def wait(self) -> int:
+        """Follow the run to its end, tell it, and give the exit code."""
+        for _ in self.until_ended():
+            pass
+        return self.tell_end()
+
+    def tell_end(self) -> int:
+        """Say how the run ended, with the log's last lines where only they explain it, and give the exit code."""
+        attempt = self.run.newest_attempt()
+        ended = attempt.ended if attempt else None
+        status = self.reader.status()
+        detail = status.detail
+        if ended is not None and ended.reason == "failed" and self._log is None:
+            lines = last_lines(self.run.stdout, LOG_LINES)
+            crashed = ended.signal is not None or any(line.startswith("Traceback") for line in lines)
+            if crashed or not ended.error:
+                say(f"the last lines of {self.run.stdout}:")
+                for line in lines:
+                    say(f"  {line}")
+            else:  # the engine's own sentence says it all
+                detail = ended.error
+        best = self.reader.history.best
+        score = f"; best score {number(best.score)} in epoch {best.epoch}" if best and best.score is not None else ""
+        say(f"{self.id} {status.state}{f' ({detail})' if detail else ''}{score}; see {self.run.path}")
+        return codes.of_state(status.state)
+
+    def _print_news(self, status: Status) -> None:
+        history = self.reader.history
+        if history is not self._history:
+            self._begin(history)
+        started = history.started
+        if started is not None and status.state != "starting":  # a resume first says which rows are superseded
+            if self._with_table:
+                self._print_rows(history, TableText(started.columns))
+            if started.attempt > max(self._started, self._since - 1) and started.resumed_step:
+                self._say(f"{self.id} goes on from step {started.resumed_step}")
+            self._started = started.attempt
+        for alert in history.alerts[self._alerts :]:
+            if alert.attempt >= self._since:
+                self._say(alert.text if alert.level == "info" else f"{alert.level}: {alert.text}")
+        for answer in history.answers[self._answers :]:
+            if answer.attempt >= self._since and answer.state != "seen":
+                self._say(f"{cmd.describe(answer.command)}: {outcome(answer)}")
+        self._alerts, self._answers = len(history.alerts), len(history.answers)
+        for line in self._log.poll() if self._log else ():
+            self._say(line.decode("utf-8", "replace"))
+
+    def _print_rows(self, history: History, table: TableText) -> None:
+        fresh = []
+        for row in reversed(history.epochs.values()):
+            if self._rows.get(row.epoch) == row:
+                break
+            fresh.append(row)
+        if fresh and self._header != table.header():
+            self._header = table.header()
+            self._show(self._header)
+            self._show(table.rule())
+        for row in reversed(fresh):
+            self._rows[row.epoch] = row
+            self._show(table.row(row))
+
+    def _doing(self, status: Status) -> str:
+        """One line on what the run does now."""
+        history = self.reader.history
+        progress = history.progress
+        if self._log is not None and progress is not None:
+            done = f"{count(progress.done)} of {count(progress.total)} {progress.unit}"
+            share = f", {percent(progress.done / progress.total)}" if progress.total else ""
+            return f"{status.state}: {done}{share}"
+        if history.started is None or status.state == "starting":
+            return " ".join((status.state, status.detail)).strip()
+        epoch = min(len(history.epochs) + 1, total_epochs(history))
+        return f"{status.state}: {status.detail or status.state}, epoch {epoch} of {total_epochs(history)}"
+
+    def _say(self, text: str) -> None:
+        self._line.clear()
+        say(text)
+
+    def _show(self, line: str) -> None:
+        self._line.clear()
+        show(line)
+
+
+def outcome(answer: CommandAnswer) -> str:
+    """`applied at step 12`, or why not."""
+    return f"refused because {answer.reason}" if answer.state == "refused" else f"{answer.state} at step {answer.step}"
+
+
+def attend(run: RunDirectory, attempt: int) -> int:
+    """Stay with a run that this command started, and give its exit code.
+
+    Ctrl-C asks it to save and stop, and is waited for; a second one leaves it to itself.
+    """
+    watch = Watch(run)
+    asked = False
+    try:
+        with FirstInterrupt() as interrupt:
+            for status in watch.until_ended():
+                if interrupt.pressed and not asked and status.live:
+                    asked = True
+                    send_stop(run, cmd.Stop(attempt=attempt))
+                    say(f"stopping {watch.id} after this step, saved; Ctrl-C once more leaves it to itself")
+            code = watch.tell_end()
+            wait_until_gone(run)
+    except KeyboardInterrupt:
+        say(f"{watch.id} goes on; watch it with `cockpit tail {watch.id}`, stop it with `cockpit stop {watch.id}`")
+        return codes.INTERRUPTED
+    return codes.INTERRUPTED if interrupt.pressed else code
+
+
+def send_stop(run: RunDirectory, order: cmd.Stop) -> None:
+    """Ask a run to stop; by signal where the command cannot be written, as on a full disk."""
+    try:
+        launch.send(run, order)
+    except OSError:
+        holder = lock_holder(run.lock)
+        if holder is None or holder <= 0:
+            raise
+        os.kill(holder, signal.SIGTERM)
+
+
+def wait_until_gone(run: RunDirectory) -> None:
+    """Until the supervisor has left too, so that the run can be resumed at once. Raises `DataError`."""
+    deadline = time.monotonic() + GONE_SECONDS
+    while (holder := lock_holder(run.lock)) is not None:
+        if time.monotonic() > deadline:
+            raise DataError(f"{run.info.id} has ended, but its supervisor (process {holder}) is still there.")
+        time.sleep(POLL_SECONDS / 5)

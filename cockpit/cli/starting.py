@@ -1,0 +1,59 @@
+"""Starting trainings, and staying with them until they end."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from cockpit.cli import codes
+from cockpit.cli.following import attend
+from cockpit.cli.printing import say, show
+from engines.contract import launch
+from engines.contract.rundir import RunDirectory, find_run
+
+
+def train(arguments: Namespace) -> int:
+    run = launch.prepare_training(
+        Path(arguments.config),
+        arguments.overrides,
+        label=arguments.name,
+        run_dir=Path(arguments.run_dir) if arguments.run_dir else None,
+    )
+    return _start(run, detach=arguments.detach)
+
+
+def resume(arguments: Namespace) -> int:
+    run = find_run(arguments.run)
+    for sentence in launch.prepare_resume(run, arguments.overrides):
+        say(sentence)
+    return _start(run, detach=arguments.detach)
+
+
+def demo(arguments: Namespace) -> int:
+    from cockpit.core.demo import Demo
+
+    demo = Demo(arguments.project, arguments.overrides)
+    if not arguments.headless:
+        from cockpit.cli.screen import open_app
+
+        return open_app(demo)
+    if (data := demo.data_run()) is not None:
+        say(f"making demo data in {demo.data_path}")
+        code = attend(data, data.attempt_numbers()[-1])
+        if code != codes.DONE:
+            return code
+    run = demo.start()
+    return _stay(run, run.attempt_numbers()[-1])
+
+
+def _start(run: RunDirectory, *, detach: bool) -> int:
+    attempt = launch.start(run)
+    if detach:
+        show(run.info.id)
+        return codes.DONE
+    return _stay(run, attempt)
+
+
+def _stay(run: RunDirectory, attempt: int) -> int:
+    say(f"{run.info.id} started; Ctrl-C stops it, saved")
+    return attend(run, attempt)

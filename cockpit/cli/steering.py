@@ -1,0 +1,159 @@
+"""Steering a live run: each command is sent, its answer is waited for and told."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+from argparse import Namespace
+
+from cockpit.cli import codes
+from cockpit.cli.following import POLL_SECONDS, Watch, outcome, send_stop, wait_until_gone
+from cockpit.cli.printing import say, show
+from engines.contract import commands as cmd
+from engines.contract import launch, yaml12
+from engines.contract.errors import DataError, UserError, nearest
+from engines.contract.events import CommandAnswer
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import RunDirectory, find_run
+from engines.contract.state import RunReader
+
+ANSWER_SECONDS = 5.0
+
+
+def pause(arguments: Namespace) -> int:
+    run, attempt = _live(arguments.run)
+    return _ask(run, cmd.Pause(attempt=attempt))
+
+
+def continue_(arguments: Namespace) -> int:
+    run, attempt = _live(arguments.run)
+    return _ask(run, cmd.Continue(attempt=attempt))
+
+
+def checkpoint(arguments: Namespace) -> int:
+    run, attempt = _live(arguments.run)
+    return _ask(run, cmd.SaveCheckpoint(attempt=attempt))
+
+
+def weights(arguments: Namespace) -> int:
+    run, attempt = _live(arguments.run)
+    wanted = parse_weights(arguments.weights, _heads(run))
+    return _ask(run, cmd.SetLossWeights(attempt=attempt, weights=wanted))
+
+
+def learning_rate(arguments: Namespace) -> int:
+    run, attempt = _live(arguments.run)
+    return _ask(run, cmd.SetLrScale(attempt=attempt, scale=parse_scale(arguments.scale)))
+
+
+def stop(arguments: Namespace) -> int:
+    """Done when the run has ended, however it ended: it no longer runs."""
+    run, attempt = _live(arguments.run)
+    order = cmd.Stop(attempt=attempt, when="after_step" if arguments.after == "step" else "after_epoch")
+    watch = Watch(run, table=False)
+    try:
+        send_stop(run, order)
+        say(f"stopping {watch.id} after this {arguments.after}")
+        code = watch.wait()
+        wait_until_gone(run)
+    except KeyboardInterrupt:
+        say(f"no longer waiting; {watch.id} still stops after this {arguments.after}")
+        return codes.INTERRUPTED
+    return codes.FAILED if code == codes.FAILED else codes.DONE
+
+
+def kill(arguments: Namespace) -> int:
+    """The supervisor kills the engine, records it, and leaves when nothing of the run is left."""
+    run = find_run(arguments.run)
+    holder = lock_holder(run.lock)
+    if holder is None:
+        raise DataError(f"{run.info.id} is {RunReader(run).status().state}: there is nothing to kill.")
+    if holder <= 0:  # the kernel tells no number across machines and process namespaces
+        raise DataError(f"{run.info.id} runs on another machine or in another container; kill it there.")
+    os.kill(holder, signal.SIGQUIT)
+    try:
+        wait_until_gone(run)
+    except KeyboardInterrupt:
+        say("no longer waiting; the kill was sent")
+        return codes.INTERRUPTED
+    show(f"{run.info.id} killed; nothing of it is left running")
+    return codes.DONE
+
+
+def parse_weights(texts: list[str], heads: list[str]) -> dict[str, float]:
+    """`head=1.2` … as weights. Raises `UserError` naming every fault, one a line."""
+    wanted: dict[str, float] = {}
+    faults = []
+    for text in texts:
+        head, equals, value = text.partition("=")
+        if not equals:
+            faults.append(f"{text}: expected HEAD=WEIGHT, as in {heads[0]}=0.5.")
+        elif head not in heads:
+            faults.append(f"{text}: no head is called {head!r}{nearest(head, heads)}; heads: {', '.join(heads)}.")
+        elif (weight := _finite(value)) is None or weight < 0:
+            faults.append(f"{text}: a weight is a finite number of 0 or more.")
+        elif head in wanted:
+            faults.append(f"{text}: {head} is given twice.")
+        else:
+            wanted[head] = weight
+    if faults:
+        raise UserError("\n".join(faults))
+    return wanted
+
+
+def parse_scale(text: str) -> float:
+    """`0.5x` as 0.5. Raises `UserError`; a bare number could be meant as a learning rate."""
+    scale = _finite(text[:-1]) if text.endswith(("x", "×")) else None
+    if scale is None or scale <= 0:
+        raise UserError(f"lr {text}: expected a factor above 0 of the schedule as configured, as in 0.5x.")
+    return scale
+
+
+def _finite(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _heads(run: RunDirectory) -> list[str]:
+    if run.info.kind != "training":
+        raise UserError(f"{run.info.id} is a {run.info.kind} and has no loss weights.")
+    config, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
+    return list(config["loss_weights"])
+
+
+def _live(name: str) -> tuple[RunDirectory, int]:
+    """The run and the attempt that is to hear the command. Raises `UserError` for one that is not live."""
+    run = find_run(name)
+    status = RunReader(run).status()
+    if not status.live:
+        raise DataError(f"{run.info.id} is {status.state}; only a live run can be steered.")
+    return run, max(run.attempt_numbers(), default=1)
+
+
+def _ask(run: RunDirectory, command: cmd.Command) -> int:
+    """Send a command, wait for its answer and tell it."""
+    reader = RunReader(run)
+    launch.send(run, command)
+    deadline = time.monotonic() + ANSWER_SECONDS
+    answer: CommandAnswer | None = None
+    what = cmd.describe(command)
+    while time.monotonic() < deadline:
+        status = reader.status()
+        answer = reader.history.answer(command.id, command.attempt)
+        if answer is not None and answer.state != "seen":
+            show(f"{what}: {outcome(answer)}")
+            return codes.DONE if answer.state == "applied" else codes.FAILED
+        if not status.live:
+            say(f"{what}: not applied, {run.info.id} is {status.state}")
+            return codes.FAILED
+        time.sleep(POLL_SECONDS / 5)
+    if answer is None:
+        say(f"{what}: no answer in {ANSWER_SECONDS:.0f} s; it will be applied if the engine still works")
+        return codes.FAILED
+    show(f"{what}: seen; will be applied when {reader.status().detail or 'the step'} is over")
+    return codes.DONE
