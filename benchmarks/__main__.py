@@ -1,0 +1,23 @@
+"""`python -m benchmarks NAME [--json]`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+from benchmarks.measure import as_json_lines, as_table
+
+NAMES = ("step_overhead", "batches")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios, both sides in one run.")
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    arguments = parser.parse_args()
+    measurements = importlib.import_module(f"benchmarks.{arguments.name}").measure()
+    print(as_json_lines(measurements) if arguments.json else as_table(measurements))
+
+
+if __name__ == "__main__":
+    main()

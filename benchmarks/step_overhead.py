@@ -1,0 +1,131 @@
+"""What the engine's step costs beyond a bare forward-backward-clip-optimizer loop on the same model and batch.
+
+The engine runs for real, in a run directory, with its logging, commands and events. Its data source hands out one
+batch that was gathered before, and uses the moment to run bare steps: none, one or two, at random, so that both sides
+are interleaved and meet the same machine. An engine step is the time from one handing-out to the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import random
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmarks.controls_data import random_source
+from benchmarks.measure import Measurement
+from engines.contract.events import EventWriter
+from engines.contract.rundir import RunDirectory
+from engines.listener import CommandListener
+from engines.training.loop import Trainer
+from engines.training.project import Batch, Context, Split
+from projects.controls.config import ControlsConfig
+from projects.controls.project import ControlsProject
+from projects.controls.spec import SPEC
+
+HEADS = [head.name for head in SPEC.heads]
+SECONDS = 60.0
+STEPS = 500
+WARM_UP = 10
+
+
+class Enough(Exception):
+    """Both sides have been measured."""
+
+
+class BareLoop:
+    """Forward, backward, clip, optimizer: what anyone would write."""
+
+    def __init__(self, project: ControlsProject, model: nn.Module, settings: ControlsConfig, batch: Batch) -> None:
+        self._project, self._model, self._batch = project, model, batch
+        self._weights = settings.loss_weights.model_dump()
+        self._clip = settings.training.grad_clip
+        self._optimizer = torch.optim.AdamW(
+            project.param_groups(model, settings.training.weight_decay), lr=settings.training.lr, fused=True
+        )
+        self._context = Context(0, 0, 0.0, "train", frozenset(HEADS))
+
+    def step(self) -> float:
+        """Seconds of one step."""
+        began = time.perf_counter()
+        losses = self._project.losses(self._model, self._batch, self._context)
+        loss: Tensor = sum(  # type: ignore[assignment]
+            self._weights[head] * loss.total / loss.count.clamp(min=1) for head, loss in losses.items()
+        )
+        self._optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self._model.parameters(), self._clip)
+        self._optimizer.step()
+        return time.perf_counter() - began
+
+
+class InterleavingSource:
+    """Hands out one fixed batch, and runs bare steps in between."""
+
+    def __init__(self, batch: Batch, size: int, bare: BareLoop) -> None:
+        self._batch, self._size, self._bare = batch, size, bare
+        self._chance = random.Random(0)
+        self._handed_out: float | None = None
+        self._end = time.monotonic() + SECONDS
+        self.engine: list[float] = []
+        self.bare: list[float] = []
+
+    def __len__(self) -> int:
+        return self._size
+
+    def batch(self, indices: Tensor, rng: np.random.Generator | None) -> Batch:
+        now = time.perf_counter()
+        if self._handed_out is not None:
+            self.engine.append(now - self._handed_out)
+        enough = min(len(self.engine), len(self.bare)) >= STEPS + WARM_UP
+        if enough or time.monotonic() > self._end:
+            raise Enough
+        for _ in range(self._chance.randrange(3)):
+            self.bare.append(self._bare.step())
+        self._handed_out = time.perf_counter()
+        return self._batch
+
+
+def measure() -> list[Measurement]:
+    """The ratio of the median engine step to the median bare step."""
+    torch.manual_seed(0)
+    settings = ControlsConfig.model_validate(
+        {"project": "controls", "data": {"path": "."}, "training": {"batch_size": 64, "epochs": 1000}}
+    )
+    project = ControlsProject()
+    source = random_source(frames=4096, seed=0)
+    batch = source.batch(torch.arange(64), np.random.default_rng(0))
+    split = Split(train=source, validation=source)
+    model = project.model(settings, split)
+    bare = BareLoop(project, copy.deepcopy(model), settings, batch)
+    interleaved = InterleavingSource(batch, len(source), bare)
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunDirectory(Path(folder))
+        run.make()
+        events = EventWriter(run.events, 1)
+        with CommandListener(run, 1, events, lambda: 0) as listener:
+            trainer = Trainer(
+                run, settings, HEADS, project, Split(train=interleaved, validation=source), model, events, listener
+            )
+            with contextlib.suppress(Enough):
+                trainer.train()
+    ours, theirs = (statistics.median(times[WARM_UP:]) * 1e3 for times in (interleaved.engine, interleaved.bare))
+    note = f"medians of {len(interleaved.engine) - WARM_UP} engine and {len(interleaved.bare) - WARM_UP} bare steps"
+    return [
+        Measurement(
+            name="step_overhead",
+            ours=ours,
+            theirs=theirs,
+            unit="ms a step",
+            ratio=ours / theirs,
+            reach="≤ 1.02",
+            note=note,
+        )
+    ]

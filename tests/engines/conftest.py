@@ -1,0 +1,144 @@
+"""Runs of the example project for the engine's tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+import pytest
+import torch
+
+from engines.contract import commands as cmd
+from engines.contract import launch
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import RunDirectory
+from engines.contract.state import RunReader
+from tests.support.example_project import ExampleProject
+
+PATIENCE = 120.0
+
+
+def wait_for(what: str, condition: Callable[[], Any]) -> Any:
+    """Poll until `condition` is true and give its value; fails with `what` after a generous time."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"waited {PATIENCE:.0f} s in vain for {what}")
+
+
+class LiveRun:
+    """A run of the example project that a test starts, steers, kills and resumes."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+        self.reader = RunReader(run)
+
+    def start(self) -> int:
+        return launch.start(self.run)
+
+    def resume(self, *settings: str) -> int:
+        launch.prepare_resume(self.run, settings)
+        return self.start()
+
+    def send(self, command: cmd.Command) -> None:
+        launch.send(self.run, command)
+
+    def wait_state(self, *states: str) -> None:
+        wait_for(f"{self.run.path.name} to be {' or '.join(states)}", lambda: self.reader.status().state in states)
+
+    def wait_answer(self, command: cmd.Command, *states: str) -> Any:
+        def answered() -> Any:
+            self.reader.poll()
+            answer = self.reader.history.answer(command.id, command.attempt)
+            return answer if answer and answer.state in states else None
+
+        return wait_for(f"an answer to {command}", answered)
+
+    def wait_end(self) -> str:
+        """Until the attempt is over and nothing holds the lock; the end's reason."""
+        wait_for("the lock to be free", lambda: lock_holder(self.run.lock) is None)
+        attempt = self.run.newest_attempt()
+        assert attempt is not None
+        assert attempt.ended is not None, self.log()
+        return attempt.ended.reason
+
+    def kill(self, which: str) -> None:
+        """SIGKILL the engine or the supervisor and wait until both are gone."""
+        attempt = self.run.newest_attempt()
+        assert attempt is not None
+        assert attempt.engine is not None
+        pids = [attempt.engine.pid, attempt.supervisor.pid]
+        os.kill(attempt.engine.pid if which == "engine" else attempt.supervisor.pid, signal.SIGKILL)
+        wait_for("both processes to be gone", lambda: not any(_alive(pid) for pid in pids))
+        wait_for("the lock to be free", lambda: lock_holder(self.run.lock) is None)
+
+    def log(self) -> str:
+        return self.run.stdout.read_text() + self.run.supervisor_log.read_text()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory) -> ExampleProject:
+    return ExampleProject(tmp_path_factory.mktemp("example"))
+
+
+@pytest.fixture
+def new_run(
+    example: ExampleProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Callable[..., LiveRun]]:
+    """Makes runs of the example (not yet started), and ends what a failing test leaves alive."""
+    monkeypatch.setenv("PYTHONPATH", str(example.folder))
+    monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path / "runs"))
+    monkeypatch.syspath_prepend(str(example.folder))
+    made: list[LiveRun] = []
+
+    def make(*settings: str) -> LiveRun:
+        made.append(LiveRun(launch.prepare_training(example.config, ["launch.threads=1", *settings])))
+        return made[-1]
+
+    yield make
+    for live in made:
+        if (holder := lock_holder(live.run.lock)) is not None:
+            os.kill(holder, signal.SIGQUIT)
+
+
+def tensors(path: Path) -> dict[str, torch.Tensor]:
+    """Every tensor of a checkpoint by its place in it, random state included."""
+    found: dict[str, torch.Tensor] = {}
+
+    def walk(value: Any, place: str) -> None:
+        if isinstance(value, torch.Tensor):
+            found[place] = value
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                walk(inner, f"{place}/{key}")
+        elif isinstance(value, list | tuple):
+            for index, inner in enumerate(value):
+                walk(inner, f"{place}/{index}")
+
+    walk(torch.load(path, weights_only=True), "")
+    return found
+
+
+def effective_table(run: RunDirectory) -> list[dict[str, Any]]:
+    """The epochs in force straight from the event log: each one's last record, without time, attempt and rates."""
+    rows: dict[int, dict[str, Any]] = {}
+    for line in run.events.read_bytes().splitlines():
+        event = msgspec.json.decode(line) if line else {}
+        if event.get("type") == "epoch":
+            rows[event["epoch"]] = {k: v for k, v in event.items() if k not in ("time", "attempt", "seq", "seconds")}
+    return [rows[epoch] for epoch in sorted(rows)]

@@ -1,0 +1,161 @@
+"""Killed at any step and resumed, a run ends in the same weights and the same table, bit for bit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from engines.contract import commands as cmd
+from engines.contract.errors import UserError
+from engines.contract.steps import read_series
+from tests.engines.conftest import LiveRun, effective_table, tensors, wait_for
+
+SETTINGS = ("training.batch_size=16", "training.epochs=4", "training.checkpoint_minutes=0.002")
+STEPS = 4 * 2048 // 16
+NewRun = Callable[..., LiveRun]
+
+
+def edits(attempt: int = 1) -> list[cmd.Command]:
+    """Live edits at fixed steps: in the first stage, at an epoch's end, and in the second stage."""
+    return [
+        cmd.SetLossWeights(attempt=attempt, at_step=61, weights={"radius": 0.7}),
+        cmd.SetLrScale(attempt=attempt, at_step=128, scale=0.5),
+        cmd.SetLossWeights(attempt=attempt, at_step=290, weights={"side": 1.5, "radius": 0.1}),
+        cmd.SetPatience(attempt=attempt, at_step=300, patience=9),
+    ]
+
+
+def straight_run(new_run: NewRun) -> LiveRun:
+    live = new_run(*SETTINGS)
+    for edit in edits():
+        live.send(edit)
+    live.start()
+    assert live.wait_end() == "finished", live.log()
+    return live
+
+
+def assert_equal_runs(one: LiveRun, other: LiveRun) -> None:
+    ours, theirs = tensors(one.run.last), tensors(other.run.last)
+    assert ours.keys() == theirs.keys()
+    different = [place for place in ours if not torch.equal(ours[place], theirs[place])]
+    assert not different
+    assert effective_table(one.run) == effective_table(other.run)
+    for column in ("loss", "side", "lr", "grad_norm"):
+        for a, b in zip(read_series(one.run.steps, column), read_series(other.run.steps, column), strict=True):
+            assert len(a) == STEPS
+            torch.testing.assert_close(torch.tensor(a), torch.tensor(b), rtol=0, atol=0, equal_nan=True)
+
+
+def test_killed_twice_equals_uninterrupted(new_run: NewRun) -> None:
+    """Engine killed, then supervisor killed, both long after the last edit and the last checkpoint."""
+    killed = new_run(*SETTINGS)
+    for edit in edits():
+        killed.send(edit)
+    pause = cmd.Pause(attempt=1, at_step=311)
+    killed.send(pause)
+    killed.start()
+    killed.wait_answer(pause, "applied")
+    killed.kill("engine")
+    assert killed.reader.status().state == "failed"
+    assert "SIGKILL" in killed.reader.status().detail
+
+    pause = cmd.Pause(attempt=2, at_step=402)
+    killed.send(pause)
+    killed.resume()
+    killed.wait_answer(pause, "applied")
+    killed.kill("supervisor")
+    assert killed.reader.status().state == "lost"
+
+    killed.resume()
+    assert killed.wait_end() == "finished", killed.log()
+    killed.reader.poll()
+    assert len(killed.reader.history.resumes) == 2
+    assert all(0 < step <= 402 for step in killed.reader.history.resumes)
+    assert_equal_runs(killed, straight_run(new_run))
+
+
+def test_killed_before_the_checkpoint_holds_an_edit(new_run: NewRun) -> None:
+    """Edits made after the last checkpoint, the second attempt killed before it reaches them again."""
+    killed = new_run(*SETTINGS[:2], "training.checkpoint_minutes=100")
+    for edit in edits():
+        killed.send(edit)
+    pause = cmd.Pause(attempt=1, at_step=305)  # the newest checkpoint is of step 256, two edits lie between
+    killed.send(pause)
+    killed.start()
+    killed.wait_answer(pause, "applied")
+    killed.kill("engine")
+    pause = cmd.Pause(attempt=2, at_step=270)
+    killed.send(pause)
+    killed.resume()
+    killed.wait_answer(pause, "applied")
+    killed.kill("engine")
+    killed.resume()
+    assert killed.wait_end() == "finished", killed.log()
+    killed.reader.poll()
+    assert killed.reader.history.resumes == [256, 256]
+    assert_equal_runs(killed, straight_run(new_run))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_killed_at_random_moments(new_run: NewRun, seed: int) -> None:
+    """SIGKILL at whatever the engine is doing five times over: loading, stepping, evaluating, saving."""
+    chance = random.Random(seed)
+    killed = new_run(*SETTINGS)
+    for edit in edits():
+        killed.send(edit)
+    attempt = killed.start()
+    for _ in range(5):
+        target = chance.randrange(0, STEPS)
+        events = chance.choice(["phase", "checkpoint", "epoch", "steps"])
+
+        def reached(target: int = target, events: str = events, attempt: int = attempt) -> bool:
+            if killed.run.attempt(attempt).ended is not None:
+                return True
+            if events == "steps":
+                return bool(len(steps := read_series(killed.run.steps, "loss")[0]) and steps[-1] >= target)
+            return any(event.__struct_config__.tag == events for event in killed.reader.poll())
+
+        wait_for("a moment to kill in", reached)
+        if killed.run.attempt(attempt).ended is not None:
+            break
+        killed.kill(chance.choice(["engine", "supervisor"]))
+        attempt = killed.resume()
+    killed.wait_end()
+    assert_equal_runs(killed, straight_run(new_run))
+
+
+def test_stop_and_resume_equals_uninterrupted(new_run: NewRun) -> None:
+    """Stopped inside an epoch and at its very end, where the evaluation is still pending."""
+    stopped = new_run(*SETTINGS)
+    for edit in [*edits(attempt=1)[:2], *edits(attempt=2)[2:]]:
+        stopped.send(edit)
+    stopped.send(cmd.Stop(attempt=1, at_step=200))
+    stopped.start()
+    assert stopped.wait_end() == "stopped"
+    stopped.send(cmd.Stop(attempt=2, at_step=384))
+    stopped.resume()
+    assert stopped.wait_end() == "stopped"
+    stopped.reader.poll()
+    assert len(stopped.reader.history.epochs) == 2  # the third is trained, not yet evaluated
+    stopped.resume()
+    assert stopped.wait_end() == "finished", stopped.log()
+    stopped.reader.poll()
+    assert stopped.reader.history.resumes == [200, 384]
+    assert_equal_runs(stopped, straight_run(new_run))
+
+
+def test_finished_run_resumes_only_with_more_to_do(new_run: NewRun) -> None:
+    """Trained to 2 epochs and extended to 4 it is not the straight run (the cosine was another), but it goes on."""
+    live = new_run("training.epochs=2")
+    live.start()
+    assert live.wait_end() == "finished", live.log()
+    with pytest.raises(UserError, match=r"finished at epoch 2; give it more to do"):
+        live.resume()
+    live.resume("training.epochs=3", "model.width=64")
+    assert live.wait_end() == "finished", live.log()
+    live.reader.poll()
+    assert [row.epoch for row in live.reader.history.epochs.values()] == [1, 2, 3]

@@ -1,0 +1,187 @@
+"""Commands: each answered once, applied at a step boundary or refused with a reason, in every phase."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from engines.contract import commands as cmd
+from engines.contract.jsonl import append_line
+from engines.contract.steps import read_series
+from tests.engines.conftest import LiveRun, wait_for
+from tests.engines.toy import ToyEvaluation, ToyProject, ToyRun
+
+
+def events_of(toy: ToyRun, kind: str) -> list[dict[str, Any]]:
+    lines = toy.run.events.read_bytes().splitlines()
+    return [event for event in map(msgspec.json.decode, lines) if event["type"] == kind]
+
+
+def send(toy: ToyRun, *commands: cmd.Command) -> None:
+    for command in commands:
+        append_line(toy.run.commands, cmd.encode(command))
+
+
+def final_answers(toy: ToyRun) -> dict[str, list[tuple[str, int, str]]]:
+    """Command id → its answers other than `seen`."""
+    found: dict[str, list[tuple[str, int, str]]] = {}
+    for event in events_of(toy, "command"):
+        if event["state"] != "seen":
+            answer = (event["state"], event["step"], event["reason"])
+            found.setdefault(event["command"]["id"], []).append(answer)
+    return found
+
+
+REFUSED: list[tuple[cmd.Command, str]] = [
+    (cmd.SetLossWeights(attempt=1, weights={"rair": 1.0}), "no head is called 'rair' (did you mean 'rare'?)"),
+    (cmd.SetLossWeights(attempt=1, weights={"rare": -1.0}), "must be a finite number of 0 or more, got -1.0"),
+    (cmd.SetLrScale(attempt=1, scale=0.0), "must be a finite number above 0, got 0.0"),
+    (cmd.SetEpochs(attempt=1, epochs=0), "0 epochs are already done, 0 is fewer"),
+    (cmd.SetPatience(attempt=1, patience=0), "the patience must be 1 or more, got 0"),
+    (cmd.Continue(attempt=1), "the run is not paused"),
+]
+
+
+@pytest.mark.parametrize(("command", "reason"), REFUSED, ids=lambda value: type(value).__name__)
+def test_what_cannot_be_done_is_refused_with_its_reason(tmp_path: Path, command: cmd.Command, reason: str) -> None:
+    toy = ToyRun(tmp_path, epochs=1)
+    before = dict(toy.trainer.state.live.weights)
+    send(toy, command)
+    assert toy.train() == "finished"
+    [(state, step, said)] = final_answers(toy)[command.id]
+    assert (state, step) == ("refused", 0)
+    assert reason in said
+    assert toy.trainer.state.live.weights == before
+
+
+def test_edits_apply_at_their_step_and_not_before(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path, epochs=2)
+    weights = cmd.SetLossWeights(attempt=1, at_step=5, weights={"rare": 3.0})
+    scale = cmd.SetLrScale(attempt=1, at_step=9, scale=0.5)
+    epochs = cmd.SetEpochs(attempt=1, at_step=10, epochs=3)
+    send(toy, epochs, scale, weights)
+    plain = ToyRun(tmp_path / "plain", epochs=3)
+    toy.train()
+    plain.train()
+    answers = final_answers(toy)
+    assert [answers[c.id] for c in (weights, scale, epochs)] == [
+        [("applied", 5, "")], [("applied", 9, "")], [("applied", 10, "")],
+    ]  # fmt: skip
+    (_, ours), (_, theirs) = (read_series(run.run.steps, "loss") for run in (toy, plain))
+    (_, our_lr), (_, their_lr) = (read_series(run.run.steps, "lr") for run in (toy, plain))
+    assert len(ours) == len(theirs) == 24
+    assert (ours[:5] == theirs[:5]).all()
+    assert ours[5] != theirs[5]
+    assert (our_lr[:8] == their_lr[:8]).all()
+    assert our_lr[12] == pytest.approx(their_lr[12] / 2)
+    assert toy.trainer.state.live.weights == {"all": 1.0, "rare": 3.0}
+
+
+def test_commands_of_another_attempt_are_left_alone(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path, epochs=1)
+    send(toy, cmd.Stop(attempt=2), cmd.SetPatience(attempt=7, patience=1))
+    assert toy.train() == "finished"
+    assert events_of(toy, "command") == []
+
+
+def test_pause_holds_and_still_answers(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path, epochs=1)
+    send(toy, cmd.Pause(attempt=1, at_step=3))
+    trained = threading.Thread(target=toy.trainer.train)
+    toy.listener._hear()
+    toy.listener._thread.start()
+    trained.start()
+    wait_for("the pause", lambda: any(event["phase"] == "paused" for event in events_of(toy, "phase")))
+    edit, save, go_on = (
+        cmd.SetLossWeights(attempt=1, weights={"rare": 2.0}), cmd.SaveCheckpoint(attempt=1), cmd.Continue(attempt=1),
+    )  # fmt: skip
+    send(toy, edit, save)
+    wait_for("the answers", lambda: len(final_answers(toy)) == 3)
+    assert toy.trainer.state.step == 3
+    assert toy.run.last.is_file()
+    send(toy, go_on)
+    trained.join(60)
+    assert not trained.is_alive()
+    assert toy.trainer.state.step == 8
+    assert final_answers(toy)[edit.id] == [("applied", 3, "")]
+    assert final_answers(toy)[go_on.id] == [("applied", 3, "")]
+
+
+def test_evaluate_now_is_logged_and_changes_nothing(tmp_path: Path) -> None:
+    asked, plain = ToyRun(tmp_path / "asked"), ToyRun(tmp_path / "plain")
+    send(asked, cmd.Evaluate(attempt=1, at_step=4), cmd.SaveCheckpoint(attempt=1, at_step=5))
+    asked.train()
+    plain.train()
+    rows = [msgspec.json.decode(line) for line in asked.run.val_metrics.read_bytes().splitlines()]
+    assert [(row["step"], row["on_demand"]) for row in rows] == [(4, True), (8, False), (16, False), (24, False)]
+    for ours, theirs in zip(asked.model.parameters(), plain.model.parameters(), strict=True):
+        assert bool((ours == theirs).all())
+
+
+def test_stop_after_the_epoch_evaluates_first(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path)
+    stop = cmd.Stop(attempt=1, at_step=3, when="after_epoch")
+    send(toy, stop)
+    assert toy.train() == "stopped"
+    assert [event["epoch"] for event in events_of(toy, "epoch")] == [1]
+    assert final_answers(toy)[stop.id] == [("applied", 3, "")]
+
+
+def test_stop_during_evaluation_leaves_it_pending(tmp_path: Path) -> None:
+    """The stop arrives while the validation runs; the epoch is neither counted nor lost."""
+
+    class Slow(ToyProject):
+        def evaluation(self, cfg: Any, data: Any) -> ToyEvaluation:
+            send(toy, stop)
+            wait_for("the stop to be heard", lambda: toy.listener.stop_requested)
+            return super().evaluation(cfg, data)
+
+    stop = cmd.Stop(attempt=1)
+    toy = ToyRun(tmp_path, Slow())
+    assert toy.train() == "stopped"
+    assert events_of(toy, "epoch") == []
+    assert toy.trainer.state.step == toy.trainer.state.step_in_epoch == 8
+    assert toy.run.last.is_file()
+    assert final_answers(toy)[stop.id] == [("applied", 8, "")]
+
+
+def test_a_garbled_command_is_told_and_harms_nothing(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path, epochs=1)
+    toy.run.commands.write_bytes(b'{"type":"stop","attempt":\n[]\n{"type":"dance","attempt":1,"id":"x","time":0}\n')
+    patience = cmd.SetPatience(attempt=1, patience=3)
+    send(toy, patience)
+    assert toy.train() == "finished"
+    assert final_answers(toy)[patience.id] == [("applied", 0, "")]
+    assert any("line 3 is not a command" in event["text"] for event in events_of(toy, "alert"))
+
+
+def test_early_stopping_counts_from_minus_infinity_and_says_so(tmp_path: Path) -> None:
+    """A score that never moves from -5 is best once, then patience runs out."""
+
+    class Stuck(ToyProject):
+        forced_score = -5.0
+
+    toy = ToyRun(tmp_path, Stuck(), epochs=10, patience=2)
+    assert toy.train() == "early-stopped"
+    assert [event["best"] for event in events_of(toy, "epoch")] == [True, False, False]
+    assert toy.run.best.is_file()
+
+
+@pytest.mark.parametrize("command", [cmd.Stop(attempt=1), cmd.Pause(attempt=1)], ids=["stop", "pause"])
+def test_a_command_sent_while_loading_is_answered(new_run: Callable[..., LiveRun], command: cmd.Command) -> None:
+    live = new_run()
+    live.send(command)
+    live.start()
+    answer = live.wait_answer(command, "applied")
+    assert answer.step == 0
+    if isinstance(command, cmd.Stop):
+        assert live.wait_end() == "stopped"
+    else:
+        live.wait_state("paused")
+        live.send(cmd.Stop(attempt=1))
+        assert live.wait_end() == "stopped"

@@ -1,0 +1,210 @@
+"""One step: equal to a plain loop, whole over micro-batches, blind to bad numbers, never waiting for the device."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from benchmarks.controls_data import random_recordings
+from engines.contract.steps import read_series
+from engines.training.loop import TooManyBadSteps
+from engines.training.order import step_generator
+from engines.training.precision import Precision
+from engines.training.project import Context
+from engines.training.schedule import learning_rate
+from engines.training.step import TrainStep
+from projects.controls.config import ControlsConfig
+from projects.controls.project import ControlsProject
+from projects.controls.recordings import write_recording
+from projects.controls.spec import SPEC
+from tests.engines.toy import ToyProject, ToyRun
+
+
+def test_training_equals_a_plain_loop(tmp_path: Path) -> None:
+    """The reference is written out here: nothing of the engine but the order of the samples and their noise."""
+    toy = ToyRun(tmp_path, epochs=2)
+    toy.train()
+    reference = ToyRun(tmp_path / "reference", epochs=2)
+    model, source, order = reference.model, reference.data.train, reference.trainer.order
+    matrices = [p for p in model.parameters() if p.ndim >= 2]
+    vectors = [p for p in model.parameters() if p.ndim < 2]
+    optimizer = torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": 1e-4}, {"params": vectors, "weight_decay": 0.0}], lr=1e-2
+    )
+    losses = []
+    for epoch in range(2):
+        for step in range(8):
+            batch = source.batch(order.indices(epoch, step), step_generator(7, epoch, step))
+            predicted = model(batch["x"])
+            everyone = (predicted[:, 0] - batch["y"][:, 0]).square().mean()
+            rare = (predicted[:, 1] - batch["y"][:, 0]).square()[batch["rare"]]
+            loss = everyone + 0.5 * (rare.mean() if len(rare) else 0.0)
+            losses.append(float(loss.detach()))
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            done = epoch * 8 + step
+            for group in optimizer.param_groups:
+                group["lr"] = 1e-2 * (done + 1) / 8 if epoch == 0 else cosine((done - 8) / 8)
+            optimizer.step()
+    _, logged = read_series(tmp_path / "metrics" / "steps", "loss")
+    torch.testing.assert_close(torch.tensor(logged), torch.tensor(losses, dtype=torch.float64), rtol=1e-5, atol=1e-6)
+    for ours, theirs in zip(toy.model.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def cosine(done: float) -> float:
+    return 1e-6 + (1e-2 - 1e-6) * (1 + math.cos(math.pi * done)) / 2
+
+
+def test_learning_rate_starts_above_zero_peaks_and_ends_least() -> None:
+    def rate(step: int) -> float:
+        return learning_rate(step / 10, step_size=0.1, total=5, warmup=2, peak=1.0, least=0.01)
+
+    assert rate(0) == pytest.approx(0.05)
+    assert rate(19) == pytest.approx(1.0)
+    assert rate(20) == pytest.approx(1.0)
+    assert rate(35) == pytest.approx(0.01 + 0.99 / 2)
+    assert rate(50) == pytest.approx(0.01)
+    assert rate(500) == pytest.approx(0.01)
+    assert all(rate(s + 1) <= rate(s) for s in range(20, 60))
+
+
+@pytest.mark.parametrize("parts", [2, 4])
+def test_micro_batches_give_the_whole_batchs_gradient(tmp_path: Path, parts: int) -> None:
+    """The rare head sits unevenly in the parts, which a mean of means would get wrong."""
+    gradients = []
+    for micro_batches in (1, parts):
+        toy = ToyRun(tmp_path / str(micro_batches), micro_batches=micro_batches)
+        toy.model.eval()  # without dropout, whose noise depends on the shape of a part
+        batch = toy.data.train.batch(toy.trainer.order.indices(0, 0), None)
+        rare = [int(part.sum()) for part in batch["rare"].tensor_split(parts)]
+        assert len(set(rare)) > 1
+        toy.trainer.step._backward(batch, toy.trainer.context())
+        gradients.append([p.grad.clone() for p in toy.model.parameters() if p.grad is not None])
+    for whole, cut in zip(*gradients, strict=True):
+        torch.testing.assert_close(cut, whole, rtol=1e-5, atol=1e-7)
+
+
+def test_a_bad_step_changes_no_weight_and_is_told_once(tmp_path: Path) -> None:
+    class Poisoned(ToyProject):
+        poison_from = 5
+
+        def losses(self, model: nn.Module, batch: Any, ctx: Any) -> Any:
+            if self._seen == 7:
+                self.poison_from = 10**9  # two bad steps, then good ones again
+            return super().losses(model, batch, ctx)
+
+    toy = ToyRun(tmp_path, Poisoned(), epochs=1, log_every=3)
+    assert toy.train() == "finished"
+    steps, skipped = read_series(tmp_path / "metrics" / "steps", "skipped")
+    assert steps[skipped == 1].tolist() == [5, 6]
+    assert all(bool(torch.isfinite(p).all()) for p in toy.model.parameters())
+    assert toy.trainer.state.step == 8
+    events = (tmp_path / "events.jsonl").read_text().splitlines()
+    alerts = [line for line in events if '"alert"' in line and '"nonfinite"' in line]
+    assert len(alerts) == 1
+    assert "step 5 of epoch 1" in alerts[0]
+
+
+def test_too_many_bad_steps_end_the_run_and_keep_the_checkpoint(tmp_path: Path) -> None:
+    class Poisoned(ToyProject):
+        poison_from = 12  # in the second epoch
+
+    toy = ToyRun(tmp_path, Poisoned(), log_every=2, max_bad_steps=4)
+    with pytest.raises(TooManyBadSteps, match="4 steps in a row were not finite, up to step 16"):
+        toy.train()
+    saved = torch.load(tmp_path / "checkpoints" / "last.pt", weights_only=True)
+    assert saved["state"]["step"] == 8
+    assert all(bool(torch.isfinite(value).all()) for value in saved["model"].values())
+
+
+class SyncSpy(TorchDispatchMode):
+    """Notes every operation that makes the host wait for the device's result."""
+
+    WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "item", "equal", "is_nonzero")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        if any(name.startswith(waiting) for waiting in self.WAITING):
+            self.seen.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def transfers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the tensor methods called that bring numbers to the host without passing the dispatcher."""
+    called: list[str] = []
+    for name in ("tolist", "numpy", "cpu", "item", "__bool__", "__float__", "__int__", "__index__"):
+        original = getattr(Tensor, name)
+
+        def spied(self: Tensor, *args: Any, _name: str = name, _original: Any = original, **kwargs: Any) -> Any:
+            called.append(_name)
+            return _original(self, *args, **kwargs)
+
+        monkeypatch.setattr(Tensor, name, spied)
+    return called
+
+
+def test_no_step_waits_for_the_device_outside_logging(tmp_path: Path, transfers: list[str]) -> None:
+    """The loop's own steps between two flushes, the batch gathered and the row logged, with every wait noted."""
+    toy = ToyRun(tmp_path, log_every=100)
+    trainer = toy.trainer
+
+    def steps(count: int) -> None:
+        for number in range(count):
+            batch = toy.data.train.batch(trainer.order.indices(0, number), step_generator(7, 0, number))
+            trainer.step_log.add(trainer.step(batch, trainer.context(), 1e-3), step=number, epoch=1, lr=1e-3)
+
+    steps(2)  # the optimizer makes its state on the first step
+    transfers.clear()
+    with SyncSpy() as spy:
+        steps(5)
+    assert spy.seen == []
+    assert transfers == []
+    trainer.flush()
+    assert transfers == ["cpu", "numpy"]  # the spy sees: logging is one transfer
+
+
+def test_the_controls_step_never_waits_for_the_device(tmp_path: Path, transfers: list[str]) -> None:
+    """The real project's batches and losses, in the engine's step."""
+    settings = ControlsConfig.model_validate(
+        {
+            "project": "controls",
+            "data": {"path": str(tmp_path / "recordings")},
+            "model": {"d_model": 16, "nhead": 2, "num_layers": 1, "dim_feedforward": 16},
+        }
+    )
+    for recording in random_recordings(sessions=2, frames=120, seed=0):
+        write_recording(tmp_path / "recordings" / f"{recording.name}.npz", recording)
+    project = ControlsProject()
+    data = project.data(settings, torch.device("cpu"))
+    model = project.model(settings, data)
+    heads = [head.name for head in SPEC.heads]
+    optimizer = torch.optim.AdamW(project.param_groups(model, 1e-4), fused=True)
+    precision = Precision("off", torch.device("cpu"))
+    step = TrainStep(project, model, optimizer, precision, heads, grad_clip=1.0, micro_batches=1)
+    step.set_weights(settings.loss_weights.model_dump())
+    step.set_active(frozenset(heads))
+    ctx = Context(0, 0, 0.0, "train", frozenset(heads))
+
+    def steps(count: int) -> None:
+        for number in range(count):
+            step(data.train.batch(torch.arange(8) + number, step_generator(1, 0, number)), ctx, 1e-3)
+
+    steps(2)
+    transfers.clear()
+    with SyncSpy() as spy:
+        steps(3)
+    assert spy.seen == []
+    assert transfers == []
