@@ -45,7 +45,7 @@ class RunLock:
 def lock_holder(path: Path) -> int | None:
     """Process id of the holder of the lock at `path`, None when it is free. Never to be called by the holder."""
     try:
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
