@@ -50,24 +50,28 @@ class FirstInterrupt:
 
 
 class Watch:
-    """Prints what a run says, each thing once: rows in force as they come, alerts, answers, a task's log."""
+    """Prints what a run says, each thing once: rows in force as they come, alerts, answers, a task's log.
+
+    Of what was said before the watch began only the rows are printed.
+    """
 
     def __init__(self, run: RunDirectory, *, table: bool = True) -> None:
         self.run = run
         self.id = run.info.id
         self._with_table = table
         self.reader = RunReader(run)
-        self._since = max(run.attempt_numbers(), default=0)
         self._log = LineFollower(run.stdout) if run.info.kind == "task" else None
         self._line = StatusLine()
+        self.reader.poll()
         self._begin(self.reader.history)
 
     def _begin(self, history: History) -> None:
-        """Nothing of `history` is printed yet: at first, and after the log was replaced."""
+        """At first, and after the log was replaced."""
         self._history = history
         self._header = ""
         self._rows: dict[int, Epoch] = {}
-        self._alerts = self._answers = self._started = 0
+        self._alerts, self._answers = len(history.alerts), len(history.answers)
+        self._resumes = len(history.resumes)
 
     def until_ended(self) -> Iterator[Status]:
         """The status, a few times a second, with everything new printed; the last one is not live."""
@@ -106,7 +110,8 @@ class Watch:
                 detail = ended.error
         best = self.reader.history.best
         score = f"; best score {number(best.score)} in epoch {best.epoch}" if best and best.score is not None else ""
-        say(f"{self.id} {status.state}{f' ({detail})' if detail else ''}{score}; see {self.run.path}")
+        why = f": {detail.rstrip('.')}" if detail else ""
+        say(f"{self.id} {status.state}{why}{score}; see {self.run.path}")
         return codes.of_state(status.state)
 
     def _print_news(self, status: Status) -> None:
@@ -117,18 +122,17 @@ class Watch:
         if started is not None and status.state != "starting":  # a resume first says which rows are superseded
             if self._with_table:
                 self._print_rows(history, TableText(started.columns))
-            if started.attempt > max(self._started, self._since - 1) and started.resumed_step:
-                self._say(f"{self.id} goes on from step {started.resumed_step}")
-            self._started = started.attempt
+            for step in history.resumes[self._resumes :]:
+                self.tell(f"{self.id} goes on from step {step}")
+            self._resumes = len(history.resumes)
         for alert in history.alerts[self._alerts :]:
-            if alert.attempt >= self._since:
-                self._say(alert.text if alert.level == "info" else f"{alert.level}: {alert.text}")
+            self.tell(alert.text if alert.level == "info" else f"{alert.level}: {alert.text}")
         for answer in history.answers[self._answers :]:
-            if answer.attempt >= self._since and answer.state != "seen":
-                self._say(f"{cmd.describe(answer.command)}: {outcome(answer)}")
+            if answer.state != "seen":
+                self.tell(f"{cmd.describe(answer.command)}: {outcome(answer)}")
         self._alerts, self._answers = len(history.alerts), len(history.answers)
         for line in self._log.poll() if self._log else ():
-            self._say(line.decode("utf-8", "replace"))
+            self.tell(line.decode("utf-8", "replace"))
 
     def _print_rows(self, history: History, table: TableText) -> None:
         fresh = []
@@ -157,7 +161,8 @@ class Watch:
         epoch = min(len(history.epochs) + 1, total_epochs(history))
         return f"{status.state}: {status.detail or status.state}, epoch {epoch} of {total_epochs(history)}"
 
-    def _say(self, text: str) -> None:
+    def tell(self, text: str) -> None:
+        """One line of news, on a line of its own."""
         self._line.clear()
         say(text)
 
@@ -184,11 +189,12 @@ def attend(run: RunDirectory, attempt: int) -> int:
                 if interrupt.pressed and not asked and status.live:
                     asked = True
                     send_stop(run, cmd.Stop(attempt=attempt))
-                    say(f"stopping {watch.id} after this step, saved; Ctrl-C once more leaves it to itself")
+                    watch.tell(f"stopping {watch.id} after this step, saved; Ctrl-C once more leaves it to itself")
             code = watch.tell_end()
             wait_until_gone(run)
     except KeyboardInterrupt:
-        say(f"{watch.id} goes on; watch it with `cockpit tail {watch.id}`, stop it with `cockpit stop {watch.id}`")
+        what = "stops by itself" if asked else "goes on"
+        say(f"{watch.id} {what}; watch it with `cockpit tail {watch.id}`, stop it with `cockpit stop {watch.id}`")
         return codes.INTERRUPTED
     return codes.INTERRUPTED if interrupt.pressed else code
 

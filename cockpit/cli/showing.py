@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from argparse import Namespace
 from typing import Any
@@ -11,16 +12,20 @@ import msgspec
 from cockpit.cli import codes
 from cockpit.cli.following import Watch
 from cockpit.cli.printing import say, show, show_json, show_named_tables, show_pairs, show_table
-from cockpit.cli.summary import Summary, short_of_any
+from cockpit.cli.summary import summarise
+from cockpit.core.cost import seconds_spent, usd_spent
+from cockpit.core.fleet import Fleet, RunSummary
 from cockpit.core.format import duration, money, number, short_duration, size
 from engines.contract.errors import DataError
-from engines.contract.rundir import find_run, list_runs, runs_folder
+from engines.contract.rundir import find_run, runs_folder
+from engines.contract.state import RunReader
 
 
 def ls(arguments: Namespace) -> int:
-    runs = [short_of_any(run) for run in list_runs()]
+    found = Fleet(runs_folder()).poll(most=sys.maxsize).changed
+    runs = sorted(found, key=lambda run: run.created, reverse=True)
     if arguments.json:
-        show_json(runs)
+        show_json([_facts(run) for run in runs])
     elif not runs:
         say(f"no runs in {runs_folder()}; `cockpit demo` makes one")
     else:
@@ -28,18 +33,39 @@ def ls(arguments: Namespace) -> int:
     return codes.DONE
 
 
-def _row(run: dict[str, Any]) -> tuple[Any, ...]:
-    if run["state"] == "broken":
-        return (run["id"], "broken", "", "", "", "", run["detail"])
-    epoch = "" if run["epoch"] is None else f"{run['epoch']}/{run['epochs']}"
-    best = "" if run["best_score"] is None else number(run["best_score"])
-    age = short_duration(run["age_seconds"])
-    return (run["id"], run["state"], epoch, best, age, run["device"], run["label"] or run["title"])
+def _facts(run: RunSummary) -> dict[str, Any]:
+    now = time.time()
+    progress = (
+        {"done": run.done, "total": run.total} if run.is_task else {"epoch": int(run.done), "epochs": int(run.total)}
+    )
+    return {
+        "id": run.id,
+        "state": run.state,
+        "detail": run.detail,
+        "project": run.project,
+        "kind": "task" if run.is_task else "training",
+        "label": run.label,
+        "title": run.title,
+        "attempt": run.attempt,
+        **progress,
+        "best_score": run.score,
+        "device": run.device,
+        "created": run.created,
+        "seconds": seconds_spent(run.spans, now),
+        "usd": usd_spent(run.spans, now),
+        "path": str(run.path),
+    }
+
+
+def _row(run: RunSummary) -> tuple[str, ...]:
+    done = f"{run.done:.0f}/{run.total:.0f}" if run.total else ""
+    best = "" if run.score is None else number(run.score)
+    what = run.detail if run.state == "broken" else run.label or run.title
+    return (run.id, run.state, done, best, short_duration(time.time() - run.created), run.device, what)
 
 
 def show_run(arguments: Namespace) -> int:
-    summary = Summary.read(find_run(arguments.run))
-    facts = summary.full()
+    facts = summarise(find_run(arguments.run))
     if arguments.json:
         show_json(facts)
         return codes.DONE
@@ -101,12 +127,14 @@ def report(arguments: Namespace) -> int:
     except FileNotFoundError:
         raise DataError(
             f"{run.info.id} has no report yet: it is written when a training finishes, and this one is "
-            f"{Summary.read(run).status.state}."
+            f"{RunReader(run).status().state}."
         ) from None
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise DataError(f"{run.report} cannot be read as a report ({error}).") from None
     if arguments.json:
         show_json(tables)
+    elif not tables:
+        say(f"{run.info.id} has a report without tables: its project makes none")
     else:
         show_named_tables(tables)
     return codes.DONE
