@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -85,7 +86,7 @@ class RunDirectory:
     """Paths and records of one run."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.absolute()
+        self.path = path = path.absolute()
         self.info_file = path / "run.json"
         self.config = path / "config_resolved.yaml"
         self.attempts = path / "attempts"
@@ -158,15 +159,15 @@ def new_run_id(project: str, now: float | None = None) -> str:
     return f"{project}-{stamp}-{secrets.choice(WORDS)}"
 
 
-def _claim(folder: Path, project: str) -> tuple[str, Path]:
-    """A new, empty directory under `folder` with a run id no other run has."""
+def _claim(folder: Path, project: str, make: Callable[[Path], None]) -> Path:
+    """What `make` makes in `folder` under a run id that no other run has."""
     while True:
-        run_id = new_run_id(project)
+        entry = folder / new_run_id(project)
         try:
-            (folder / run_id).mkdir(mode=files.DIRECTORY_MODE)
+            make(entry)
         except FileExistsError:
             continue
-        return run_id, folder / run_id
+        return entry
 
 
 def create_run(
@@ -187,7 +188,7 @@ def create_run(
     try:
         files.make_directory(folder)
         if path is None:
-            run_id, path = _claim(folder, project)
+            path = entry = _claim(folder, project, lambda new: new.mkdir(mode=files.DIRECTORY_MODE))
         else:
             path = path.absolute()
             if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -195,9 +196,9 @@ def create_run(
                     f"The output directory {path} is occupied; resume the run in it with `cockpit resume {path}`, "
                     "or choose another output.dir."
                 )
-            run_id = new_run_id(project)
             files.make_directory(path)
-            (folder / run_id).symlink_to(path, target_is_directory=True)
+            listed = path.parent.samefile(folder)
+            entry = path if listed else _claim(folder, project, lambda new: new.symlink_to(path))
     except OSError as error:
         raise DataError(
             f"No run directory can be made at {error.filename or folder} ({error.strerror}); choose another output.dir "
@@ -207,7 +208,7 @@ def create_run(
     run.make()
     files.replace_bytes(run.config, resolved_config.encode())
     run.write_info(
-        RunInfo(id=run_id, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time())
+        RunInfo(id=entry.name, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time())
     )
     return run
 
@@ -218,17 +219,26 @@ def list_runs(folder: Path | None = None) -> list[RunDirectory]:
     if not folder.is_dir():
         return []
     runs = [RunDirectory(entry) for entry in folder.iterdir() if (entry / "run.json").is_file()]
-    return sorted(runs, key=lambda run: run.path.name.split("-", 1)[-1], reverse=True)
+    return sorted(runs, key=lambda run: run.path.name.rsplit("-", 3)[1:], reverse=True)
+
+
+def _created(run: RunDirectory) -> float:
+    try:
+        return run.info.created
+    except DataError:  # a damaged run is never the one that is meant
+        return 0.0
 
 
 def find_run(name: str) -> RunDirectory:
     """The run that `name` means: a path, an id, a unique prefix, or `last`. Raises `UserError`."""
+    if not name:
+        raise UserError("RUN is empty: give an id, a unique prefix, a path, or `last`.")
     path = Path(name)
     if (path / "run.json").is_file():
         return RunDirectory(path)
     runs = list_runs()
     if name == "last" and runs:
-        return max(runs, key=lambda run: run.info.created)
+        return max(runs, key=_created)
     named = {run.path.name: run for run in runs}
     if name in named:
         return named[name]
