@@ -15,9 +15,9 @@ FILE_MODE = 0o600
 
 def make_directory(path: Path) -> None:
     """Make `path` and its missing parents, all private to the owner (mkdir's own `parents` would be open to all)."""
-    if not path.is_dir():
+    if not path.parent.exists():
         make_directory(path.parent)
-        path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+    path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
 
 
 def sync_directory(path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engines.contract.errors import DataError, UserError
-from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory, create_run, find_run, list_runs, new_run_id
+from engines.contract.rundir import Attempt, ProcessMark, RunDirectory, create_run, find_run, list_runs, new_run_id
 from tests.support.fake_run import FakeRun
 
 
@@ -84,7 +84,7 @@ def test_an_output_dir_that_cannot_be_made_is_one_sentence(tmp_path: Path, place
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"choose another output.dir or set COCKPIT_RUNS.*\.$") as refused:
         make(path=tmp_path / place)
-    assert str(tmp_path / place) in str(refused.value)
+    assert re.search(r"at (\S+/file/below|/proc/nowhere) \(", str(refused.value))
     assert list_runs() == []
 
 
@@ -108,7 +108,7 @@ def test_records_are_read_back_and_damage_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"run\.json cannot be read as a run's record"):
         _ = run.info
     run.info_file.unlink()
-    with pytest.raises(DataError, match="has no run.json"):
+    with pytest.raises(DataError, match=r"has no run\.json"):
         _ = run.info
 
 
@@ -116,10 +116,7 @@ def test_the_newest_attempt_is_the_one_with_the_highest_number(tmp_path: Path) -
     fake = FakeRun(tmp_path)
     assert fake.run.newest_attempt() is None
     for number in (9, 10, 2):
-        mark = ProcessMark(1, 0.0)
-        fake.run.write_attempt(
-            Attempt(number=number, started=0.0, supervisor=mark, ended=End(reason="stopped", time=0))
-        )
+        fake.run.write_attempt(Attempt(number=number, started=0.0, supervisor=ProcessMark(1, 0.0)))
     (fake.run.attempts / "notes.json").write_text("not an attempt")
     assert fake.run.attempt_numbers() == [2, 9, 10]
     newest = fake.run.newest_attempt()
