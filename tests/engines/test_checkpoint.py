@@ -1,0 +1,151 @@
+"""Checkpoints: whole or absent, last before best, never running code, a clear sentence when damaged."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engines.contract import files
+from engines.contract.errors import DataError
+from engines.training import checkpoint
+from tests.engines.conftest import LiveRun
+from tests.engines.toy import ToyProject, ToyRun
+
+
+class Evil:
+    """A pickle that would make a file when loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (os.mkdir, (str(self._path),))
+
+
+def test_best_and_last_hold_their_own_epochs(tmp_path: Path) -> None:
+    class Falling(ToyProject):
+        """Best in the second epoch of three."""
+
+        scores = iter([1.0, 3.0, 2.0])
+
+        def evaluation(self, cfg: Any, data: Any) -> Any:
+            self.forced_score = next(self.scores)
+            return super().evaluation(cfg, data)
+
+    toy = ToyRun(tmp_path, Falling())
+    toy.train()
+    best, last = checkpoint.load(toy.run.best), checkpoint.load(toy.run.last)
+    assert (best["state"]["epoch"], last["state"]["epoch"]) == (2, 3)
+    assert last["state"]["best_score"] == 3.0
+    assert not list(toy.run.checkpoints.glob(".*"))
+
+
+def test_kept_epochs(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path, epochs=5)
+    toy.settings.output.keep_epochs = 2
+    toy.train()
+    assert sorted(f.name for f in toy.run.checkpoints.iterdir()) == [
+        "best.pt",
+        "epoch_002.pt",
+        "epoch_004.pt",
+        "last.pt",
+    ]
+    assert checkpoint.load(toy.run.checkpoints / "epoch_002.pt")["state"]["epoch"] == 2
+
+
+def test_a_hostile_checkpoint_runs_nothing(tmp_path: Path) -> None:
+    path, target = tmp_path / "evil.pt", tmp_path / "made by the pickle"
+    torch.save({"format": 1, "model": Evil(target)}, path)
+    with pytest.raises(DataError, match=r"evil\.pt is not a whole checkpoint"):
+        checkpoint.load(path)
+    path.write_bytes(pickle.dumps(Evil(target)))
+    with pytest.raises(DataError, match=r"evil\.pt is not a whole checkpoint"):
+        checkpoint.load(path)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
+def test_a_checkpoint_cut_short_is_one_sentence(tmp_path: Path, share: float) -> None:
+    toy = ToyRun(tmp_path, epochs=1)
+    toy.train()
+    data = toy.run.last.read_bytes()
+    toy.run.last.unlink()
+    toy.run.last.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(DataError) as caught:
+        checkpoint.load(toy.run.last)
+    assert str(toy.run.last) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    checkpoint.load(toy.run.best)  # made by a hard link, but last.pt was replaced, not changed
+
+
+def test_resuming_from_a_damaged_checkpoint_fails_clearly_and_loses_nothing(new_run: Callable[..., LiveRun]) -> None:
+    live = new_run("training.epochs=2")
+    live.start()
+    assert live.wait_end() == "finished", live.log()
+    whole = live.run.last.read_bytes()
+    live.run.last.unlink()
+    live.run.last.write_bytes(whole[:1000])
+    before = live.run.events.read_bytes()
+    live.resume("training.epochs=3")
+    assert live.wait_end() == "failed"
+    assert "last.pt is not a whole checkpoint" in live.reader.status().detail
+    assert "Traceback" not in live.log()
+    assert live.run.events.read_bytes().startswith(before)
+    live.reader.poll()
+    assert len(live.reader.history.epochs) == 2  # a resume that never began supersedes nothing
+    live.run.last.unlink()
+    live.resume("training.epochs=3")
+    assert live.wait_end() == "finished", live.log()
+    live.reader.poll()
+    assert len(live.reader.history.epochs) == 3
+
+
+def test_a_full_disk_at_a_save_keeps_the_older_checkpoint_and_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = ToyRun(tmp_path, epochs=3)
+    real, calls = files.replace_with, []
+
+    def full_at_the_second_checkpoint(path: Path, write: Any) -> None:
+        calls.append(path.name)
+        if calls.count("last.pt") == 2 and path.name == "last.pt":
+
+            def fill(file: Any) -> None:
+                file.write(b"half")
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+            real(path, fill)
+        real(path, write)
+
+    monkeypatch.setattr(files, "replace_with", full_at_the_second_checkpoint)
+    assert toy.train() == "finished"
+    assert checkpoint.load(toy.run.last)["state"]["epoch"] == 3
+    alert = next(line for line in toy.run.events.read_text().splitlines() if "checkpoint-failed" in line)
+    assert "no checkpoint at step 16: No space left on device" in alert
+    assert not list(toy.run.checkpoints.glob(".*"))
+
+
+def test_a_copy_stands_in_where_links_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    toy = ToyRun(tmp_path, epochs=1)
+    toy.train()
+    assert toy.run.best.read_bytes() == toy.run.last.read_bytes()
+    assert toy.run.best.stat().st_ino != toy.run.last.stat().st_ino
+
+
+def test_checkpoints_are_private(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path / "run", epochs=1)
+    toy.train()
+    assert toy.run.last.stat().st_mode & 0o777 == 0o600
+    assert toy.run.events.stat().st_mode & 0o777 == 0o600
+    assert toy.run.checkpoints.stat().st_mode & 0o777 == 0o700

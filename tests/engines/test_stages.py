@@ -1,0 +1,99 @@
+"""Stages: what is on, what is frozen, when one ends, and what starts anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from engines.contract.errors import UserError
+from engines.contract.steps import read_series
+from engines.training.order import ShuffledOrder
+from tests.engines.toy import ToyProject, ToyRun
+
+
+def epochs_of(toy: ToyRun) -> list[dict[str, Any]]:
+    lines = map(msgspec.json.decode, toy.run.events.read_bytes().splitlines())
+    return [event for event in lines if event["type"] == "epoch"]
+
+
+def test_a_frozen_part_keeps_every_bit_and_an_absent_head_has_no_loss(tmp_path: Path) -> None:
+    stages = [
+        {"name": "readout", "epochs": 1, "heads": ["all"], "frozen": ["0.*"]},
+        {"name": "both", "epochs": 1},
+    ]
+    toy = ToyRun(tmp_path, epochs=2, stages=stages)
+    first = {name: value.clone() for name, value in toy.model.state_dict().items()}
+    seen: list[dict[str, torch.Tensor]] = []
+    save = toy.trainer.save
+
+    def noting(**kwargs: Any) -> None:
+        seen.append({name: value.clone() for name, value in toy.model.state_dict().items()})
+        save(**kwargs)
+
+    toy.trainer.save = noting  # type: ignore[method-assign]
+    assert toy.train() == "finished"
+    after_readout, after_both = seen
+    assert all(torch.equal(after_readout[name], first[name]) for name in ("0.weight", "0.bias"))
+    assert not torch.equal(after_readout["3.weight"][0], first["3.weight"][0])
+    assert not torch.equal(after_both["0.weight"], first["0.weight"])
+    rows = epochs_of(toy)
+    assert [row["stage"] for row in rows] == ["readout", "both"]
+    assert rows[0]["train"]["rare"] is None
+    assert rows[1]["train"]["rare"] is not None
+    _, rare = read_series(toy.run.steps, "rare")
+    assert np.isnan(rare[:8]).all()
+    assert np.isfinite(rare[8:]).all()
+
+
+def test_patience_ends_a_stage_and_the_last_stage_ends_the_run(tmp_path: Path) -> None:
+    class Stuck(ToyProject):
+        forced_score = 1.0
+
+    stages = [{"name": "one", "epochs": 5, "patience": 1}, {"name": "two", "patience": 2}]
+    toy = ToyRun(tmp_path, Stuck(), epochs=20, stages=stages)
+    assert toy.train() == "early-stopped"
+    assert [(row["stage"], row["best"]) for row in epochs_of(toy)] == [
+        ("one", True), ("one", False), ("two", True), ("two", False), ("two", False),
+    ]  # fmt: skip
+
+
+def test_the_schedule_starts_anew_or_goes_on(tmp_path: Path) -> None:
+    rates = {}
+    for restart in (True, False):
+        stages = [{"name": "a", "epochs": 2}, {"name": "b", "lr": 1e-3, "restart_schedule": restart}]
+        toy = ToyRun(tmp_path / str(restart), epochs=4, stages=stages)
+        toy.train()
+        rates[restart] = read_series(toy.run.steps, "lr")[1]
+    assert len(rates[True]) == 32
+    assert rates[True][16] == pytest.approx(1e-3 / 8)  # warm-up again, to the stage's own peak
+    assert rates[True][23] == pytest.approx(1e-3)
+    assert (np.diff(rates[False][8:]) <= 0).all()  # one cosine over both stages
+
+
+def test_an_unknown_head_in_a_stage_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"stage 'a': no head is called 'raer' \(did you mean 'rare'\?\)"):
+        ToyRun(tmp_path, stages=[{"name": "a", "heads": ["raer"]}])
+
+
+def test_every_epoch_is_a_permutation_of_its_own() -> None:
+    order = ShuffledOrder(np.arange(100, 140), batch_size=8, seed=3)
+    assert order.steps_per_pass == 5
+    epochs = [torch.cat([order.indices(epoch, step) for step in range(5)]).tolist() for epoch in (0, 1)]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(100, 140))] * 2
+    assert epochs[0] != epochs[1]
+    again = ShuffledOrder(np.arange(100, 140), batch_size=8, seed=3)
+    assert again.indices(1, 4).tolist() == epochs[1][32:]  # a position needs nothing that came before it
+    longer = torch.cat([order.indices(0, step) for step in range(10)]).tolist()
+    assert sorted(longer[40:]) == list(range(100, 140))
+    assert longer[40:] != longer[:40]
+
+
+def test_fewer_samples_than_a_batch_are_one_batch() -> None:
+    order = ShuffledOrder(np.arange(5), batch_size=8, seed=3)
+    assert order.steps_per_pass == 1
+    assert sorted(order.indices(0, 0).tolist()) == [0, 1, 2, 3, 4]
