@@ -6,6 +6,7 @@ columns change. The first two columns are always `step` and `attempt`.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Sequence
@@ -33,12 +34,19 @@ class StepWriter:
             newest = folder / f"{1 if newest is None else int(newest.stem) + 1:05d}.f64"
             files.replace_bytes(newest.with_suffix(".json"), json.dumps(self.columns).encode())
         self._file = os.open(newest, os.O_WRONLY | os.O_APPEND | os.O_CREAT, files.FILE_MODE)
-        width = 8 * len(self.columns)
-        os.ftruncate(self._file, os.fstat(self._file).st_size // width * width)
+        self._path = newest
+        self._cut_torn_record()
 
     def append(self, records: npt.NDArray[np.float64]) -> None:
-        """Append `records: (n, columns) float64` with one write. Raises OSError."""
-        os.write(self._file, np.ascontiguousarray(records).tobytes())
+        """Append `records: (n, columns) float64` with one write. Raises OSError when the disk takes only a part."""
+        data = np.ascontiguousarray(records).tobytes()
+        if os.write(self._file, data) < len(data):
+            self._cut_torn_record()  # else every later record would be shifted
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+
+    def _cut_torn_record(self) -> None:
+        width = 8 * len(self.columns)
+        os.ftruncate(self._file, os.fstat(self._file).st_size // width * width)
 
     def close(self) -> None:
         os.close(self._file)
