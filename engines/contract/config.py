@@ -87,6 +87,9 @@ class _Places:
                 return f"--set {self._overrides[location[:length]]}"
             if location[:length] in self._lines:
                 return f"{self._source}:{self._lines[location[:length]]}"
+            for key, text in self._overrides.items():
+                if key[: len(location)] == location:  # a --set that made a section where none belongs
+                    return f"--set {text}"
         return self._source
 
 
