@@ -1,0 +1,142 @@
+"""The effective view of a run: one row an epoch, old tails kept, edits counted once."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engines.contract import commands as cmd
+from engines.contract import events as ev
+from engines.contract.history import History, column_value, table_cells, table_view
+from engines.contract.spec import Column
+from tests.support.fake_run import COLUMNS, STEPS_PER_EPOCH, epoch
+
+
+def started(attempt: int, resumed_step: int = 0) -> ev.RunStarted:
+    return ev.RunStarted(
+        attempt=attempt, time=float(attempt), project="controls", device="cpu", epochs=9,
+        steps_per_epoch=STEPS_PER_EPOCH, columns=COLUMNS, stages=[], resumed_step=resumed_step,
+    )  # fmt: skip
+
+
+def row(number: int, attempt: int, *, best: bool = False) -> ev.Epoch:
+    event = epoch(number, best=best)
+    event.attempt = attempt
+    return event
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> list[ev.Event]:
+    """Logs of runs that are stopped anywhere and resumed from anywhere before, some before their first new row."""
+    events: list[ev.Event] = []
+    done = 0
+    for attempt in range(1, draw(st.integers(1, 5)) + 1):
+        resumed = draw(st.integers(0, done * STEPS_PER_EPOCH))
+        events.append(started(attempt, resumed))
+        done = resumed // STEPS_PER_EPOCH
+        for _ in range(draw(st.integers(0, 4))):
+            done += 1
+            events.append(row(done, attempt, best=draw(st.booleans())))
+    return events
+
+
+def rows_in_force(events: list[ev.Event]) -> list[ev.Epoch]:
+    """By the definition: a row counts unless a later attempt resumed from a step before it."""
+    return [
+        event
+        for place, event in enumerate(events)
+        if isinstance(event, ev.Epoch)
+        and not any(isinstance(later, ev.RunStarted) and later.resumed_step < event.step for later in events[place:])
+    ]
+
+
+@given(lives())
+def test_the_table_is_what_the_definition_says(events: list[ev.Event]) -> None:
+    history = History()
+    history.extend(events)
+    expected = rows_in_force(events)
+    assert list(history.epochs.values()) == expected
+    assert list(history.epochs) == [event.epoch for event in expected]
+    every = [event for event in events if isinstance(event, ev.Epoch)]
+    assert len(history.superseded) + len(expected) == len(every)
+    assert all(event not in expected for event in history.superseded)
+    marked = [event for event in expected if event.best]
+    assert history.best == (marked[-1] if marked else None)
+    assert history.newest == (expected[-1] if expected else None)
+    starts = [event for event in events if isinstance(event, ev.RunStarted)]
+    assert history.started == starts[-1]
+    assert history.first_started == 1.0
+    assert history.resumes == [event.resumed_step for event in starts[1:]]
+
+
+@given(lives(), st.data())
+def test_events_may_come_in_any_portions(events: list[ev.Event], data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(events)))
+    at_once, in_parts = History(), History()
+    at_once.extend(events)
+    in_parts.extend(events[:cut])
+    in_parts.extend(events[cut:])
+    assert dataclasses.asdict(at_once) == dataclasses.asdict(in_parts)
+
+
+def test_equal_runs_have_equal_views_whatever_their_attempts() -> None:
+    straight, resumed = History(), History()
+    straight.extend([started(1), row(1, 1, best=True), row(2, 1), row(3, 1)])
+    resumed.extend([started(1), row(1, 1, best=True), row(2, 1), started(2, 15), row(2, 2), row(3, 2)])
+    assert table_view(straight) == table_view(resumed)
+    resumed.add(row(4, 2))
+    assert table_view(straight) != table_view(resumed)
+
+
+def test_a_new_attempt_forgets_what_the_old_one_was_doing() -> None:
+    history = History()
+    history.extend([started(1), ev.Phase(attempt=1, phase="paused"), ev.Progress(attempt=1, done=1, total=2, unit="x"),
+                    ev.Ended(attempt=1, reason="stopped", step=5), started(2, 5)])  # fmt: skip
+    assert (history.phase, history.progress, history.ended, history.attempt) == (None, None, None, 2)
+
+
+def test_the_newest_answer_of_the_attempt_counts() -> None:
+    order = cmd.Pause(attempt=2)
+    history = History()
+    for attempt, state in ((1, "applied"), (2, "seen"), (2, "refused")):
+        history.add(ev.CommandAnswer(attempt=attempt, command=order, state=state, step=1))  # type: ignore[arg-type]
+    answer = history.answer(order.id, 2)
+    assert answer is not None
+    assert answer.state == "refused"
+    assert history.answer(order.id, 3) is None
+    assert history.answer("unknown", 2) is None
+
+
+def test_edits_are_told_once_in_the_order_they_were_first_applied() -> None:
+    first, second = cmd.SetLrScale(attempt=1, scale=0.5), cmd.SetLossWeights(attempt=1, weights={"look": 1.0})
+    refused, pause = cmd.SetEpochs(attempt=1, epochs=1), cmd.Pause(attempt=1)
+    history = History()
+    for command, state, step in (
+        (first, "seen", 1), (first, "applied", 2), (pause, "applied", 3), (second, "applied", 4),
+        (refused, "refused", 5), (first, "applied", 2), (second, "applied", 4),
+    ):  # fmt: skip
+        history.add(ev.CommandAnswer(command=command, state=state, step=step))  # type: ignore[arg-type]
+    assert [(edit.command, edit.step) for edit in history.edits()] == [(first, 2), (second, 4)]
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [("epoch", 3), ("train.loss", 1 / 3), ("train.none", None), ("validation.action_f1", 0.25), ("score", 0.3),
+     ("lr", 5e-4), ("best", False), ("nothing", None)],
+)  # fmt: skip
+def test_a_column_shows_what_its_source_names(source: str, value: object) -> None:
+    assert column_value(source, epoch(3)) == value
+
+
+def test_cells_show_numbers_gaps_and_what_was_not_finite() -> None:
+    event = epoch(3)
+    event.train, named = ev.finite({"loss": math.nan, "action": None}, "train.")
+    event.nonfinite = named
+    start = started(1)
+    start.columns = [Column("Ep", "epoch", "d"), Column("L", "train.loss"), Column("A", "train.action"),
+                     Column("S", "score"), Column("LR", "lr", ".1e")]  # fmt: skip
+    assert table_cells(start, event) == ["3", "nan", "—", "0.300", "5.0e-04"]

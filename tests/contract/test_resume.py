@@ -1,0 +1,116 @@
+"""What a resume does with changed settings: applied as edits, applied as they are, or ignored with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engines.contract import commands as cmd
+from engines.contract.config import LoadedConfig, check_config, load_config
+from engines.contract.errors import UserError
+from engines.contract.jsonl import RecordFollower
+from engines.contract.launch import prepare_resume
+from engines.contract.resume import applied_config, flatten, plan_resume
+from tests.support.fake_run import FakeRun
+
+TEXT = "project: controls\ndata: {path: /data}\n"
+
+
+def loaded(*overrides: str) -> LoadedConfig:
+    return check_config({"project": "controls", "data": {"path": "/data"}}, "config.yaml", {}, overrides)
+
+
+def test_flatten_names_every_leaf() -> None:
+    assert flatten({"a": 1, "b": {"c": [1], "d": {"e": None}}, "f": {}}) == {"a": 1, "b.c": [1], "b.d.e": None, "f": {}}
+
+
+def test_nothing_changed_is_no_plan() -> None:
+    assert plan_resume(loaded(), loaded(), 2) == ([], [])
+
+
+def test_every_changed_setting_has_its_fate() -> None:
+    new = loaded(
+        "training.epochs=200", "training.patience=9", "training.lr=1e-4", "loss_weights.look=2", "loss_weights.inv=0",
+        "cost.usd_per_hour=1.5", "launch.device=cpu", "training.log_every=5", "output.keep_epochs=3",
+        "training.batch_size=32", "model.num_layers=2", "data.path=/other",
+    )  # fmt: skip
+    changes, edits = plan_resume(loaded(), new, 3)
+    fates = {change.key: change.applied for change in changes}
+    assert fates == {
+        "training.epochs": True, "training.patience": True, "training.lr": True, "loss_weights.look": True,
+        "loss_weights.inv": True, "cost.usd_per_hour": True, "launch.device": True, "training.log_every": True,
+        "output.keep_epochs": True, "training.batch_size": False, "model.num_layers": False, "data.path": False,
+    }  # fmt: skip
+    assert {type(edit): edit.attempt for edit in edits} == dict.fromkeys(
+        (cmd.SetEpochs, cmd.SetPatience, cmd.SetLrScale, cmd.SetLossWeights), 3
+    )
+    weights = {head: w for edit in edits if isinstance(edit, cmd.SetLossWeights) for head, w in edit.weights.items()}
+    assert weights == {"look": 2.0, "inv": 0.0}
+    (scale,) = [edit.scale for edit in edits if isinstance(edit, cmd.SetLrScale)]
+    assert scale * loaded().settings.training.lr == pytest.approx(1e-4)
+    (epochs,) = [change for change in changes if change.key == "training.epochs"]
+    assert epochs.sentence() == "training.epochs: 150 → 200, applied"
+    (batch,) = [change for change in changes if change.key == "training.batch_size"]
+    assert batch.sentence().startswith("training.batch_size: 64 → 32, ignored because the checkpoint was made with")
+
+
+def test_the_record_takes_free_settings_and_leaves_edited_ones_to_their_edits() -> None:
+    old, new = loaded(), loaded("cost.usd_per_hour=1.5", "training.epochs=200", "model.num_layers=2")
+    changes, _ = plan_resume(old, new, 2)
+    tree = applied_config(old, changes)
+    assert tree["cost"]["usd_per_hour"] == 1.5
+    assert tree["training"]["epochs"] == 150
+    assert tree["model"]["num_layers"] == 6
+    assert check_config(tree, "again", {}, ()).settings.cost.usd_per_hour == 1.5
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> FakeRun:
+    fake = FakeRun(tmp_path)
+    fake.run.config.write_text(loaded("training.epochs=4").dump())
+    return fake.begin().started().epochs(1, 2).end("stopped")
+
+
+def sent(fake: FakeRun) -> list[cmd.Command]:
+    follower: RecordFollower[cmd.Command] = RecordFollower(fake.run.commands, cmd.decoder)
+    return follower.poll()
+
+
+def test_a_resume_sends_its_edits_to_the_attempt_to_come(stopped: FakeRun) -> None:
+    sentences = prepare_resume(stopped.run, ["training.epochs=6", "cost.usd_per_hour=2", "model.nhead=4"])
+    assert len(sentences) == 3
+    (edit,) = sent(stopped)
+    assert isinstance(edit, cmd.SetEpochs)
+    assert (edit.attempt, edit.epochs) == (2, 6)
+    recorded = load_config(stopped.run.config).settings
+    assert (recorded.cost.usd_per_hour, recorded.training.epochs, recorded.model.model_dump()["nhead"]) == (2, 4, 8)
+
+
+def test_a_resume_without_changes_touches_nothing(stopped: FakeRun) -> None:
+    before = stopped.run.config.read_bytes()
+    assert prepare_resume(stopped.run) == []
+    assert stopped.run.config.read_bytes() == before
+    assert sent(stopped) == []
+
+
+@pytest.mark.parametrize("reason", ["finished", "early-stopped"])
+def test_a_run_that_is_done_needs_more_to_do(stopped: FakeRun, reason: str) -> None:
+    stopped.end(reason)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=f"is {reason} at epoch 2; give it more to do") as refused:
+        prepare_resume(stopped.run, ["cost.usd_per_hour=2"])
+    assert refused.value.exit_code == 2
+    assert prepare_resume(stopped.run, ["training.epochs=9"]) == ["training.epochs: 4 → 9, applied"]
+
+
+def test_a_task_is_not_resumed(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path, kind="task").begin().end("stopped")
+    with pytest.raises(UserError, match="is a task, and only trainings resume"):
+        prepare_resume(fake.run)
+
+
+def test_a_bad_override_changes_nothing(stopped: FakeRun) -> None:
+    with pytest.raises(UserError, match=r"training\.epohcs is not a known key"):
+        prepare_resume(stopped.run, ["training.epohcs=9", "cost.usd_per_hour=2"])
+    assert load_config(stopped.run.config).settings.cost.usd_per_hour == 0
+    assert sent(stopped) == []
