@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.contract import yaml12
@@ -63,6 +63,7 @@ trees = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=50)
 @given(trees)
 def test_a_config_that_is_written_loads_back_equal(tree: dict[str, Any]) -> None:
     loaded = check_config(tree, "config.yaml", {}, ())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.contract.steps import StepWriter, read_segments, read_series
@@ -37,6 +37,7 @@ def attempts(draw: st.DrawFn) -> list[list[int]]:
     return lives
 
 
+@settings(max_examples=50)
 @given(attempts(), st.data())
 def test_one_value_a_step_the_newest(lives: list[list[int]], data: st.DataObject) -> None:
     expected: dict[int, float] = {}
@@ -98,7 +99,7 @@ def test_a_torn_last_record_is_left_out_and_cut_off_by_the_next_writer(tmp_path:
     assert segment.stat().st_mode & 0o077 == 0
 
 
-def test_a_write_cut_short_by_a_full_disk_is_an_error_and_shifts_no_later_record(
+def test_a_write_cut_short_by_a_full_disk_is_an_error_that_shifts_no_later_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = StepWriter(tmp_path, ("loss",))
@@ -110,8 +111,8 @@ def test_a_write_cut_short_by_a_full_disk_is_an_error_and_shifts_no_later_record
     monkeypatch.setattr(os, "write", plain)
     writer.append(records((3, 1, 0.2)))
     writer.close()
-    assert read_series(tmp_path, "loss")[0].tolist() == [0, 3]
-    assert read_series(tmp_path, "loss")[1].tolist() == [0.5, 0.2]
+    assert read_series(tmp_path, "loss")[0].tolist() == [0, 1, 3]
+    assert read_series(tmp_path, "loss")[1].tolist() == [0.5, 0.4, 0.2]
 
 
 def test_values_that_are_not_finite_are_kept_as_they_are(tmp_path: Path) -> None:
