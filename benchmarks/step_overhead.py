@@ -56,7 +56,7 @@ class BareLoop:
         """Seconds of one step."""
         began = time.perf_counter()
         losses = self._project.losses(self._model, self._batch, self._context)
-        loss: Tensor = sum(  # type: ignore[assignment]
+        loss: Tensor = sum(
             self._weights[head] * loss.total / loss.count.clamp(min=1) for head, loss in losses.items()
         )
         self._optimizer.zero_grad(set_to_none=True)
@@ -110,7 +110,7 @@ def measure() -> list[Measurement]:
         run = RunDirectory(Path(folder))
         run.make()
         events = EventWriter(run.events, 1)
-        with CommandListener(run, 1, events, lambda: 0) as listener:
+        with CommandListener(run, 1, events) as listener:
             trainer = Trainer(
                 run, settings, HEADS, project, Split(train=interleaved, validation=source), model, events, listener
             )

@@ -22,14 +22,15 @@ POLL_SECONDS = 0.1
 class CommandListener:
     """Collects the commands meant for one attempt."""
 
-    def __init__(self, run: RunDirectory, attempt: int, events: EventWriter, step: Callable[[], int]) -> None:
+    def __init__(self, run: RunDirectory, attempt: int, events: EventWriter) -> None:
         self.stop_requested = False
         """Set as soon as a stop after the step is heard, by command, SIGTERM or SIGINT: long phases look at it."""
         self.signalled = False
         """That stop, or one more, came as a signal: nobody waits for its answer."""
+        self.step: Callable[[], int] = lambda: 0
+        """Steps done, for the answers; the loop puts its own counter here."""
         self._attempt = attempt
         self._events = events
-        self._step = step
         self._follower: RecordFollower[cmd.Command] = RecordFollower(run.commands, cmd.decoder)
         self._pending: list[cmd.Command] = []
         self._damage = 0
@@ -82,7 +83,7 @@ class CommandListener:
         for command in self._follower.poll():
             if command.attempt != self._attempt:
                 continue
-            self._events.write(CommandAnswer(command=command, state="seen", step=self._step()))
+            self._events.write(CommandAnswer(command=command, state="seen", step=self.step()))
             self._pending.append(command)
             if isinstance(command, cmd.Stop) and command.when == "after_step" and command.at_step is None:
                 self.stop_requested = True

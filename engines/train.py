@@ -13,8 +13,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from engines.attempt import Attempt, carry_out
 from engines.contract import launch
 from engines.contract.errors import UserError
+from engines.contract.events import Ended
 from engines.contract.rundir import RunDirectory
 
 
@@ -32,16 +34,16 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _engine(run: RunDirectory, attempt: int) -> int:
-    from engines.training.engine import run_attempt  # torch takes seconds to import, and only the engine needs it
+def _work(attempt: Attempt) -> Ended:
+    from engines.training.engine import train  # takes seconds: torch is imported while commands are already heard
 
-    return run_attempt(run, attempt)
+    return train(attempt)
 
 
 def main() -> int:
     arguments = _arguments()
     if arguments.attempt is not None:
-        return _engine(RunDirectory(arguments.run_dir), arguments.attempt)
+        return carry_out(RunDirectory(arguments.run_dir), arguments.attempt, _work)
     from engines.foreground import stay_with
 
     try:

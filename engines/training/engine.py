@@ -1,18 +1,16 @@
-"""One attempt at a training run: load, resume, train, finish, and say how it ended."""
+"""The work of a training engine: load, resume, train, finish."""
 
 from __future__ import annotations
 
-import sys
-import traceback
 from typing import Any
 
 import torch
 
+from engines.attempt import Attempt
 from engines.contract import events as ev
 from engines.contract import files
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
-from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
 from engines.listener import CommandListener
@@ -21,17 +19,6 @@ from engines.training.finish import finish
 from engines.training.loop import TooManyBadSteps, Trainer
 from engines.training.precision import choose_device, seed_everything
 from engines.training.project import Project
-
-EXIT_CODES: dict[ev.EndReason, int] = {"finished": 0, "early-stopped": 0, "stopped": 3, "failed": 1}
-
-
-class _Step:
-    """The step count for the listener, before and after there is a trainer."""
-
-    trainer: Trainer | None = None
-
-    def __call__(self) -> int:
-        return self.trainer.state.step if self.trainer else 0
 
 
 def _load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listener: CommandListener) -> Trainer:
@@ -73,11 +60,14 @@ def _announce(loaded: LoadedConfig, trainer: Trainer, events: ev.EventWriter) ->
     )  # fmt: skip
 
 
-def _attempt(run: RunDirectory, events: ev.EventWriter, listener: CommandListener, step: _Step) -> ev.Ended:
+def train(attempt: Attempt) -> ev.Ended:
+    """Train as the run directory says, from wherever its checkpoints stand."""
+    run, events, listener = attempt.run, attempt.events, attempt.listener
     loaded = load_config(run.config)
     earlier = RunReader(run)
     earlier.poll()
-    trainer = step.trainer = _load(run, loaded, events, listener)
+    trainer = _load(run, loaded, events, listener)
+    listener.step = lambda: trainer.state.step
     _resume(run, trainer)
     _announce(loaded, trainer, events)
     try:
@@ -88,26 +78,3 @@ def _attempt(run: RunDirectory, events: ev.EventWriter, listener: CommandListene
         return ev.Ended(reason="failed", step=trainer.state.step, detail=str(error))
     detail = "saved, resume goes on from here" if reason == "stopped" else ""
     return ev.Ended(reason=reason, step=trainer.state.step, detail=detail)
-
-
-def run_attempt(run: RunDirectory, attempt: int) -> int:
-    """Carry out one attempt and give the engine's exit code. Every end is on record, with a sentence."""
-    events = ev.EventWriter(run.events, attempt)
-    step = _Step()
-    with CommandListener(run, attempt, events, step) as listener:
-        events.write(ev.Phase(phase="loading"))
-        try:
-            ended = _attempt(run, events, listener, step)
-            code = EXIT_CODES[ended.reason]
-        except UserError as error:
-            ended, code = ev.Ended(reason="failed", step=step(), detail=str(error)), error.exit_code
-        except OSError as error:
-            detail = f"{error.filename or run.path} cannot be used: {error.strerror or error}"
-            ended, code = ev.Ended(reason="failed", step=step(), detail=detail), 1
-        except Exception as error:  # a fault of ours or of a project: the traceback goes to the log
-            traceback.print_exc()
-            ended, code = ev.Ended(reason="failed", step=step(), detail=f"{type(error).__name__}: {error}"), 1
-    if ended.reason == "failed":
-        print(ended.detail, file=sys.stderr, flush=True)
-    events.write(ended, durable=True)
-    return code

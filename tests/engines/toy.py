@@ -110,7 +110,7 @@ class ToyRun:
         self.run = RunDirectory(folder)
         self.run.make()
         self.events = EventWriter(self.run.events, 1)
-        self.listener = CommandListener(self.run, 1, self.events, lambda: 0)
+        self.listener = CommandListener(self.run, 1, self.events)
         settings = {"epochs": 3, "batch_size": 32, "seed": 7, "warmup_epochs": 1, "lr": 1e-2, **training}
         self.settings = ToyConfig.model_validate({"project": "toy", "training": settings})
         torch.manual_seed(self.settings.training.seed)
