@@ -154,7 +154,7 @@ def epoch(number: int, *, best: bool = False, score: float | None = None, loss: 
 class FakeEngine:
     """Hears the commands of a fake run and does with each what `react` says."""
 
-    def __init__(self, fake: FakeRun, react: Callable[[cmd.Command], None]) -> None:
+    def __init__(self, fake: FakeRun, react: Callable[[cmd.Command], object]) -> None:
         self._follower: RecordFollower[cmd.Command] = RecordFollower(fake.run.commands, cmd.decoder)
         self._react = react
         self._closing = threading.Event()

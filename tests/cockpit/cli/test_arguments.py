@@ -1,0 +1,95 @@
+"""What can be typed: wrong use is one line and 2, help and version cost nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cockpit as package
+from cockpit.cli import main
+from cockpit.cli.arguments import parse
+from engines.contract.lock import lock_holder
+from tests.cockpit.cli.conftest import Cockpit
+from tests.support.fake_run import FakeRun
+
+
+def test_the_version_imports_almost_nothing() -> None:
+    command = [sys.executable, "-P", "-X", "importtime", "-m", "cockpit.cli", "--version"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout == f"cockpit {package.__version__}\n"
+    imported = {
+        line.rpartition("|")[2].strip() for line in answer.stderr.splitlines() if line.startswith("import time:")
+    }
+    ours = {name for name in imported if name.partition(".")[0] in ("cockpit", "engines", "projects")}
+    assert ours == {"cockpit", "cockpit.cli", "cockpit.cli.arguments", "cockpit.cli.codes"}
+    assert not imported & {"msgspec", "pydantic", "yaml", "rich", "textual", "numpy", "torch", "asyncio", "subprocess"}
+
+
+@pytest.mark.parametrize("command", ["ls", "show", "tail", "stop", "train"])
+def test_no_command_but_the_app_imports_screens_or_torch(command: str) -> None:
+    module = parse([command, *([] if command == "ls" else ["x"])]).command.partition(":")[0]
+    code = f"import sys, cockpit.cli.{module}; print({{'torch', 'textual', 'plotext', 'pydantic'}} & set(sys.modules))"
+    answer = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (["trian"], "cockpit: 'trian' is not a command (did you mean 'train'?); see `cockpit --help`."),
+        (["train"], "cockpit: the following arguments are required: CONFIG; see `cockpit train --help`."),
+        (["train", "a.yaml", "--detached"], "cockpit: unrecognized arguments: --detached; see `cockpit --help`."),
+        (["train", "a.yaml", "--det"], "cockpit: unrecognized arguments: --det; see `cockpit --help`."),
+        (["stop", "last", "--after", "hour"], "cockpit: argument --after: invalid choice: 'hour'"),
+        (["weights", "last"], "cockpit: the following arguments are required: HEAD=WEIGHT"),
+        (["data"], "cockpit: the following arguments are required: VERB; see `cockpit data --help`."),
+        (["data", "make", "controls", "out", "--sessions", "few"], "cockpit: argument --sessions: invalid int value"),
+    ],
+)
+def test_wrong_use_is_one_line(capsys: pytest.CaptureFixture[str], typed: list[str], message: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(typed)
+    assert ended.value.code == 2
+    answer = capsys.readouterr()
+    assert answer.out == ""
+    assert answer.err.startswith(message)
+    assert answer.err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize(
+    "command", ["resume", "stop", "pause", "continue", "kill", "checkpoint", "show", "tail", "report"]
+)
+def test_a_run_that_is_not_there_is_wrong_use(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert main([command, "nothing"]) == 2
+    assert capsys.readouterr().err.startswith("cockpit: No run is called 'nothing' in ")
+
+
+def test_an_empty_run_name_means_no_run(cockpit: Cockpit, runs: Path) -> None:
+    """As in `cockpit kill "$RUN"` with the variable unset."""
+    fake = FakeRun(runs).begin().started()
+    with fake.locked() as pid:
+        answer = cockpit("kill", "")
+        assert lock_holder(fake.run.lock) == pid
+    assert answer.returncode == 2
+    assert "RUN is empty" in answer.stderr
+
+
+def test_help_names_every_command_and_every_exit_code(cockpit: Cockpit) -> None:
+    answer = cockpit("--help")
+    assert answer.returncode == 0
+    words = (
+        "demo train resume check stop pause continue kill weights lr checkpoint ls show tail report data",
+        "0 done 1 failed 2 wrong use 3 stopped 130 interrupted",
+    )
+    for word in " ".join(words).split():
+        assert word in answer.stdout
+
+
+def test_the_app_without_a_terminal_says_what_works_without_one(cockpit: Cockpit) -> None:
+    answer = cockpit()
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("cockpit: The cockpit needs a terminal")

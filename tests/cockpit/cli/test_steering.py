@@ -1,0 +1,224 @@
+"""Commands to a live run: checked before they are sent, sent to the newest attempt, their answers told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cockpit.cli import steering
+from cockpit.cli.following import send_stop
+from cockpit.cli.steering import parse_scale, parse_weights
+from engines.contract import commands as cmd
+from engines.contract import events as ev
+from engines.contract.errors import UserError
+from engines.contract.lock import lock_holder
+from tests.cockpit.cli.conftest import COMMAND, Cockpit
+from tests.support.fake_run import FakeEngine, FakeRun
+
+
+@pytest.fixture
+def live(runs: Path) -> FakeRun:
+    """A run in its second attempt, training; the test holds its lock."""
+    fake = FakeRun(runs).begin().started().epochs(1).end("stopped")
+    return fake.begin().started(resumed_step=10)
+
+
+def applies(fake: FakeRun, step: int = 12) -> Callable[[cmd.Command], None]:
+    """An engine that applies whatever it hears."""
+
+    def react(command: cmd.Command) -> None:
+        fake.say(ev.CommandAnswer(command=command, state="seen", step=step - 1))
+        fake.say(ev.CommandAnswer(command=command, state="applied", step=step))
+
+    return react
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent", "told"),
+    [
+        (["pause", "last"], cmd.Pause, "pause: applied at step 12"),
+        (["continue", "last"], cmd.Continue, "continue: applied at step 12"),
+        (["checkpoint", "last"], cmd.SaveCheckpoint, "save a checkpoint: applied at step 12"),
+        (["lr", "last", "0.5x"], cmd.SetLrScale, "learning rate × 0.5: applied at step 12"),
+        (
+            ["weights", "last", "look=0.25", "action=0"],
+            cmd.SetLossWeights,
+            "loss weights look 0.25, action 0: applied at step 12",
+        ),
+    ],
+)
+def test_a_command_reaches_the_newest_attempt_and_its_answer_is_told(
+    cockpit: Cockpit, live: FakeRun, typed: list[str], sent: type[cmd.Command], told: str
+) -> None:
+    with live.locked(), FakeEngine(live, applies(live)) as engine:
+        answer = cockpit(*typed)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"{told}\n", "")
+    (command,) = engine.heard
+    assert type(command) is sent
+    assert command.attempt == 2
+
+
+def test_a_refusal_is_told_with_its_reason(cockpit: Cockpit, live: FakeRun) -> None:
+    def refuse(command: cmd.Command) -> None:
+        live.say(ev.CommandAnswer(command=command, state="refused", step=12, reason="the run is not paused"))
+
+    with live.locked(), FakeEngine(live, refuse):
+        answer = cockpit("continue", "last")
+    assert (answer.returncode, answer.stdout) == (1, "continue: refused because the run is not paused\n")
+
+
+def test_a_command_that_waits_for_a_long_phase_is_told_as_seen(
+    live: FakeRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(steering, "ANSWER_SECONDS", 0.3)
+    live.say(ev.Phase(phase="evaluating"))
+    order = cmd.Pause(attempt=2)
+
+    def acknowledge(command: cmd.Command) -> None:
+        live.say(ev.CommandAnswer(command=command, state="seen", step=12))
+
+    with live.locked(), FakeEngine(live, acknowledge):
+        assert steering._ask(live.run, order) == 0
+    assert capsys.readouterr().out == "pause: seen; will be applied when evaluating is over\n"
+
+
+def test_no_answer_is_a_failure(
+    live: FakeRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(steering, "ANSWER_SECONDS", 0.1)
+    with live.locked():
+        assert steering._ask(live.run, cmd.Pause(attempt=2)) == 1
+    assert "no answer" in capsys.readouterr().err
+
+
+def test_a_run_that_ends_first_is_told_as_ended(live: FakeRun, capsys: pytest.CaptureFixture[str]) -> None:
+    with live.locked(), FakeEngine(live, lambda command: live.end("finished")):
+        assert steering._ask(live.run, cmd.Pause(attempt=2)) == 1
+    assert capsys.readouterr().err == f"cockpit: pause: not applied, {live.id} is finished\n"
+
+
+@pytest.mark.parametrize(
+    "typed", [["pause"], ["continue"], ["stop"], ["checkpoint"], ["lr", "0.5x"], ["weights", "look=1"]]
+)
+def test_only_a_live_run_is_steered(capsys: pytest.CaptureFixture[str], runs: Path, typed: list[str]) -> None:
+    from cockpit.cli import main
+
+    fake = FakeRun(runs).begin().started().end("finished")
+    assert main([typed[0], "last", *typed[1:]]) == 1
+    assert capsys.readouterr().err == f"cockpit: {fake.id} is finished; only a live run can be steered.\n"
+    assert not fake.run.commands.exists()
+
+
+def test_every_faulty_weight_is_told_and_nothing_is_sent(cockpit: Cockpit, live: FakeRun) -> None:
+    with live.locked():
+        answer = cockpit("weights", "last", "acton=1", "look=-1", "look", "look=nan", "look=1", "look=2", "action=inf")
+    assert answer.returncode == 2
+    assert answer.stderr.splitlines() == [
+        "cockpit: acton=1: no head is called 'acton' (did you mean 'action'?); heads: action, look.",
+        "cockpit: look=-1: a weight is a finite number of 0 or more.",
+        "cockpit: look: expected HEAD=WEIGHT, as in action=0.5.",
+        "cockpit: look=nan: a weight is a finite number of 0 or more.",
+        "cockpit: look=2: look is given twice.",
+        "cockpit: action=inf: a weight is a finite number of 0 or more.",
+    ]
+    assert not live.run.commands.exists()
+
+
+def test_weights_are_numbers() -> None:
+    assert parse_weights(["a=1e-3", "b=0"], ["a", "b"]) == {"a": 1e-3, "b": 0.0}
+
+
+@pytest.mark.parametrize(("text", "scale"), [("0.5x", 0.5), ("2×", 2.0), ("1e-1x", 0.1)])
+def test_a_scale_ends_in_x(text: str, scale: float) -> None:
+    assert parse_scale(text) == scale
+
+
+@pytest.mark.parametrize("text", ["0.5", "x", "0x", "-1x", "nanx", "infx", "", "halfx"])
+def test_what_could_be_a_learning_rate_is_not_taken_for_a_scale(text: str) -> None:
+    with pytest.raises(UserError, match=r"as in 0\.5x"):
+        parse_scale(text)
+
+
+def test_a_task_has_no_weights(cockpit: Cockpit, runs: Path) -> None:
+    fake = FakeRun(runs, kind="task").begin().say(ev.Phase(phase="working"))
+    with fake.locked():
+        answer = cockpit("weights", "last", "look=1")
+    assert answer.returncode == 2
+    assert "is a task and has no loss weights" in answer.stderr
+
+
+def stops(fake: FakeRun, holder: int, *, score: float) -> Callable[[cmd.Command], None]:
+    """An engine that stops when it is told to, and a supervisor that records it and leaves."""
+
+    def react(command: cmd.Command) -> None:
+        assert isinstance(command, cmd.Stop)
+        fake.say(ev.CommandAnswer(command=command, state="applied", step=20)).epochs(2, best=2, score=score)
+        fake.end("stopped", error="saved")
+        os.kill(holder, signal.SIGKILL)
+
+    return react
+
+
+@pytest.mark.parametrize("after", ["step", "epoch"])
+def test_stop_waits_until_the_run_has_ended_and_nothing_holds_it(cockpit: Cockpit, live: FakeRun, after: str) -> None:
+    with live.locked() as holder, FakeEngine(live, stops(live, holder, score=0.75)) as engine:
+        answer = cockpit("stop", "last", "--after", after)
+        assert lock_holder(live.run.lock) is None
+    assert answer.returncode == 0
+    assert answer.stdout == ""
+    assert f"cockpit: stopping {live.id} after this {after}\n" in answer.stderr
+    assert f"cockpit: {live.id} stopped: saved; best score 0.750 in epoch 2" in answer.stderr
+    (order,) = engine.heard
+    assert order == cmd.Stop(attempt=2, when=f"after_{after}", id=order.id, time=order.time)  # type: ignore[arg-type]
+
+
+def test_no_longer_waiting_for_a_stop_leaves_it_asked(live: FakeRun) -> None:
+    with live.locked(), subprocess.Popen([*COMMAND, "stop", "last"], stderr=subprocess.PIPE, text=True) as stop:
+        assert stop.stderr is not None
+        assert stop.stderr.readline() == f"cockpit: stopping {live.id} after this step\n"
+        stop.send_signal(signal.SIGINT)
+        assert stop.wait() == 130
+        assert stop.stderr.read() == f"cockpit: no longer waiting; {live.id} still stops after this step\n"
+    assert live.run.commands.read_bytes().count(b'"stop"') == 1
+
+
+def test_a_stop_that_cannot_be_written_is_sent_as_a_signal(live: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    live.run.commands.mkdir()  # no command can be appended, as on a full disk
+    sent: list[tuple[int, int]] = []
+    with live.locked() as holder:
+        monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
+        send_stop(live.run, cmd.Stop(attempt=2))
+        monkeypatch.undo()
+        assert sent == [(holder, signal.SIGTERM)]
+    with pytest.raises(IsADirectoryError):
+        send_stop(live.run, cmd.Stop(attempt=2))
+
+
+def test_kill_ends_a_run_and_waits_until_nothing_holds_it(cockpit: Cockpit, live: FakeRun) -> None:
+    with live.locked():
+        answer = cockpit("kill", "last")
+        assert lock_holder(live.run.lock) is None
+    assert (answer.returncode, answer.stdout) == (0, f"{live.id} killed; nothing of it is left running\n")
+    attempt = live.run.newest_attempt()
+    assert attempt is not None
+    assert attempt.ended is not None
+    assert attempt.ended.error == "killed on request"
+    again = cockpit("kill", "last")
+    assert again.returncode == 1
+    assert f"{live.id} is stopped: there is nothing to kill" in again.stderr
+
+
+def test_a_run_of_another_machine_is_not_killed_by_number(
+    live: FakeRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cockpit.cli import main
+
+    monkeypatch.setattr(steering, "lock_holder", lambda path: -1)
+    monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail("a signal was sent"))
+    assert main(["kill", "last"]) == 1
+    assert "runs on another machine or in another container" in capsys.readouterr().err
