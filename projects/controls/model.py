@@ -29,8 +29,8 @@ class ControlTransformer(nn.Module):
         self.register_buffer("feature_mean", torch.zeros(FEATURE_SIZE))
         self.register_buffer("feature_std", torch.ones(FEATURE_SIZE))
         self.project = nn.Linear(FEATURE_SIZE, d_model)
+        # at the usual .02 rows look alike for long: after 600 steps the score was .64 instead of .79
         self.positions = nn.Embedding(max_seq_len, d_model)
-        nn.init.normal_(self.positions.weight, std=0.02)
         layer = nn.TransformerEncoderLayer(d_model, nhead, dim_feedforward, dropout, batch_first=True)
         self.encoder = nn.TransformerEncoder(layer, num_layers, enable_nested_tensor=False)
         for weight in self.encoder.parameters():  # the encoder copies one layer, so all would start the same

@@ -127,7 +127,9 @@ def test_resident_arrays_stay_below_twice_the_raw_bytes() -> None:
     session = random_session("a", 2000, 6)
     source = WindowSource([session], CPU, 0.3)
     raw = sum(a.nbytes for a in (session.frames, session.controls, session.state, session.timestamps))
-    storages = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in vars(source).values() if torch.is_tensor(t)}
+    storages = {
+        t.untyped_storage().data_ptr(): t.untyped_storage() for t in vars(source).values() if torch.is_tensor(t)
+    }
     assert sum(storage.nbytes() for storage in storages.values()) + source.sessions.nbytes <= 2 * raw
 
 

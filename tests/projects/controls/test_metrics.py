@@ -1,0 +1,126 @@
+"""Scores equal counts made frame by frame."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from projects.controls.layout import ACTION, CONTROL_NAMES, CURSOR, HOTBAR, INV, LOOK
+from projects.controls.masks import Masks, frame_masks
+from projects.controls.metrics import Prediction, Thresholds, combined_score, score_controls
+from tests.projects.controls.sessions import random_session
+
+
+def random_case(frames: int, seed: int) -> tuple[Prediction, np.ndarray, Masks]:
+    session = random_session("a", frames, seed)
+    rng = np.random.default_rng(seed + 1)
+
+    def chance(width: int) -> np.ndarray:
+        return np.round(rng.random((frames, width)), 1).astype(np.float32)  # often exactly on a threshold
+
+    prediction = Prediction(
+        chance(12), chance(2) * 2 - 1, chance(9) + rng.random((frames, 9)) / 50, chance(2), chance(3)
+    )
+    return prediction, session.controls, frame_masks(session.controls, session.state)
+
+
+def perfect(targets: np.ndarray) -> Prediction:
+    return Prediction(*(targets[:, columns] for columns in (ACTION, LOOK, HOTBAR, CURSOR, INV)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(frames=st.integers(1, 60), seed=st.integers(0, 10**6), threshold=st.sampled_from([0.3, 0.5, 0.9]))
+def test_every_value_equals_a_count_frame_by_frame(frames: int, seed: int, threshold: float) -> None:
+    prediction, targets, masks = random_case(frames, seed)
+    scores = score_controls(prediction, targets, masks, Thresholds(np.full(12, threshold), np.full(3, threshold)))
+    f1: dict[str, list[float]] = {"action": [], "inv": []}
+    for group, columns, chances in (("action", ACTION, prediction.action), ("inv", INV, prediction.inv)):
+        for k, column in enumerate(columns):
+            hits = false = missed = 0
+            for n in range(frames):
+                if not (masks.screen_open[n] if group == "inv" else masks.gameplay[n] or column == 13):
+                    continue
+                on, wanted = float(chances[n, k]) >= threshold, targets[n, column] == 1
+                hits, false, missed = hits + (on and wanted), false + (on and not wanted), missed + (wanted and not on)
+            score = next(score for score in scores.controls if score.name == CONTROL_NAMES[column])
+            assert score.support == hits + missed
+            assert score.precision == (hits / (hits + false) if hits + false else None)
+            assert score.recall == (hits / (hits + missed) if hits + missed else None)
+            if hits + missed:
+                f1[group].append(2 * hits / (2 * hits + false + missed))
+                assert score.f1 == pytest.approx(f1[group][-1])
+    assert scores.values["action_f1"] == (pytest.approx(np.mean(f1["action"])) if f1["action"] else None)
+    assert scores.values["inv_f1"] == (pytest.approx(np.mean(f1["inv"])) if f1["inv"] else None)
+    looking = [n for n in range(frames) if masks.gameplay[n] and masks.look_active[n]]
+    errors = [(float(prediction.look[n, k]) - float(targets[n, c])) ** 2 for n in looking for k, c in enumerate(LOOK)]
+    assert scores.values["look_mse"] == (pytest.approx(np.mean(errors)) if errors else None)
+    same = [np.sign(prediction.look[n, 0]) == np.sign(targets[n, 9]) for n in looking if targets[n, 9]]
+    assert scores.values["look_direction_yaw"] == (pytest.approx(np.mean(same)) if same else None)
+    changed = [n for n in range(frames) if targets[n, 14:23].max() == 1]
+    right = [prediction.hotbar[n].argmax() == targets[n, 14:23].argmax() for n in changed]
+    assert scores.values["hotbar_accuracy"] == (pytest.approx(np.mean(right)) if right else None)
+    screens = [n for n in range(frames) if masks.screen_open[n]]
+    pixels = [
+        math.hypot(*(float(prediction.cursor[n, k] - targets[n, c]) * (1280, 720)[k] for k, c in enumerate(CURSOR)))
+        for n in screens
+    ]
+    assert scores.values["cursor_pixels"] == (pytest.approx(np.mean(pixels), rel=1e-5) if pixels else None)
+    idle = [all(float(p) < threshold for p in prediction.action[n]) for n in range(frames) if masks.idle[n]]
+    assert scores.values["idle_accuracy"] == (pytest.approx(np.mean(idle)) if idle else None)
+
+
+def test_the_perfect_prediction_scores_one() -> None:
+    _, targets, masks = random_case(200, 0)
+    scores = score_controls(perfect(targets), targets, masks)
+    assert scores.score == pytest.approx(1)
+    assert scores.values["cursor_pixels"] == 0
+    assert scores.values["look_direction_pitch"] == 1
+
+
+VALUES = {
+    "action_f1": 0.5, "look_mse": 0.1, "hotbar_accuracy": 0.25, "cursor_mse": 0.2, "inv_f1": 0.6, "idle_accuracy": 0.9,
+}  # fmt: skip
+
+
+def test_the_combined_score_is_the_weighted_sum() -> None:
+    assert combined_score(VALUES) == pytest.approx(0.4 * 0.5 + 0.2 * 0.9 + 0.1 * (0.25 + 0.8 + 0.6 + 0.9))
+
+
+def test_a_huge_look_error_costs_no_more_than_its_share() -> None:
+    assert combined_score({**VALUES, "look_mse": 4.0}) == pytest.approx(combined_score({**VALUES, "look_mse": 1.0}))
+
+
+def test_heads_without_support_share_out_their_weight() -> None:
+    without = combined_score({**VALUES, "hotbar_accuracy": None, "inv_f1": None})
+    assert without == pytest.approx((0.4 * 0.5 + 0.2 * 0.9 + 0.1 * (0.8 + 0.9)) / 0.8)
+    assert combined_score(dict.fromkeys(VALUES)) is None
+
+
+def test_a_value_that_is_not_a_number_gives_no_score() -> None:
+    assert combined_score({**VALUES, "look_mse": math.nan}) is None
+
+
+def test_heads_without_a_frame_are_null() -> None:
+    prediction, targets, _ = random_case(50, 1)
+    nothing = np.zeros(50, np.bool_)
+    empty = Masks(nothing, nothing, nothing, nothing, nothing)
+    scores = score_controls(prediction, targets, empty)
+    assert all(value is None for name, value in scores.values.items() if name != "action_f1")
+    supported = [control.name for control in scores.controls if control.f1 is not None]
+    assert supported == ["open_inventory"], "it is judged on every frame"
+
+
+def test_unsupported_controls_count_in_no_mean() -> None:
+    prediction, targets, masks = random_case(400, 2)
+    before = score_controls(prediction, targets, masks)
+    targets = targets.copy()
+    targets[:, 7] = 0
+    after = score_controls(prediction, targets, masks)
+    attack = next(control for control in after.controls if control.name == "attack")
+    assert (attack.support, attack.recall, attack.f1) == (0, None, None)
+    kept = [control.f1 for control in before.controls[:12] if control.name != "attack"]
+    assert after.values["action_f1"] == pytest.approx(np.mean([f1 for f1 in kept if f1 is not None]))
