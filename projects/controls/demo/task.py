@@ -1,6 +1,6 @@
 """`cockpit data make controls OUT`: a folder of demo sessions, each whole or absent, and their ceiling beside them.
 
-    OUT/demo.json                       settings, and which sessions are finished
+    OUT/demo.json                       settings, which sessions are finished, and whether that is all of them
     OUT/demo_000_walking.npz            a recording
     OUT/ceiling/demo_000_walking.npz    `expected: (N, 28) float32`, the best prediction of its controls
 
@@ -44,6 +44,8 @@ class _Notes(msgspec.Struct):
     minutes: float
     seed: int
     finished: list[str] = []
+    complete: bool = False
+    """Nothing of the last order is missing: `cockpit demo` goes by this."""
 
 
 def make(arguments: Mapping[str, Any], context: TaskContext) -> None:
@@ -65,6 +67,8 @@ def make(arguments: Mapping[str, Any], context: TaskContext) -> None:
             notes.finished = sorted({*notes.finished, name})
             _save(out, notes)
             context.log(f"{name}: {order.minutes:g} minutes")
+        notes.complete = True
+        _save(out, notes)
     except OSError as error:
         raise DataError(f"{error.filename or out}: cannot be written ({error.strerror or error}).") from None
     context.progress(len(names), len(names), "sessions")
@@ -109,6 +113,7 @@ def _open(out: Path, order: _Order, names: list[str]) -> _Notes:
     make_directory(out / CEILING)
     for folder in (out, out / CEILING):
         remove_stale_temporaries(folder)
+    notes.complete = False
     _save(out, notes)
     return notes
 
