@@ -96,18 +96,23 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> ExampleProject:
     return ExampleProject(tmp_path_factory.mktemp("example"))
 
 
+def prepare_example(example: ExampleProject, patch: pytest.MonkeyPatch, folder: Path, *settings: str) -> RunDirectory:
+    """A run directory for the example under `folder`, with the example installed for this process and its children."""
+    patch.setenv("PYTHONPATH", str(example.folder))
+    patch.setenv("COCKPIT_RUNS", str(folder / "runs"))
+    patch.syspath_prepend(str(example.folder))
+    return launch.prepare_training(example.config, ["launch.threads=1", *settings])
+
+
 @pytest.fixture
 def new_run(
     example: ExampleProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Callable[..., LiveRun]]:
     """Makes runs of the example (not yet started), and ends what a failing test leaves alive."""
-    monkeypatch.setenv("PYTHONPATH", str(example.folder))
-    monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path / "runs"))
-    monkeypatch.syspath_prepend(str(example.folder))
     made: list[LiveRun] = []
 
     def make(*settings: str) -> LiveRun:
-        made.append(LiveRun(launch.prepare_training(example.config, ["launch.threads=1", *settings])))
+        made.append(LiveRun(prepare_example(example, monkeypatch, tmp_path, *settings)))
         return made[-1]
 
     yield make

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ import torch
 from engines.contract import commands as cmd
 from engines.contract.errors import UserError
 from engines.contract.steps import read_series
-from tests.engines.conftest import LiveRun, effective_table, tensors, wait_for
+from tests.engines.conftest import LiveRun, effective_table, prepare_example, tensors, wait_for
+from tests.support.example_project import ExampleProject
 
 SETTINGS = ("training.batch_size=16", "training.epochs=4", "training.checkpoint_minutes=0.002")
 STEPS = 4 * 2048 // 16
@@ -28,8 +30,15 @@ def edits(attempt: int = 1) -> list[cmd.Command]:
     ]
 
 
-def straight_run(new_run: NewRun) -> LiveRun:
-    live = new_run(*SETTINGS)
+@pytest.fixture(scope="module")
+def straight(example: ExampleProject, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRun]:
+    """The run that nothing happened to, with the same edits."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield straight_run(example, patch, tmp_path_factory.mktemp("straight"))
+
+
+def straight_run(example: ExampleProject, patch: pytest.MonkeyPatch, folder: Path) -> LiveRun:
+    live = LiveRun(prepare_example(example, patch, folder, *SETTINGS))
     for edit in edits():
         live.send(edit)
     live.start()
@@ -49,7 +58,7 @@ def assert_equal_runs(one: LiveRun, other: LiveRun) -> None:
             torch.testing.assert_close(torch.tensor(a), torch.tensor(b), rtol=0, atol=0, equal_nan=True)
 
 
-def test_killed_twice_equals_uninterrupted(new_run: NewRun) -> None:
+def test_killed_twice_equals_uninterrupted(new_run: NewRun, straight: LiveRun) -> None:
     """Engine killed, then supervisor killed, both long after the last edit and the last checkpoint."""
     killed = new_run(*SETTINGS)
     for edit in edits():
@@ -74,10 +83,10 @@ def test_killed_twice_equals_uninterrupted(new_run: NewRun) -> None:
     killed.reader.poll()
     assert len(killed.reader.history.resumes) == 2
     assert all(0 < step <= 402 for step in killed.reader.history.resumes)
-    assert_equal_runs(killed, straight_run(new_run))
+    assert_equal_runs(killed, straight)
 
 
-def test_killed_before_the_checkpoint_holds_an_edit(new_run: NewRun) -> None:
+def test_killed_before_the_checkpoint_holds_an_edit(new_run: NewRun, straight: LiveRun) -> None:
     """Edits made after the last checkpoint, the second attempt killed before it reaches them again."""
     killed = new_run(*SETTINGS[:2], "training.checkpoint_minutes=100")
     for edit in edits():
@@ -96,12 +105,12 @@ def test_killed_before_the_checkpoint_holds_an_edit(new_run: NewRun) -> None:
     assert killed.wait_end() == "finished", killed.log()
     killed.reader.poll()
     assert killed.reader.history.resumes == [256, 256]
-    assert_equal_runs(killed, straight_run(new_run))
+    assert_equal_runs(killed, straight)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
-def test_killed_at_random_moments(new_run: NewRun, seed: int) -> None:
+def test_killed_at_random_moments(new_run: NewRun, straight: LiveRun, seed: int) -> None:
     """SIGKILL at whatever the engine is doing five times over: loading, stepping, evaluating, saving."""
     chance = random.Random(seed)
     killed = new_run(*SETTINGS)
@@ -125,10 +134,10 @@ def test_killed_at_random_moments(new_run: NewRun, seed: int) -> None:
         killed.kill(chance.choice(["engine", "supervisor"]))
         attempt = killed.resume()
     killed.wait_end()
-    assert_equal_runs(killed, straight_run(new_run))
+    assert_equal_runs(killed, straight)
 
 
-def test_stop_and_resume_equals_uninterrupted(new_run: NewRun) -> None:
+def test_stop_and_resume_equals_uninterrupted(new_run: NewRun, straight: LiveRun) -> None:
     """Stopped inside an epoch and at its very end, where the evaluation is still pending."""
     stopped = new_run(*SETTINGS)
     for edit in [*edits(attempt=1)[:2], *edits(attempt=2)[2:]]:
@@ -145,7 +154,7 @@ def test_stop_and_resume_equals_uninterrupted(new_run: NewRun) -> None:
     assert stopped.wait_end() == "finished", stopped.log()
     stopped.reader.poll()
     assert stopped.reader.history.resumes == [200, 384]
-    assert_equal_runs(stopped, straight_run(new_run))
+    assert_equal_runs(stopped, straight)
 
 
 def test_finished_run_resumes_only_with_more_to_do(new_run: NewRun) -> None:
