@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from pathlib import Path
 
 import msgspec
 
@@ -16,7 +15,7 @@ from engines.contract.errors import UserError
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m engines.stats", description="Describe a project's data.")
     parser.add_argument("project")
-    parser.add_argument("path", type=Path)
+    parser.add_argument("path")
     arguments = parser.parse_args()
     try:
         spec = specs.find(arguments.project)

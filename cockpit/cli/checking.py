@@ -14,7 +14,9 @@ from cockpit.core.format import count, size
 def check(arguments: Namespace) -> int:
     """Prints what was found out before the first fault, and every fault."""
     overrides = [part for override in arguments.overrides for part in ("--set", override)]
-    found = ask_engine("engines.check", [str(Path(arguments.config)), *overrides])
+    found = ask_engine(
+        "engines.check", [str(Path(arguments.config)), *overrides], doing="reading data and building the model"
+    )
     if arguments.json:
         show_json(found)
     else:

@@ -34,7 +34,7 @@ def stats(arguments: Namespace) -> int:
     spec = specs.find(arguments.project)
     if spec.stats is None:
         raise UserError(f"The project {spec.name!r} describes no data.")
-    tables = ask_engine("engines.stats", [spec.name, _absolute(arguments.path)])
+    tables = ask_engine("engines.stats", [spec.name, _absolute(arguments.path)], doing="reading the data")
     if arguments.json:
         show_json(tables)
     else:

@@ -21,7 +21,7 @@ from engines.contract.events import CommandAnswer, Epoch
 from engines.contract.history import History
 from engines.contract.jsonl import LineFollower, last_lines
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import RunDirectory
+from engines.contract.rundir import End, RunDirectory
 from engines.contract.state import RunReader, Status
 
 POLL_SECONDS = 0.1
@@ -98,21 +98,28 @@ class Watch:
         attempt = self.run.newest_attempt()
         ended = attempt.ended if attempt else None
         status = self.reader.status()
-        detail = status.detail
-        if ended is not None and ended.reason == "failed" and self._log is None:
-            lines = last_lines(self.run.stdout, LOG_LINES)
-            crashed = ended.signal is not None or any(line.startswith("Traceback") for line in lines)
-            if crashed or not ended.error:
-                say(f"the last lines of {self.run.stdout}:")
-                for line in lines:
-                    say(f"  {line}")
-            else:  # the engine's own sentence says it all
-                detail = ended.error
+        detail, code = status.detail, codes.of_state(status.state)
+        if ended is not None and ended.reason == "failed":
+            code = ended.exit_code or codes.FAILED
+            detail = self._explain(ended, status.detail)
         best = self.reader.history.best
         score = f"; best score {number(best.score)} in epoch {best.epoch}" if best and best.score is not None else ""
         why = f": {detail.rstrip('.')}" if detail else ""
         say(f"{self.id} {status.state}{why}{score}; see {self.run.path}")
-        return codes.of_state(status.state)
+        return code
+
+    def _explain(self, ended: End, detail: str) -> str:
+        """Show the log of a failed run where only it explains the failure, and give what remains to be said."""
+        lines = last_lines(self.run.stdout, LOG_LINES)
+        crashed = ended.signal is not None or any(line.startswith("Traceback") for line in lines)
+        if self._log is not None:  # shown already, and the engine's sentence is its last line
+            return "" if ended.error else detail
+        if not crashed and ended.error:
+            return ended.error
+        say(f"the last lines of {self.run.stdout}:")
+        for line in lines:
+            say(f"  {line}")
+        return detail
 
     def _print_news(self, status: Status) -> None:
         history = self.reader.history

@@ -29,7 +29,7 @@ def ls(arguments: Namespace) -> int:
     elif not runs:
         say(f"no runs in {runs_folder()}; `cockpit demo` makes one")
     else:
-        show_table(("run", "state", "epoch", "best", "age", "device", "label"), [_row(run) for run in runs])
+        show_table(("run", "state", "done", "best", "age", "device", "label"), [_row(run) for run in runs])
     return codes.DONE
 
 
