@@ -22,9 +22,8 @@ def random_case(frames: int, seed: int) -> tuple[Prediction, np.ndarray, Masks]:
     def chance(width: int) -> np.ndarray:
         return np.round(rng.random((frames, width)), 1).astype(np.float32)  # often exactly on a threshold
 
-    prediction = Prediction(
-        chance(12), chance(2) * 2 - 1, chance(9) + rng.random((frames, 9)) / 50, chance(2), chance(3)
-    )
+    hotbar = rng.random((frames, 9)).astype(np.float32)
+    prediction = Prediction(chance(12), chance(2) * 2 - 1, hotbar, chance(2), chance(3))
     return prediction, session.controls, frame_masks(session.controls, session.state)
 
 
