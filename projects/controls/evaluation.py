@@ -57,7 +57,7 @@ class ControlsEvaluation(Evaluation):
             values=scores.values,
             score=scores.score,
             review=_review(prediction, kept["target"], masks, self._sessions),
-            tables=score_tables(scores),
+            tables=score_tables(scores, self._weights.unsupported),
         )
 
 

@@ -17,6 +17,7 @@ from engines.training.project import Batch, Context, Loss, Project, Result, Spli
 from projects.controls.baselines import evaluate_baselines
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
+from projects.controls.demo.task import CEILING
 from projects.controls.evaluation import ControlsEvaluation
 from projects.controls.export import CONFIG_FILE, LOG_FILE, policy_config, training_log, write_json, write_policy
 from projects.controls.layout import ACTION, BINARY, CONTROL_NAMES, INV
@@ -24,7 +25,7 @@ from projects.controls.losses import PosWeights, head_losses, loss_masks, pos_we
 from projects.controls.metrics import Scores, Thresholds
 from projects.controls.model import ControlTransformer
 from projects.controls.recordings import Recording
-from projects.controls.report import comparison_table
+from projects.controls.report import comparison_table, never_pressed
 from projects.controls.split import read_split
 
 
@@ -79,9 +80,8 @@ class ControlsProject(Project[ControlsConfig]):
             train, validation = read_split(cfg.data)
         except DataError as error:  # data that has gone must not cost the run its end
             return {"baselines": Table(("predictor",), (), note=f"Not made: {error}")}
-        ceiling = Path(cfg.data.path).expanduser() / "ceiling"
         ours = Scores(values=result.values, score=result.score, controls=())
-        baselines = evaluate_baselines(train, validation, ceiling if ceiling.is_dir() else None)
+        baselines = evaluate_baselines(train, validation, Path(cfg.data.path).expanduser() / CEILING)
         note = f"On the {len(self._validation)} validation windows of {len(validation)} sessions."
         return {"baselines": comparison_table({"this run": ours, **baselines}, note)}
 
@@ -98,7 +98,7 @@ def _summary(
 ) -> dict[str, Any]:
     targets, masks = source.labels()
     pressed = {CONTROL_NAMES[c]: int(count) for c, count in zip(BINARY, (targets[:, BINARY] > 0.5).sum(0), strict=True)}
-    return {
+    summary: dict[str, Any] = {
         "train_sessions": len(train),
         "validation_sessions": [recording.name for recording in validation],
         "session_types": dict(sorted(Counter(r.session_type for r in (*train, *validation)).items())),
@@ -106,5 +106,7 @@ def _summary(
         "train_windows": len(source),
         "pressed": pressed,
         "share": {name: round(float(mask.float().mean()), 4) for name, mask in masks.items()},
-        "unsupported": weights.unsupported,
     }
+    if weights.unsupported:
+        summary["note"] = never_pressed(weights.unsupported)
+    return summary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from engines.training.project import Table
 from projects.controls.metrics import SCREEN_PIXELS, Scores
@@ -19,10 +19,19 @@ HEAD_VALUES = {
     "idle_accuracy": "idle accuracy",
 }
 _NO_SUPPORT = "empty: no such frame in validation; its share of the score goes to the other heads"
+_NO_PRESS = "A control without support (pressed on no validation frame where it is judged) counts in no mean."
 
 
-def score_tables(scores: Scores) -> dict[str, Table]:
-    """`heads` and `controls`, of one set of predictions."""
+def never_pressed(names: Sequence[str]) -> str:
+    """What to say of controls without a positive in the training data."""
+    return (
+        f"Pressed on no training frame where it is judged: {', '.join(names)}; expected at least one, so this cannot "
+        "be learned (class weight 1)."
+    )
+
+
+def score_tables(scores: Scores, unsupported: Sequence[str]) -> dict[str, Table]:
+    """`heads` and `controls`, of one set of predictions; `unsupported` names controls that could not be learned."""
     screen = "×".join(f"{side:.0f}" for side in SCREEN_PIXELS)
     return {
         "heads": Table(
@@ -35,7 +44,7 @@ def score_tables(scores: Scores) -> dict[str, Table]:
             rows=tuple(
                 (c.name, c.threshold, c.support, c.frames, c.precision, c.recall, c.f1) for c in scores.controls
             ),
-            note="A control without support (pressed on no frame where it is judged) counts in no mean.",
+            note=" ".join([_NO_PRESS, *([never_pressed(unsupported)] if unsupported else [])]),
         ),
     }
 

@@ -66,7 +66,10 @@ def test_data_is_split_by_session_and_summed_up(folder: Path) -> None:
     assert len(split.validation) == 60 + int(held_out[0][1]) - 29
     assert len(split.train) + len(split.validation) == sum(60 + k - 29 for k in range(5))
     assert split.summary["session_types"] == {"fight": 2, "walk": 3}
-    assert split.summary["unsupported"] == ("swap_offhand",)
+    assert split.summary["note"] == (
+        "Pressed on no training frame where it is judged: swap_offhand; expected at least one, so this cannot be "
+        "learned (class weight 1)."
+    )
     assert split.summary["pressed"]["swap_offhand"] == 0
     assert split.summary["pressed"]["attack"] > 0
     json.dumps(split.summary)
@@ -78,6 +81,7 @@ def test_a_control_without_positives_trains_and_is_flagged(folder: Path) -> None
     losses = project.losses(model.train(), batch, CONTEXT)
     torch.autograd.backward([loss.total for loss in losses.values()])
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())
+    assert "no training frame where it is judged: swap_offhand" in result.tables["controls"].note
     rows = {row[0]: row for row in result.tables["controls"].rows}
     assert rows["swap_offhand"][2] == 0
     assert rows["swap_offhand"][-1] is None
