@@ -16,12 +16,12 @@ def walk(player: Player) -> None:
     """Get somewhere: run, jump over things, look about."""
     player.hold("gait", 1.6, {WALK: 4, RUN: 4, CREEP: 1, BACK: 1, REST: 1})
     player.hold("strafe", 2.0, {LEFT: 1, RIGHT: 1, REST: 2})
-    player.turn(1.4, (10, 22), yaw=0.7, pitch=0.3)
+    player.turn(1.2, (8, 20), yaw=0.9, pitch=0.5)
     player.press(names.JUMP, 1.6)
     player.press(names.ATTACK, 5.0)
-    player.press(names.DROP, 7.0)
-    player.press(names.SWAP, 10.0)
-    player.change_slot(6.0)
+    player.press(names.DROP, 5.0)
+    player.press(names.SWAP, 8.0)
+    player.change_slot(4.0)
 
 
 def fight(player: Player) -> None:
@@ -29,12 +29,12 @@ def fight(player: Player) -> None:
     player.hold("gait", 1.0, {WALK: 3, RUN: 2, BACK: 3, REST: 1})
     player.hold("strafe", 1.0, {LEFT: 2, RIGHT: 2, REST: 1})
     player.hold("use", 1.4, {USE: 1, REST: 1})
-    player.turn(0.8, (3, 6), yaw=0.85, pitch=0.4, flick=True)
+    player.turn(0.8, (3, 6), yaw=0.9, pitch=0.6, flick=True)
     player.press(names.ATTACK, 0.8)
     player.press(names.JUMP, 2.5)
     player.press(names.SWAP, 4.0)
-    player.press(names.DROP, 12.0)
-    player.change_slot(5.0)
+    player.press(names.DROP, 8.0)
+    player.change_slot(3.5)
 
 
 def build(player: Player) -> None:
@@ -42,17 +42,17 @@ def build(player: Player) -> None:
     player.hold("gait", 1.4, {SNEAK: 3, CREEP: 2, WALK: 2, BACK: 2, REST: 1})
     player.hold("strafe", 1.8, {LEFT: 1, RIGHT: 1, REST: 1})
     player.hold("use", 0.8, {USE: 1, REST: 1})
-    player.turn(1.4, (8, 16), yaw=0.5, pitch=0.5)
+    player.turn(1.2, (8, 16), yaw=0.7, pitch=0.7)
     player.press(names.ATTACK, 1.8)
     player.press(names.JUMP, 4.0)
-    player.press(names.DROP, 5.0)
-    player.press(names.SWAP, 8.0)
-    player.change_slot(3.5)
+    player.press(names.DROP, 4.0)
+    player.press(names.SWAP, 6.0)
+    player.change_slot(2.5)
 
 
 def idle(player: Player) -> None:
     """Stand and watch."""
-    player.turn(3.0, (12, 30), yaw=0.3, pitch=0.15)
+    player.turn(2.5, (12, 30), yaw=0.5, pitch=0.3)
 
 
 Mood = Callable[[Player], None]
