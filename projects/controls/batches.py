@@ -75,6 +75,12 @@ class WindowSource:
     def __len__(self) -> int:
         return len(self._starts)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything that stays in memory."""
+        arrays = (self._starts, self._base, self._controls, self._masks, self._real, self._offsets)
+        return sum(array.nbytes for array in arrays) + self.sessions.nbytes
+
     def batch(self, indices: Tensor, rng: np.random.Generator | None) -> Batch:
         """The windows `indices: (batch,) int64`; `rng` draws which past frames are hidden, None hides none.
 
