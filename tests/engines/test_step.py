@@ -125,13 +125,13 @@ def test_too_many_bad_steps_end_the_run_and_keep_the_checkpoint(tmp_path: Path) 
     assert all(bool(torch.isfinite(value).all()) for value in saved["model"].values())
 
 
-class SyncSpy(TorchDispatchMode):
+class SyncSpy(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes every operation that makes the host wait for the device's result."""
 
     WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "item", "equal", "is_nonzero")
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.seen: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

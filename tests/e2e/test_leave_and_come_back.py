@@ -1,0 +1,110 @@
+"""Start in a terminal, lose it, come back in another: the run went on, every row is there, it can be stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.state import RunReader
+from tests.e2e.conftest import COCKPIT, Terminal, wait_for
+
+LONG = (
+    "--set training.epochs=5000 --set training.patience=5000 --set training.steps_per_epoch=4 "
+    "--set training.batch_size=16 --set launch.threads=1"
+)
+Open = Callable[..., Terminal]
+
+
+def training_run(folder: Path) -> RunDirectory:
+    found: list[RunDirectory] = []
+
+    def appeared() -> bool:
+        found[:] = [run for run in list_runs(folder) if run.info.kind == "training"]
+        return bool(found)
+
+    wait_for("the training to start", appeared)
+    return found[0]
+
+
+def epochs_of(run: RunDirectory) -> int:
+    reader = RunReader(run)
+    reader.poll()
+    return len(reader.history.epochs)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+def test_the_terminal_dies_and_the_run_does_not(
+    terminal: Open, tmp_path: Path, demo_data: Path, size: tuple[int, int]
+) -> None:
+    first = terminal(f"{COCKPIT} demo --set data.path={demo_data} {LONG}", size)
+    run = training_run(tmp_path / "runs")
+    first.wait_text("TrLoss")
+    wait_for("three rows on the screen", lambda: rows_on(first) >= 3, first.screen)
+    assert "VlF1" in first.screen()
+    engine = run.attempt(1).engine
+    assert engine is not None
+    first.kill()
+
+    before = epochs_of(run)
+    wait_for("epochs after the terminal is gone", lambda: epochs_of(run) >= before + 2)
+    second = terminal(str(COCKPIT), size)
+    second.wait_text("running")
+    assert run.path.name[:20] in second.screen()
+    second.press("Enter")
+    second.wait_text("TrLoss")
+    wait_for("the same rows again", lambda: rows_on(second) >= 3, second.screen)
+    second.press("s")
+    wait_for("the engine to stop", lambda: lock_holder(run.lock) is None, second.screen)
+    second.wait_text("stopped")
+    assert RunReader(run).status().state == "stopped"
+    assert run.last.is_file()
+    # the newest row shown is the newest there is, and no row was lost on the way
+    newest = epochs_of(run)
+    wait_for("the last row", lambda: f" {newest} " in second.screen(), second.screen)
+    reader = RunReader(run)
+    reader.poll()
+    assert list(reader.history.epochs) == list(range(1, newest + 1))
+    second.press("q")
+    wait_for("the cockpit to leave", lambda: second.screen() == "")
+
+
+def rows_on(terminal: Terminal) -> int:
+    """Table rows on the screen: lines whose frame opens with an epoch number and a loss."""
+    cells = [line.strip("│╭╰ ").split() for line in terminal.screen().splitlines()]
+    return sum(len(row) > 6 and row[0].isdigit() and "." in row[1] for row in cells)
+
+
+def test_pause_and_continue_by_key(terminal: Open, tmp_path: Path, demo_data: Path) -> None:
+    screen = terminal(f"{COCKPIT} demo --set data.path={demo_data} {LONG}", (120, 36))
+    run = training_run(tmp_path / "runs")
+    wait_for("a row", lambda: rows_on(screen) >= 1, screen.screen)
+    screen.press("p")
+    wait_for("the pause", lambda: RunReader(run).status().state == "paused", screen.screen)
+    screen.wait_text("paused")
+    screen.press("p")
+    wait_for("going on", lambda: RunReader(run).status().state == "running", screen.screen)
+    screen.wait_text("running")
+
+
+def test_a_frozen_cockpit_holds_nothing_up(terminal: Open, tmp_path: Path, demo_data: Path) -> None:
+    screen = terminal(f"{COCKPIT} demo --set data.path={demo_data} {LONG}")
+    run = training_run(tmp_path / "runs")
+    wait_for("a row", lambda: rows_on(screen) >= 1, screen.screen)
+    pattern = f"{COCKPIT} demo --set data.path={demo_data}"
+    found = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True, check=False)
+    cockpits = [int(pid) for pid in found.stdout.split()]
+    assert cockpits
+    for pid in cockpits:
+        os.kill(pid, signal.SIGSTOP)
+    before = epochs_of(run)
+    wait_for("epochs while the cockpit is frozen", lambda: epochs_of(run) >= before + 5)
+    for pid in cockpits:
+        os.kill(pid, signal.SIGCONT)
+    wait_for("the cockpit to catch up", lambda: f" {before + 4} " in screen.screen(), screen.screen)
