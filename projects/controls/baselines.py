@@ -21,7 +21,7 @@ from projects.controls.masks import Floats, Masks, frame_masks
 from projects.controls.metrics import Prediction, Scores, Thresholds, score_controls
 from projects.controls.recordings import Recording
 
-LIKELIHOOD_PENALTY, HOTBAR_PENALTY = 1e-4, 1e-2
+PENALTY, HOTBAR_PENALTY = 1e-3, 1e-2
 """Weight of the squared coefficients beside the mean loss; slot changes are few, so theirs is larger."""
 _BINARY = (*ACTION, *INV)
 _LINEAR = (*LOOK, *CURSOR)
@@ -159,7 +159,7 @@ class _Logistic:
         def loss(weights: Tensor) -> Tensor:
             return (F.binary_cross_entropy_with_logits(rows @ weights, wanted, reduction="none") * kept).sum()
 
-        self._weights[:, _BINARY] = _minimise(loss, len(_BINARY), LIKELIHOOD_PENALTY)
+        self._weights[:, _BINARY] = _minimise(loss, len(_BINARY), PENALTY)
 
     def _fit_hotbar(self, rows: Tensor, train: _Frames) -> None:
         changed = train.masks.hotbar_changed
@@ -179,7 +179,7 @@ class _Logistic:
 def _least_squares(rows: Floats, wanted: Floats) -> Tensor:
     """Ridge regression: (672, outputs) float32 weights; zeros without rows."""
     inputs = rows.astype(np.float64)
-    penalty = LIKELIHOOD_PENALTY * max(len(rows), 1) * np.eye(inputs.shape[1])
+    penalty = PENALTY * max(len(rows), 1) * np.eye(inputs.shape[1])
     solved = np.linalg.solve(inputs.T @ inputs + penalty, inputs.T @ wanted)
     return torch.from_numpy(solved.astype(np.float32))
 

@@ -71,13 +71,21 @@ _MOVEMENTS: dict[int, Movement] = {
     names.SPRINT: [(_LEFT_ELBOW, (0.08, -0.05, 0.14)), (_RIGHT_ELBOW, (-0.08, -0.05, 0.14))],
     names.SNEAK: [(_KNEES, (0, -0.10, -0.18)), (_FEET, (0, -0.18, 0.02))],
     names.JUMP: [(_SHOULDERS, (0, -0.12, 0)), (_HEAD, (0, -0.10, 0)), (_ELBOWS, (0, -0.12, -0.02))],
-    names.ATTACK: [(_RIGHT_WRIST, (0.04, -0.14, -0.40)), (_RIGHT_ELBOW, (0, -0.10, -0.22)), (_RIGHT_SHOULDER, (0, 0, -0.08))],
+    names.ATTACK: [
+        (_RIGHT_WRIST, (0.04, -0.14, -0.40)), (_RIGHT_ELBOW, (0, -0.10, -0.22)), (_RIGHT_SHOULDER, (0, 0, -0.08)),
+    ],
     names.USE: [(_LEFT_WRIST, (-0.04, -0.10, -0.22)), (_LEFT_ELBOW, (0, -0.05, -0.12))],
     names.YAW: [(_NOSE, (-0.12, 0, 0.02)), (_FACE, (-0.10, 0, 0)), ((7,), (0.02, 0, -0.09)), ((8,), (0.02, 0, 0.09))],
     names.PITCH: [(_NOSE, (0, 0.12, 0.03)), (_FACE, (0, 0.09, 0.02)), (_EARS, (0, 0.02, -0.05))],
-    names.DROP: [(_RIGHT_WRIST, (-0.38, 0.12, 0.04)), (_RIGHT_ELBOW, (-0.16, 0.04, 0)), (_RIGHT_SHOULDER, (-0.02, 0.05, 0))],
-    names.SWAP: [(_LEFT_WRIST, (-0.36, -0.06, 0.02)), (_RIGHT_WRIST, (0.36, -0.06, 0.02)), (_ELBOWS, (0, -0.05, -0.06))],
-    names.INVENTORY: [(_RIGHT_WRIST, (0, -0.50, 0.10)), (_RIGHT_ELBOW, (-0.08, -0.22, 0)), (_RIGHT_SHOULDER, (0, -0.06, 0))],
+    names.DROP: [
+        (_RIGHT_WRIST, (-0.38, 0.12, 0.04)), (_RIGHT_ELBOW, (-0.16, 0.04, 0)), (_RIGHT_SHOULDER, (-0.02, 0.05, 0)),
+    ],
+    names.SWAP: [
+        (_LEFT_WRIST, (-0.36, -0.06, 0.02)), (_RIGHT_WRIST, (0.36, -0.06, 0.02)), (_ELBOWS, (0, -0.05, -0.06)),
+    ],
+    names.INVENTORY: [
+        (_RIGHT_WRIST, (0, -0.50, 0.10)), (_RIGHT_ELBOW, (-0.08, -0.22, 0)), (_RIGHT_SHOULDER, (0, -0.06, 0)),
+    ],
     # the left hand touches one of nine fields of an imagined pad in front of the shoulder
     **{
         names.FIRST_SLOT + slot: [

@@ -122,7 +122,7 @@ def _present(out: Path) -> list[str]:
     """Every file below `out` by its relative name, without what an interrupted write left behind."""
     if not out.exists():
         return []
-    files = [path for path in sorted(out.rglob("*")) if path != out / CEILING]
+    files = sorted((path for path in out.rglob("*") if path != out / CEILING), key=lambda path: (len(path.parts), path))
     return [str(path.relative_to(out)) for path in files if not (path.name[0] == "." and path.suffix == ".tmp")]
 
 
