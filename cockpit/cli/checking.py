@@ -29,13 +29,15 @@ def check(arguments: Namespace) -> int:
 
 def _facts(found: dict[str, Any]) -> dict[str, str]:
     facts = {"config": found["config"], "project": found.get("project", ""), "device": found.get("device", "")}
-    facts |= {f"data {key}": str(value) for key, value in found.get("data", {}).items()}
+    facts |= {f"data {key}": _words(value) for key, value in found.get("data", {}).items()}
     if parameters := found.get("parameters"):
         facts["parameters"] = f"{count(parameters['total'])}, {count(parameters['trainable'])} trained"
     if steps := found.get("steps"):
         facts["steps"] = f"{count(steps['per_epoch'])} an epoch, {count(steps['total'])} in {steps['epochs']} epochs"
     if memory := found.get("memory"):
-        parts = ", ".join(f"{name} {size(memory[name])}" for name in ("model", "optimizer", "activations", "data"))
+        parts = ", ".join(
+            f"{name} {size(memory[name])}" for name in ("model", "gradients", "optimizer", "activations", "data")
+        )
         facts["memory"] = f"about {size(memory['total'])} of {size(memory['available'])} free ({parts})"
     if disk := found.get("disk"):
         facts["disk"] = (
@@ -43,3 +45,9 @@ def _facts(found: dict[str, Any]) -> dict[str, str]:
             f"({disk['checkpoints']} checkpoints of {size(disk['checkpoint'])})"
         )
     return facts
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {inner}" for key, inner in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -8,8 +8,8 @@ from typing import Any
 
 from cockpit.cli import codes
 from cockpit.cli.engine import ask_engine
-from cockpit.cli.following import attend
-from cockpit.cli.printing import say, show_json, show_named_tables
+from cockpit.cli.following import start_and_attend
+from cockpit.cli.printing import show_json, show_named_tables
 from engines.contract import launch, yaml12
 from engines.contract import spec as specs
 from engines.contract.errors import DataError, UserError, nearest
@@ -52,10 +52,7 @@ def _do(project: str, task: str, arguments: dict[str, Any], overrides: list[str]
         if not key or not equals:
             raise UserError(f"--set {text}: expected key=value.")
         arguments[key] = _scalar(value)
-    run = launch.prepare_task(spec.name, task, arguments, title=title)
-    attempt = launch.start(run)
-    say(f"{run.info.id} started; Ctrl-C stops it")
-    return attend(run, attempt)
+    return start_and_attend(launch.prepare_task(spec.name, task, arguments, title=title))
 
 
 def _scalar(text: str) -> Any:

@@ -183,25 +183,33 @@ def outcome(answer: CommandAnswer) -> str:
     return f"refused because {answer.reason}" if answer.state == "refused" else f"{answer.state} at step {answer.step}"
 
 
-def attend(run: RunDirectory, attempt: int) -> int:
-    """Stay with a run that this command started, and give its exit code.
+def start_and_attend(run: RunDirectory) -> int:
+    """Start a run and stay with it, deaf to no Ctrl-C in between; its exit code."""
+    with FirstInterrupt() as interrupt:
+        attempt = launch.start(run)
+        return attend(run, attempt, interrupt)
+
+
+def attend(run: RunDirectory, attempt: int, interrupt: FirstInterrupt) -> int:
+    """Stay with a run that this command has just started, and give its exit code.
 
     Ctrl-C asks it to save and stop, and is waited for; a second one leaves it to itself.
     """
-    watch = Watch(run)
+    run_id = run.info.id
     asked = False
     try:
-        with FirstInterrupt() as interrupt:
-            for status in watch.until_ended():
-                if interrupt.pressed and not asked and status.live:
-                    asked = True
-                    send_stop(run, cmd.Stop(attempt=attempt))
-                    watch.tell(f"stopping {watch.id} after this step, saved; Ctrl-C once more leaves it to itself")
-            code = watch.tell_end()
-            wait_until_gone(run)
+        watch = Watch(run)
+        watch.tell(f"{run_id} started; Ctrl-C stops it" + (", saved" if run.info.kind == "training" else ""))
+        for status in watch.until_ended():
+            if interrupt.pressed and not asked and status.live:
+                asked = True
+                send_stop(run, cmd.Stop(attempt=attempt))
+                watch.tell(f"stopping {run_id}; Ctrl-C once more leaves it to itself")
+        code = watch.tell_end()
+        wait_until_gone(run)
     except KeyboardInterrupt:
         what = "stops by itself" if asked else "goes on"
-        say(f"{watch.id} {what}; watch it with `cockpit tail {watch.id}`, stop it with `cockpit stop {watch.id}`")
+        say(f"{run_id} {what}; watch it with `cockpit tail {run_id}`, stop it with `cockpit stop {run_id}`")
         return codes.INTERRUPTED
     return codes.INTERRUPTED if interrupt.pressed else code
 

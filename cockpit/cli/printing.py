@@ -40,10 +40,8 @@ def show_pairs(pairs: Mapping[str, str]) -> None:
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Columns under their titles: numbers right-aligned, all else left-aligned."""
     titles = [plain(str(title)) for title in columns]
-    values = [[row[place] for row in rows] for place in range(len(titles))]
-    numeric = [_are_numbers(column) for column in values]
-    formats = [_float_format(column) for column in values]
-    cells = [[_cell(value, spec) for value, spec in zip(row, formats, strict=True)] for row in rows]
+    cells = [[_cell(value) for value in row] for row in rows]
+    numeric = [_are_numbers([row[place] for row in rows]) for place in range(len(titles))]
     widths = [max(map(cell_len, texts)) for texts in zip(titles, *cells, strict=True)]
     for line in (titles, ["-" * width for width in widths], *cells):
         padded = [
@@ -70,18 +68,18 @@ def _are_numbers(values: Sequence[Any]) -> bool:
     return bool(present) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in present)
 
 
-def _float_format(values: Sequence[Any]) -> str:
-    """As many decimals for a whole column as its largest number leaves room for."""
-    largest = max((abs(value) for value in values if isinstance(value, float)), default=0.0)
-    return ".4f" if largest < 10 else ".2f" if largest < 1000 else ",.0f"
-
-
-def _cell(value: Any, spec: str) -> str:
+def _cell(value: Any) -> str:
     if value is None:
         return "—"
     if isinstance(value, float):
-        return number(value, spec if value == 0 or abs(value) >= 1e-4 else ".1e")
+        return number(value, _float_format(abs(value)))
     return plain(str(value))
+
+
+def _float_format(size: float) -> str:
+    if 0 < size < 1e-4:
+        return ".1e"
+    return ".4f" if size < 10 else ".2f" if size < 1000 else ",.0f"
 
 
 class StatusLine:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from cockpit.cli import codes
-from cockpit.cli.following import attend
+from cockpit.cli.following import FirstInterrupt, attend, start_and_attend
 from cockpit.cli.printing import say, show
 from engines.contract import launch
 from engines.contract.rundir import RunDirectory, find_run
@@ -37,23 +37,19 @@ def demo(arguments: Namespace) -> int:
         from cockpit.cli.screen import open_app
 
         return open_app(demo)
-    if (data := demo.data_run()) is not None:
-        say(f"making demo data in {demo.data_path}")
-        code = attend(data, data.attempt_numbers()[-1])
-        if code != codes.DONE:
-            return code
-    run = demo.start()
-    return _stay(run, run.attempt_numbers()[-1])
+    with FirstInterrupt() as interrupt:
+        if (data := demo.data_run()) is not None:
+            say(f"making demo data in {demo.data_path}")
+            code = attend(data, data.attempt_numbers()[-1], interrupt)
+            if code != codes.DONE:
+                return code
+        run = demo.start()
+        return attend(run, run.attempt_numbers()[-1], interrupt)
 
 
 def _start(run: RunDirectory, *, detach: bool) -> int:
-    attempt = launch.start(run)
-    if detach:
-        show(run.info.id)
-        return codes.DONE
-    return _stay(run, attempt)
-
-
-def _stay(run: RunDirectory, attempt: int) -> int:
-    say(f"{run.info.id} started; Ctrl-C stops it, saved")
-    return attend(run, attempt)
+    if not detach:
+        return start_and_attend(run)
+    launch.start(run)
+    show(run.info.id)
+    return codes.DONE

@@ -141,8 +141,9 @@ def test_a_crash_is_explained_by_the_log_and_a_sentence_explains_itself(cockpit:
     assert "killed by SIGKILL" in answer.stderr
     refused = FakeRun(runs, "controls-20261127-110000-elm").begin()
     refused.run.stdout.write_text("noise\nThe folder holds no recordings.\n")
-    refused.end("failed", exit_code=1, error="The folder holds no recordings.")
+    refused.end("failed", exit_code=2, error="The folder holds no recordings.")
     answer = cockpit("tail", refused.id)
+    assert answer.returncode == 2
     assert "noise" not in answer.stderr
     assert answer.stderr.count("The folder holds no recordings") == 1
 
@@ -195,10 +196,10 @@ def test_reports_are_printed_as_tables_and_as_they_are(cockpit: Cockpit, runs: P
     assert json.loads(cockpit("report", "last", "--json").stdout) == tables
     assert cockpit("report", "last").stdout.splitlines() == [
         "baselines",
-        "name         score   n",
-        "-----------  -----  --",
-        "all zero      0.25   3",
-        "repeat last      —  12",
+        "name          score   n",
+        "-----------  ------  --",
+        "all zero     0.2500   3",
+        "repeat last       —  12",
         "on validation",
         "",
         "heads",

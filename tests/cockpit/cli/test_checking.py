@@ -1,0 +1,160 @@
+"""check and data: what the torch side finds out is shown, its faults are sentences and exit codes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cockpit.cli import checking, data, main
+from engines.contract import spec as specs
+from engines.contract.errors import UserError
+from engines.contract.rundir import list_runs
+from tests.cockpit.cli.conftest import COMMAND, Cockpit
+
+FOUND: dict[str, Any] = {
+    "config": "a.yaml",
+    "faults": [],
+    "exit_code": 0,
+    "project": "controls",
+    "device": "cpu",
+    "data": {"train_sessions": 10, "session_types": {"combat": 1, "walking": 2}, "unsupported": ["hotbar_9"]},
+    "parameters": {"total": 3_510_429, "trainable": 3_510_429},
+    "steps": {"per_epoch": 500, "epochs": 150, "total": 75_000},
+    "memory": {
+        "model": 14_000_000, "gradients": 14_000_000, "optimizer": 28_000_000, "activations": 250_000_000,
+        "data": 80_000_000, "total": 386_000_000, "available": 23_000_000_000,
+    },
+    "disk": {"checkpoint": 42_000_000, "checkpoints": 3, "needed": 126_000_000, "free": 80e9, "path": "/runs"},
+}  # fmt: skip
+
+
+def test_a_check_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[Any] = []
+
+    def answer(module: str, arguments: list[str], *, doing: str) -> dict[str, Any]:
+        asked.append((module, arguments))
+        return FOUND
+
+    monkeypatch.setattr(checking, "ask_engine", answer)
+    assert main(["check", "a.yaml", "--set", "training.epochs=150"]) == 0
+    assert asked == [("engines.check", ["a.yaml", "--set", "training.epochs=150"])]
+    lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+    assert {name: text.strip() for name, text in lines.items()} == {
+        "config": "a.yaml",
+        "project": "controls",
+        "device": "cpu",
+        "data train_sessions": "10",
+        "data session_types": "combat 1, walking 2",
+        "data unsupported": "hotbar_9",
+        "parameters": "3,510,429, 3,510,429 trained",
+        "steps": "500 an epoch, 75,000 in 150 epochs",
+        "memory": "about 386.0 MB of 23.0 GB free (model 14.0 MB, gradients 14.0 MB, optimizer 28.0 MB, "
+        "activations 250.0 MB, data 80.0 MB)",
+        "disk": "about 126.0 MB of 80.0 GB free at /runs (3 checkpoints of 42.0 MB)",
+    }
+
+
+def test_the_faults_of_a_check_are_lines_on_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"config": "a.yaml", "faults": ["a.yaml:1: x is missing.", "a.yaml:2: y is unknown."], "exit_code": 2}
+    monkeypatch.setattr(checking, "ask_engine", lambda module, arguments, *, doing: found)
+    assert main(["check", "a.yaml"]) == 2
+    assert capsys.readouterr().err == "cockpit: a.yaml:1: x is missing.\ncockpit: a.yaml:2: y is unknown.\n"
+
+
+def test_a_config_is_checked_by_the_engine(cockpit: Cockpit, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("project: controls\ndata: {path: nowhere}\ntraining: {epohcs: 3}\n")
+    answer = cockpit("check", "a.yaml", "--json")
+    found = json.loads(answer.stdout)
+    assert answer.returncode == found["exit_code"] == 2
+    assert found["faults"] == ["a.yaml:3: training.epohcs is not a known key (did you mean 'epochs'?)."]
+
+
+def test_demo_data_is_made_described_and_not_mixed(cockpit: Cockpit, tmp_path: Path, runs: Path) -> None:
+    made = cockpit("data", "make", "controls", "out", "--sessions", "2", "--minutes", "0.5", "--seed", "3")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout == ""
+    assert "finished" in made.stderr
+    assert len(list((tmp_path / "out").glob("*.npz"))) == 2
+    assert json.loads((tmp_path / "out" / "demo.json").read_text())["complete"] is True
+    (run,) = list_runs(runs)
+    assert (run.info.kind, run.info.title) == ("task", f"demo data in {tmp_path / 'out'}")
+
+    other = cockpit("data", "make", "controls", "out", "--seed", "4", "--minutes", "0.5")
+    assert other.returncode == 1
+    assert other.stderr.count("choose another folder") == 1
+    wrong = cockpit("data", "make", "controls", "other", "--set", "speed=fast")
+    assert wrong.returncode == 2
+    assert "`speed`" in wrong.stderr
+    assert not (tmp_path / "other").exists()
+
+
+def test_interrupting_data_make_stops_it_and_it_goes_on_later(tmp_path: Path, runs: Path) -> None:
+    command = [*COMMAND, "data", "make", "controls", "out", "--sessions", "500", "--minutes", "0.5"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as make:
+        assert make.stderr is not None
+        while "demo_001" not in make.stderr.readline():
+            assert make.poll() is None
+        make.send_signal(signal.SIGINT)
+        assert "stopped: stopped on request" in make.stderr.read()
+        assert make.wait() == 130
+    notes = json.loads((tmp_path / "out" / "demo.json").read_text())
+    assert notes["complete"] is False
+    assert 2 <= len(notes["finished"]) < 500
+
+
+@pytest.mark.usefixtures("runs")
+@pytest.mark.parametrize(
+    ("typed", "code", "message"),
+    [
+        (["make", "contrls", "out"], 2, "No project is called 'contrls' (did you mean 'controls'?)"),
+        (["make", "controls", "out", "--set", "speed"], 2, "--set speed: expected key=value."),
+        (["parse", "nowhere", "out"], 1, "nowhere: there is no such file or folder to parse."),
+        (["parse", ".", "out", "--project", "sim5"], 2, "No project is called 'sim5'"),
+        (["stats", ".", "--project", "sim5"], 2, "No project is called 'sim5'"),
+    ],
+)
+def test_wrong_use_of_data_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], typed: list[str], code: int, message: str
+) -> None:
+    assert main(["data", *typed]) == code
+    answer = capsys.readouterr()
+    assert message in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_a_project_without_the_task_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = specs.Spec(name="bare", title="", config="", project="", columns=(), heads=(), tasks={"makes": "m:f"})
+    monkeypatch.setattr(specs, "find", lambda name: bare)
+    with pytest.raises(UserError, match=r"The project 'bare' has no task 'make' \(did you mean 'makes'\?\)"):
+        data._do("bare", "make", {}, [], title="")
+
+
+def test_statistics_are_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = {"sessions": {"columns": ["session", "frames"], "rows": [["a", 600]], "note": "made"}}
+    asked: list[Any] = []
+
+    def answer(module: str, arguments: list[str], *, doing: str) -> Any:
+        asked.append((module, arguments))
+        return tables
+
+    monkeypatch.setattr(data, "ask_engine", answer)
+    assert main(["data", "stats", "/a/b"]) == 0
+    assert asked == [("engines.stats", ["controls", "/a/b"])]
+    assert capsys.readouterr().out == "sessions\nsession  frames\n-------  ------\na           600\nmade\n"
+    assert main(["data", "stats", "/a/b", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == tables
+
+
+def test_a_fault_in_the_data_is_a_sentence_and_its_exit_code(cockpit: Cockpit, tmp_path: Path) -> None:
+    answer = cockpit("data", "stats", "nowhere")
+    assert answer.returncode == 1
+    assert answer.stderr == (
+        f"cockpit: {tmp_path / 'nowhere'}: no such folder; expected a folder with .npz recordings (data.path).\n"
+    )
