@@ -86,3 +86,13 @@ def fitted(value: float | None, spec: str, width: int) -> str:
         if len(text) <= width:
             return text
     return text
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def bar(fraction: float, width: int) -> str:
+    """The filled part of a bar `width` characters long, in eighths of one: `███▋`."""
+    eighths = round(min(max(fraction, 0.0), 1.0) * width * 8)
+    full, rest = divmod(eighths, 8)
+    return "█" * full + (_EIGHTHS[rest] if rest else "")

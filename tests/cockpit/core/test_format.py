@@ -1,6 +1,7 @@
 import math
 
 import pytest
+
 from cockpit.core import format as fmt
 
 

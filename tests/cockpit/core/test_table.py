@@ -28,7 +28,8 @@ def test_the_line_is_that_of_the_source_document() -> None:
     assert table.header().split() == ["Ep", "TrLoss", "Act", "VlF1", "Score", "LR"]
     assert table.row(epoch()).split() == ["2", "0.800", "0.702", "0.200", "0.450", "2.0e-4", "*"]
     assert table.row(epoch(best=False)).split()[-1] == "2.0e-4"
-    assert set(table.rule()) == {"-"} and len(table.rule()) == table.width == len(table.row(epoch()))
+    assert set(table.rule()) == {"-"}
+    assert len(table.rule()) == table.width == len(table.row(epoch()))
 
 
 def test_columns_stay_where_they_are_whatever_the_values() -> None:
@@ -42,7 +43,8 @@ def test_columns_stay_where_they_are_whatever_the_values() -> None:
     header = table.header()
     ends = [match.end() for match in re.finditer(r"\S+", header)]
     assert all(row[end - 1] != " " and row[end : end + 1] in ("", " ") for row in rows for end in ends)
-    assert "nan" in rows[2] and "—" in rows[1]
+    assert "nan" in rows[2]
+    assert "—" in rows[1]
 
 
 def test_the_controls_table_with_its_mark_fits_eighty_columns_with_a_border() -> None:

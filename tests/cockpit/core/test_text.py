@@ -1,8 +1,9 @@
 import pytest
-from cockpit.core.text import fit_left, fit_right, plain
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+
+from cockpit.core.text import fit_left, fit_right, plain
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,144 @@
+"""The cockpit: one app, its screens, and the keys that work everywhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual import on
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.screen import ModalScreen, Screen
+from textual.worker import get_current_worker
+
+from cockpit.core.machine import LocalMachine, Machine
+from cockpit.core.text import plain
+from cockpit.screens.help import HelpScreen
+from cockpit.screens.run import RunScreen
+from cockpit.screens.runs import RunsScreen
+from cockpit.theme import THEME, VARIABLES
+from engines.contract.errors import UserError
+from engines.contract.rundir import RunDirectory, runs_folder
+from engines.contract.state import RunReader
+
+if TYPE_CHECKING:
+    from cockpit.core.demo import Demo
+
+DEMO_POLL_SECONDS = 0.2
+RUNS = "runs"
+
+
+class CockpitApp(App[None]):
+    """Shows runs and steers them. Leaving it changes nothing for them."""
+
+    TITLE = "cockpit"
+    CSS_PATH = "app.tcss"
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    BINDINGS = [
+        Binding("question_mark", "help", "help", id="cockpit.help", tooltip="The keys of this screen"),
+        Binding("ctrl+p", "command_palette", "palette", id="cockpit.palette", tooltip="Find an action", priority=True),
+        Binding("q", "leave", "leave", id="cockpit.leave", tooltip="Leave the cockpit; every run goes on"),
+        Binding("ctrl+q,ctrl+c", "leave", "leave", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        *,
+        folder: Path | None = None,
+        open_run: RunDirectory | None = None,
+        demo: Demo | None = None,
+        machine: Machine | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self.register_theme(THEME)
+        self.theme = THEME.name
+        # Installed, so that it lives on while another screen takes its place. Not stacked under that: what a screen in
+        # the background changes, however little, paints the one above it whole (45 KB/s where 3 are enough).
+        self.install_screen(RunsScreen(folder or runs_folder(), clock), RUNS)
+        self._open_first = open_run
+        self._demo = demo
+        self._machine = machine or LocalMachine()
+        self._clock = clock
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return VARIABLES
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Of Textual's own commands those that suit a cockpit."""
+        return (command for command in super().get_system_commands(screen) if command.title in ("Theme", "Screenshot"))
+
+    def on_mount(self) -> None:
+        self.push_screen(RUNS)
+        if self._open_first is not None:
+            self.open_run(self._open_first)
+        if self._demo is not None:
+            self._play_demo(self._demo)
+
+    # -- screens ---------------------------------------------------------------------------------------------------
+
+    def open_run(self, run: RunDirectory) -> None:
+        """Show a run in place of what is shown now."""
+        while isinstance(self.screen, ModalScreen):
+            self.pop_screen()
+        self.switch_screen(RunScreen(run, self._machine, self._clock))
+
+    @on(RunScreen.Back)
+    def show_runs(self) -> None:
+        self.switch_screen(RUNS)
+
+    @on(RunsScreen.Open)
+    def _open(self, message: RunsScreen.Open) -> None:
+        self.open_run(message.run)
+
+    def action_help(self) -> None:
+        if not isinstance(self.screen, ModalScreen):
+            self.push_screen(HelpScreen(self.screen))
+
+    def action_leave(self) -> None:
+        self.exit()
+
+    # -- the demo --------------------------------------------------------------------------------------------------
+
+    def _play_demo(self, demo: Demo) -> None:
+        """Show the making of its data, if any is to be made, then its training."""
+
+        def play() -> None:
+            try:
+                self._make_and_train(demo)
+            except (UserError, OSError) as error:
+                self.call_from_thread(self.notify, plain(str(error)), severity="error", timeout=30, markup=False)
+
+        self.run_worker(play, thread=True, group="demo")
+
+    def _make_and_train(self, demo: Demo) -> None:
+        """Runs in a worker's thread; ends early when the cockpit is left."""
+        making = demo.data_run()
+        if making is not None:
+            self.call_from_thread(self.open_run, making)
+            reader, worker = RunReader(making), get_current_worker()
+            while (status := reader.status()).live:
+                if worker.is_cancelled:
+                    return
+                time.sleep(DEMO_POLL_SECONDS)
+            if status.state != "finished":
+                return  # its screen says why
+        self.call_from_thread(self._show_training, demo.start(), making)
+
+    def _show_training(self, run: RunDirectory, making: RunDirectory | None) -> None:
+        """In place of the data's screen; a person who has gone elsewhere is only told."""
+        showing = self.screen_stack[1]  # on the blank one that every app begins with
+        if making is None or (isinstance(showing, RunScreen) and showing.run.path == making.path):
+            self.open_run(run)
+        else:
+            self.notify("The demo's data is made; its training has started.")
+
+
+def run(demo: Demo | None = None, *, open_run: Path | None = None) -> int:
+    """Show the cockpit until the person leaves and give the exit code; with `open_run`, that run's screen on top."""
+    app = CockpitApp(open_run=RunDirectory(open_run) if open_run else None, demo=demo)
+    app.run()
+    return app.return_code or 0

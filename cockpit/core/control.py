@@ -1,0 +1,80 @@
+"""What a person can do to a run now, and doing it. Doing may wait for a disk: call it from a worker."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cockpit.core.states import RESUMABLE, Shown, is_live
+from engines.contract import commands as cmd
+from engines.contract import launch
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import RunDirectory
+
+Action = Literal["pause", "continue", "stop", "checkpoint", "resume"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The run that a key means, as it stands."""
+
+    run: RunDirectory = field(compare=False)
+    id: str
+    attempt: int
+    """Number of the newest attempt, 0 before the first."""
+    state: Shown
+    is_task: bool
+
+    def can(self, action: Action) -> bool:
+        """Whether `action` makes sense now; a task knows nothing but stop."""
+        if action == "stop":
+            return is_live(self.state) and self.attempt > 0
+        if self.is_task:
+            return False
+        match action:
+            case "pause":
+                return self.state in ("starting", "running") and self.attempt > 0
+            case "continue":
+                return self.state == "paused"
+            case "checkpoint":
+                return self.state in ("running", "paused")
+            case "resume":
+                return self.state in RESUMABLE
+
+    def order(self, action: Action) -> cmd.Command:
+        """The command that asks for `action`; resume is none."""
+        match action:
+            case "pause":
+                return cmd.Pause(attempt=self.attempt)
+            case "continue":
+                return cmd.Continue(attempt=self.attempt)
+            case "stop":
+                return cmd.Stop(attempt=self.attempt)
+            case "checkpoint":
+                return cmd.SaveCheckpoint(attempt=self.attempt)
+            case "resume":
+                raise ValueError("a resume is a new start, not a command")
+
+
+def resume(run: RunDirectory) -> list[str]:
+    """Go on from the last checkpoint; gives a sentence for each changed setting. Raises `UserError`."""
+    changes = launch.prepare_resume(run)
+    launch.start(run)
+    return changes
+
+
+def signal_supervisor(run: RunDirectory, number: signal.Signals) -> bool:
+    """Send a signal to the process that holds the run's lock; False when nobody does (it has ended meanwhile).
+
+    Raises OSError when it may not be signalled.
+    """
+    holder = lock_holder(run.lock)
+    if not holder:
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(holder, number)
+        return True
+    return False

@@ -1,0 +1,226 @@
+"""All runs in the runs folder, followed together: live ones closely, ended ones by a glance at their attempts."""
+
+from __future__ import annotations
+
+import calendar
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cockpit.core import cost
+from cockpit.core.attempts import AttemptFollower
+from cockpit.core.states import Shown, is_live
+from engines.contract.errors import UserError
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import Attempt, RunDirectory
+from engines.contract.state import RunReader, status_of
+
+SCORES_KEPT = 32
+SCAN_SECONDS = 1.0
+READ_AT_ONCE = 50
+GRACE_SECONDS = 5.0
+"""How long a directory may be without its run.json before it counts as broken: it is written last."""
+_RUN_ID = re.compile(r".+-(\d{8}-\d{6})-[a-z]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary:
+    """One line of the list of runs."""
+
+    path: Path
+    id: str
+    created: float
+    state: Shown
+    detail: str = ""
+    project: str = ""
+    label: str = ""
+    title: str = ""
+    is_task: bool = False
+    attempt: int = 0
+    done: float = 0
+    total: float = 0
+    """Epochs; of a task whatever it counts."""
+    score: float | None = None
+    scores: tuple[float | None, ...] = ()
+    """Of the epochs, thinned to what a sparkline needs."""
+    spans: tuple[cost.Span, ...] = ()
+    device: str = ""
+
+
+class _Watched:
+    """One run of the fleet; forgets its events once it has ended."""
+
+    def __init__(self, path: Path) -> None:
+        self.run = RunDirectory(path)
+        self.summary: RunSummary | None = None
+        self._reader: RunReader | None = None
+        self._attempts = AttemptFollower(self.run)
+        self._last_seen: dict[int, float] = {}
+        self._stamp: object = None
+
+    def poll(self) -> bool:
+        """Look again and say whether the summary changed."""
+        if self._reader is None:
+            if (stamp := self._look_at_stamp()) == self._stamp:
+                return False  # ended, and nothing began anew
+            self._stamp = stamp
+            self._reader = RunReader(self.run)
+            self._last_seen.clear()
+        try:
+            new = self._summarise(self._reader)
+        except (UserError, OSError) as error:
+            new = broken(self.run.path, str(error))
+        changed, self.summary = new != self.summary, new
+        if not is_live(new.state):
+            self._reader = None
+        return changed
+
+    @property
+    def live(self) -> bool:
+        return self._reader is not None
+
+    def _look_at_stamp(self) -> object:
+        """Changes when an attempt begins, ends or is mended, or the run's record is written."""
+        return tuple(_modified(file) for file in (self.run.attempts, self.run.info_file, self.run.events))
+
+    def _summarise(self, reader: RunReader) -> RunSummary:
+        info = self.run.info
+        locked = lock_holder(self.run.lock) is not None
+        attempts = self._attempts.poll()
+        for event in reader.poll():
+            self._last_seen[event.attempt] = event.time
+        status = status_of(locked, attempts[-1] if attempts else None, reader.history)
+        history = reader.history
+        scores = [row.score for row in history.epochs.values()]
+        progress = history.progress
+        best = history.best
+        if info.kind == "task":
+            done, total = (progress.done, progress.total) if progress else (0.0, 0.0)
+        else:
+            done, total = float(len(scores)), float(cost.total_epochs(history))
+        return RunSummary(
+            path=self.run.path, id=info.id, created=info.created, state=status.state,
+            detail=status.detail or _damage(reader),
+            project=info.project, label=info.label, title=info.title, is_task=info.kind == "task",
+            attempt=attempts[-1].number if attempts else 0, done=done, total=total,
+            score=best.score if best else None, scores=_thinned(scores),
+            spans=cost.spans_of(attempts, self._last_seen, live=status.live), device=_device(reader, attempts),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FleetNews:
+    """Runs that are new or changed, runs that are gone, and whether more are still being read."""
+
+    changed: tuple[RunSummary, ...]
+    gone: tuple[Path, ...]
+    loading: bool
+
+
+class Fleet:
+    """Every run in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._runs: dict[Path, _Watched] = {}
+        self._unread: list[Path] = []
+        self._scan_due = 0.0
+
+    def poll(self, most: int = READ_AT_ONCE) -> FleetNews:
+        """What changed, reading at most `most` runs for the first time, newest first.
+
+        Never raises for what a run's files hold.
+        """
+        gone: tuple[Path, ...] = ()
+        looked_at = [watched for watched in self._runs.values() if watched.live]
+        if time.monotonic() >= self._scan_due:
+            self._scan_due = time.monotonic() + SCAN_SECONDS
+            gone = self._scan()
+            looked_at = list(self._runs.values())
+        fresh, self._unread = self._unread[:most], self._unread[most:]
+        for path in fresh:
+            self._runs[path] = _Watched(path)
+            looked_at.append(self._runs[path])
+        changed = (watched.summary for watched in looked_at if watched.poll())
+        return FleetNews(tuple(summary for summary in changed if summary), gone, bool(self._unread))
+
+    def _scan(self) -> tuple[Path, ...]:
+        """Find new entries and give the runs that are no more."""
+        try:
+            found = set(_run_paths(self.folder))
+        except FileNotFoundError:
+            found = set()
+        except OSError:
+            return ()  # a volume that does not answer now says nothing about its runs
+        gone = tuple(path for path in self._runs if path not in found)
+        for path in gone:
+            del self._runs[path]
+        new = found - self._runs.keys()
+        self._unread = sorted(new, key=lambda path: path.name.split("-", 1)[-1], reverse=True)
+        return gone
+
+
+def _run_paths(folder: Path) -> Iterator[Path]:
+    """Entries that are runs, or that were: a run's name or parts without a run.json, some time after it was made.
+
+    Raises OSError for the folder itself.
+    """
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            path = folder / entry.name
+            if (path / "run.json").exists() or (_looks_like_a_run(path) and _age(path) > GRACE_SECONDS):
+                yield path
+
+
+def _looks_like_a_run(path: Path) -> bool:
+    return _RUN_ID.fullmatch(path.name) is not None or (path / "events.jsonl").exists()
+
+
+def _age(path: Path) -> float:
+    """Seconds since `path` itself (not what it links to) was changed."""
+    try:
+        return time.time() - path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def broken(path: Path, why: str) -> RunSummary:
+    """A run whose records cannot be read: shown as that, nothing more."""
+    return RunSummary(path=path, id=path.name, created=_created(path), state="broken", detail=why)
+
+
+def _created(path: Path) -> float:
+    """When a run was made, by its name, else by its directory; 0 for one that is gone."""
+    if stamp := _RUN_ID.fullmatch(path.name):
+        return float(calendar.timegm(time.strptime(stamp.group(1), "%Y%m%d-%H%M%S")))
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _modified(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _damage(reader: RunReader) -> str:
+    count = reader.damaged_lines
+    return f"{count} bad line{'s' if count > 1 else ''} in events.jsonl" if count else ""
+
+
+def _device(reader: RunReader, attempts: tuple[Attempt, ...]) -> str:
+    if (started := reader.history.started) is not None:
+        return started.device
+    return attempts[-1].device if attempts else ""
+
+
+def _thinned(scores: list[float | None]) -> tuple[float | None, ...]:
+    """At most `SCORES_KEPT` of them, the newest always among them."""
+    step = -(-len(scores) // SCORES_KEPT)
+    return tuple(scores[::-1][::step][::-1]) if scores else ()

@@ -1,0 +1,152 @@
+"""What the machine does now: GPUs through NVML, processor and memory through psutil and the control group.
+
+NVML sees the host's process numbers from inside a container, so only totals of a device are read, never processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+CGROUP = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    name: str
+    utilisation: float
+    """Between 0 and 1."""
+    memory_used: int
+    memory_total: int
+    """Bytes."""
+    watts: float | None
+    celsius: int | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    gpus: tuple[Gpu, ...]
+    no_gpu: str
+    """Why there is no GPU to show; empty when there is one."""
+    cores_busy: float
+    cores: int
+    memory_used: int
+    memory_total: int
+    disk_free: int
+    disk_total: int
+    """Of the volume that runs are written to."""
+
+
+class Machine(Protocol):
+    """Something that can be asked for a `Reading`; the real one is `LocalMachine`."""
+
+    def read(self, folder: Path) -> Reading: ...
+
+
+class LocalMachine:
+    """This machine, or this container's share of it. Ask it from one thread: NVML may take its time."""
+
+    def __init__(self) -> None:
+        self._nvml, self._no_gpu = _open_nvml()
+        self._cpu = (0.0, 0.0)
+
+    def read(self, folder: Path) -> Reading:
+        used, total = memory()
+        free, size = _disk(folder)
+        return Reading(
+            self._gpus(), self._no_gpu, self._cores_busy(), len(os.sched_getaffinity(0)), used, total, free, size
+        )
+
+    def _cores_busy(self) -> float:
+        """Cores in use since the last call."""
+        before, self._cpu = self._cpu, (time.monotonic(), _cpu_seconds())
+        elapsed = self._cpu[0] - before[0]
+        return max(0.0, self._cpu[1] - before[1]) / elapsed if before[0] and elapsed > 0 else 0.0
+
+    def _gpus(self) -> tuple[Gpu, ...]:
+        if self._nvml is None:
+            return ()
+        try:
+            return tuple(_read_gpu(self._nvml, index) for index in range(self._nvml.nvmlDeviceGetCount()))
+        except self._nvml.NVMLError as error:
+            self._no_gpu = f"the NVIDIA driver answers no more ({error})"
+            return ()
+
+
+def _open_nvml() -> tuple[Any, str]:
+    """The NVML module ready for use, or None and the reason."""
+    try:
+        import pynvml
+    except ImportError:
+        return None, "nvidia-ml-py is not installed"
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None, "no NVIDIA driver"
+    return pynvml, ""
+
+
+def _read_gpu(nvml: Any, index: int) -> Gpu:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    name = nvml.nvmlDeviceGetName(handle)
+    memory_info = nvml.nvmlDeviceGetMemoryInfo(handle)
+    watts = celsius = None
+    with contextlib.suppress(nvml.NVMLError):  # not every device or driver tells these
+        watts = nvml.nvmlDeviceGetPowerUsage(handle) / 1000
+    with contextlib.suppress(nvml.NVMLError):
+        celsius = nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
+    return Gpu(
+        name.decode() if isinstance(name, bytes) else name,
+        nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100,
+        memory_info.used, memory_info.total, watts, celsius,
+    )  # fmt: skip
+
+
+def _number(file: Path) -> int | None:
+    """The number in a one-line file, None for `max`, a missing or another file."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(file.read_text())
+    return None
+
+
+def memory(cgroup: Path = CGROUP) -> tuple[int, int]:
+    """Bytes used and usable: of the control group where it has a limit below the machine's, else of the machine."""
+    host = psutil.virtual_memory()
+    limit, used = _number(cgroup / "memory.max"), _number(cgroup / "memory.current")
+    if limit is None or used is None or limit >= host.total:
+        return host.total - host.available, host.total
+    return used - _statistic(cgroup / "memory.stat", "inactive_file"), limit
+
+
+def _cpu_seconds(cgroup: Path = CGROUP) -> float:
+    """Processor seconds used so far: by the control group where it is limited, else by the machine."""
+    with contextlib.suppress(OSError):
+        if not (cgroup / "cpu.max").read_text().startswith("max"):
+            return _statistic(cgroup / "cpu.stat", "usage_usec") / 1e6
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
+
+
+def _statistic(file: Path, key: str) -> int:
+    """The number after `key` in a file of `key number` lines, 0 where absent."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in file.read_text().splitlines():
+            name, _, value = line.partition(" ")
+            if name == key:
+                return int(value)
+    return 0
+
+
+def _disk(folder: Path) -> tuple[int, int]:
+    """Bytes free and in all on the volume of `folder` or its nearest parent that exists."""
+    for place in (folder, *folder.parents):
+        with contextlib.suppress(OSError):
+            usage = psutil.disk_usage(str(place))
+            return usage.free, usage.total
+    return 0, 0

@@ -1,0 +1,125 @@
+"""What a screen knows of one run: built from news, read by widgets, in one thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cockpit.core import cost
+from cockpit.core.follow import Damaged, Log, News
+from cockpit.core.series import NO_STEPS, Steps
+from engines.contract import commands as cmd
+from engines.contract.events import Alert, CommandAnswer, RunStarted
+from engines.contract.history import History
+from engines.contract.rundir import Attempt, RunInfo
+from engines.contract.state import Status
+
+
+@dataclass(frozen=True)
+class Order:
+    """A command and what became of it; `answer` is None while the engine has not been heard."""
+
+    command: cmd.Command
+    answer: CommandAnswer | None
+
+    @property
+    def outcome(self) -> str:
+        """`sent`, `seen`, `applied at step 12`, `refused because …`."""
+        if self.answer is None:
+            return "sent"
+        match self.answer.state:
+            case "applied":
+                return f"applied at step {self.answer.step:,}"
+            case "refused":
+                return f"refused because {self.answer.reason}" if self.answer.reason else "refused"
+            case seen:
+                return seen
+
+
+Notable = Order | Alert | RunStarted
+"""What the events pane lists."""
+
+
+class RunModel:
+    """One run as it stands; `add` takes the follower's news."""
+
+    def __init__(self) -> None:
+        self.info: RunInfo | None = None
+        self.history = History()
+        self.status = Status("starting")
+        self.attempts: tuple[Attempt, ...] = ()
+        self.budget_usd: float | None = None
+        self.steps: Steps = NO_STEPS
+        self.log = Log()
+        self.damaged: tuple[Damaged, ...] = ()
+        self.problem = ""
+        self._last_seen: dict[int, float] = {}
+        self._notable: dict[str, Notable] = {}
+
+    def add(self, news: News) -> None:
+        if news.restarted:
+            self.history = History()
+            self._last_seen.clear()
+            self._notable = {key: order for key, order in self._notable.items() if isinstance(order, Order)}
+        for event in news.events:
+            self.history.add(event)
+            self._last_seen[event.attempt] = event.time
+            self._note(event)
+        for command in news.commands:
+            self._notable.setdefault(command.id, Order(command, self.history.answer(command.id, command.attempt)))
+        for name in ("info", "status", "attempts", "budget_usd", "steps", "log", "damaged", "problem"):
+            if (value := getattr(news, name)) is not None:
+                setattr(self, name, value)
+
+    def _note(self, event: object) -> None:
+        match event:
+            case CommandAnswer():
+                # A resume applies earlier edits again; the list keeps the first answer of the attempt meant.
+                known = self._notable.get(event.command.id)
+                if not (isinstance(known, Order) and known.answer and known.answer.attempt < event.attempt):
+                    self._notable[event.command.id] = Order(event.command, event)
+            case Alert() | RunStarted():
+                self._notable[f"{event.attempt}.{event.seq}"] = event
+
+    @property
+    def notable(self) -> list[Notable]:
+        """Commands with their outcome, alerts and starts, oldest first."""
+        return list(self._notable.values())
+
+    def order(self, command_id: str) -> Order | None:
+        """A command by its id, once it is in the log."""
+        order = self._notable.get(command_id)
+        return order if isinstance(order, Order) else None
+
+    @property
+    def is_task(self) -> bool:
+        return self.info is not None and self.info.kind == "task"
+
+    @property
+    def live(self) -> bool:
+        return self.status.live
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The newest attempt."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def step(self) -> int:
+        """Steps done, by the newest word on it."""
+        newest = self.history.newest
+        phase = self.history.phase
+        return max(self.steps.newest, newest.step if newest else 0, phase.step if phase else 0)
+
+    @property
+    def fraction(self) -> float:
+        return 1.0 if self.status.state == "finished" else cost.fraction_done(self.history, self.step)
+
+    @property
+    def spans(self) -> tuple[cost.Span, ...]:
+        return cost.spans_of(self.attempts, self._last_seen, live=self.live)
+
+    def seconds_left(self, now: float) -> float | None:
+        """Estimate of the time to the end, None unless it is running."""
+        if self.status.state != "running" or self.attempt is None:
+            return None
+        return cost.seconds_left(self.history, self.step, now, self.attempt.started)

@@ -1,0 +1,37 @@
+"""A glyph beside every state's word, so that no state is told by colour alone."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from engines.contract.state import LIVE, State
+
+Shown = State | Literal["broken"]
+"""What a list of runs shows: a run's state, or that its directory cannot be read."""
+
+GLYPHS: dict[Shown, str] = {
+    "starting": "◌",
+    "running": "●",
+    "paused": "‖",
+    "stopping": "◐",
+    "finished": "✓",
+    "early-stopped": "✓",
+    "stopped": "■",
+    "out-of-budget": "$",
+    "failed": "✖",
+    "lost": "?",
+    "broken": "!",
+}
+RESUMABLE: frozenset[Shown] = frozenset({"stopped", "out-of-budget", "failed", "lost"})
+"""States a training can go on from as it is; a finished or early-stopped one needs more to do first."""
+
+WIDTH = max(len(state) for state in get_args(State)) + 2
+
+
+def label(state: Shown) -> str:
+    """`● running`."""
+    return f"{GLYPHS[state]} {state}"
+
+
+def is_live(state: Shown) -> bool:
+    return state in LIVE

@@ -1,0 +1,1 @@
+"""The cockpit's screens, one a file, its style sheet beside it."""

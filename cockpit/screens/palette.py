@@ -1,0 +1,31 @@
+"""Every key of a screen in the command palette, named `area: verb`, as long as it can be used now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.types import IgnoreReturnCallbackType
+
+
+class ActionProvider(Provider):
+    """Offers the actions bound to keys that have an id (those without only scroll)."""
+
+    async def discover(self) -> Hits:
+        for name, callback, about in self._actions():
+            yield DiscoveryHit(name, callback, help=about)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for name, callback, about in self._actions():
+            if (score := matcher.match(name)) > 0:
+                yield Hit(score, matcher.highlight(name), callback, help=about)
+
+    def _actions(self) -> Iterator[tuple[str, IgnoreReturnCallbackType, str]]:
+        for active in self.screen.active_bindings.values():
+            binding = active.binding
+            if binding.id and active.enabled:
+                area, _, _ = binding.id.partition(".")
+                run = partial(self.app.run_action, binding.action, active.node)
+                yield f"{area}: {binding.description}", run, active.tooltip

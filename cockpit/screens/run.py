@@ -1,0 +1,238 @@
+"""One run, live: how far it is, its epochs and curves, what it says, and the keys that steer it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Container, Vertical
+from textual.message import Message
+from textual.widgets import Footer, Static, Tab, Tabs
+
+from cockpit.core.control import Target
+from cockpit.core.follow import News, Poller, RunFollower
+from cockpit.core.machine import Machine, Reading
+from cockpit.core.model import Order, RunModel
+from cockpit.core.text import plain
+from cockpit.screens.palette import ActionProvider
+from cockpit.screens.run_charts import loss_curves, score_curve
+from cockpit.screens.steering import SteeringScreen
+from cockpit.widgets.chart import CurveChart
+from cockpit.widgets.epoch_table import EpochTable
+from cockpit.widgets.events_view import EventsView
+from cockpit.widgets.log_view import LogView
+from cockpit.widgets.machine_view import MachineView
+from cockpit.widgets.progress_view import ProgressView
+from cockpit.widgets.run_header import RunHeader
+from cockpit.widgets.status_line import StatusLine
+from cockpit.widgets.throttle import Throttle
+from engines.contract.rundir import RunDirectory
+
+POLL_SECONDS = 0.1
+ENDED_POLL_SECONDS = 0.5
+MACHINE_SECONDS = 2.0
+FAST_SECONDS = 0.25
+SLOW_SECONDS = 1.0
+ORDER_SECONDS = 15.0
+"""How long an order's outcome stays on the status line."""
+LOSS_TITLE = "Loss  [$train]━ train[/]  [$validation]━ validation[/]"
+TABS = ("overview", "charts", "log", "events", "system")
+
+
+class RunScreen(SteeringScreen):
+    CSS_PATH = "run.tcss"
+    COMMANDS = {ActionProvider}
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]
+    BINDINGS = [
+        *SteeringScreen.STEERING,
+        Binding("k", "checkpoint", "checkpoint", id="run.checkpoint", tooltip="Save last.pt now"),
+        Binding("escape", "back", "runs", id="run.back", tooltip="Back to the list of runs; the run goes on"),
+        *(
+            Binding(str(place), f"tab('{name}')", name, show=False, id=f"run.tab_{name}", tooltip=f"Show {name}")
+            for place, name in enumerate(TABS, 1)
+        ),
+    ]
+
+    class Back(Message):
+        """The person wants the list of runs."""
+
+    @dataclass
+    class Followed(Message):
+        """The follower has news."""
+
+        news: News
+
+    @dataclass
+    class Measured(Message):
+        """The machine was read."""
+
+        reading: Reading
+
+    def __init__(self, run: RunDirectory, machine: Machine, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self.run = run
+        self.model = RunModel()
+        self._machine, self._clock = machine, clock
+        self._follower = RunFollower(run)
+        self._pollers = (Poller("run", self._follow), Poller("machine", self._measure))
+        self._reading: Reading | None = None
+        self._my_order = ""
+        self._my_order_at = 0.0
+        self._alerts = 0
+        self._fast = Throttle(self, FAST_SECONDS, self._show_numbers)
+        self._slow = Throttle(self, SLOW_SECONDS, self._show_panes)
+
+    def compose(self) -> ComposeResult:
+        yield RunHeader()
+        yield Tabs(*(Tab(name.title(), id=f"tab-{name}") for name in TABS))
+        yield Static(id="banner", markup=False)
+        with Container(id="body"):
+            with Vertical(id="left"):
+                yield EpochTable()
+                yield ProgressView()
+                yield EventsView()
+                yield LogView()
+            with Vertical(id="right"):
+                yield CurveChart(id="loss", title=LOSS_TITLE, empty="no step yet")
+                yield CurveChart(id="score", title="Score", empty="no epoch yet")
+                yield MachineView()
+        yield StatusLine()
+        yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one(Tabs).can_focus = False
+        self.query_one(EpochTable).focus()
+        for poller in self._pollers:
+            poller.start()
+        self.set_interval(SLOW_SECONDS, self._fast.ask)
+
+    def on_screen_resume(self) -> None:
+        self._fast.ask()
+        self._slow.ask()
+
+    def on_unmount(self) -> None:
+        for poller in self._pollers:
+            poller.stop()
+
+    # -- in the pollers' threads -----------------------------------------------------------------------------------
+
+    def _follow(self) -> float:
+        news = self._follower.poll()
+        if news is not None:
+            self.post_message(self.Followed(news))
+        return POLL_SECONDS if self._follower.live else ENDED_POLL_SECONDS
+
+    def _measure(self) -> float:
+        self.post_message(self.Measured(self._machine.read(self.run.path)))
+        return MACHINE_SECONDS
+
+    # -- taking what they say --------------------------------------------------------------------------------------
+
+    @on(Followed)
+    def _take(self, message: Followed) -> None:
+        state = self.model.status.state
+        self.model.add(message.news)
+        self._tell_alerts(first=message.news.info is not None)
+        if self.model.status.state != state or message.news.info is not None:
+            self.set_class(self.model.is_task, "-task")
+            self.set_class(self.model.status.state == "failed", "-failed")
+        self.refresh_keys()
+        self._fast.ask()
+        self._slow.ask()
+
+    @on(Measured)
+    def _take_reading(self, message: Measured) -> None:
+        self._reading = message.reading
+        self._fast.ask()
+
+    @on(SteeringScreen.Sent)
+    def _note_order(self, message: SteeringScreen.Sent) -> None:
+        self._my_order, self._my_order_at = message.command.id, time.monotonic()
+
+    def _tell_alerts(self, *, first: bool) -> None:
+        """Toast what is new since the screen was opened; what happened before is in the events."""
+        alerts = self.model.history.alerts
+        if not first:
+            for alert in alerts[self._alerts :]:
+                severity = "information" if alert.level == "info" else alert.level
+                self.notify(plain(alert.text), severity=severity, timeout=10, markup=False)
+        self._alerts = len(alerts)
+
+    # -- showing ---------------------------------------------------------------------------------------------------
+
+    def _show_numbers(self) -> None:
+        if not self.is_active:
+            return  # under another screen every change would paint that one whole
+        now = self._clock()
+        self.query_one(RunHeader).show(self.model, now)
+        if self._reading is not None:
+            self.query_one(MachineView).show(self._reading)
+        beside = self.query_one(MachineView).display
+        self.query_one(StatusLine).show(self.model, None if beside else self._reading, self._order_in_flight())
+        if self.model.is_task:
+            self.query_one(ProgressView).show(self.model, now)
+
+    def _order_in_flight(self) -> Order | None:
+        """The last order from here, while it is news."""
+        if time.monotonic() - self._my_order_at > ORDER_SECONDS:
+            return None
+        return self.model.order(self._my_order)
+
+    def _show_panes(self) -> None:
+        if not self.is_active:
+            return
+        model = self.model
+        self._show_banner()
+        table = self.query_one(EpochTable)
+        table.show(model)
+        self.query_one("#left").styles.width = self._left_width(table.needs_width)
+        self.query_one(EventsView).show(model)
+        self.query_one(LogView).show(model.log)
+        self.query_one("#loss", CurveChart).show(*loss_curves(model))
+        self.query_one("#score", CurveChart).show(*score_curve(model))
+
+    def _left_width(self, needed: int) -> int | str:
+        """On a wide screen the table gets what it needs, up to two thirds; the charts get the rest."""
+        wide = self.has_class("-wide") and not self.model.is_task
+        return min(max(needed, 60), self.size.width * 2 // 3) if wide else "1fr"
+
+    def _show_banner(self) -> None:
+        """What is wrong, in a line; nothing when nothing is."""
+        model = self.model
+        words = [] if model.live or not model.status.detail else [model.status.detail]
+        words += [f"{bad.count} bad line{'s' if bad.count > 1 else ''} in {bad.file}" for bad in model.damaged]
+        words += [model.problem] if model.problem else []
+        banner = self.query_one("#banner", Static)
+        text = Text(" · ".join(plain(word) for word in words))
+        banner.set_class(bool(words), "-shown")
+        banner.set_class(model.status.state in ("failed", "lost"), "-bad")
+        if banner.content != text:
+            banner.update(text)
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def target(self) -> Target | None:
+        model = self.model
+        if model.info is None:
+            return None
+        number = model.attempt.number if model.attempt else 0
+        return Target(self.run, model.info.id, number, model.status.state, model.is_task)
+
+    def action_tab(self, name: str) -> None:
+        self.query_one(Tabs).active = f"tab-{name}"
+
+    @on(Tabs.TabActivated)
+    def _show_tab(self, event: Tabs.TabActivated) -> None:
+        for name in TABS:
+            self.set_class(event.tab.id == f"tab-{name}", f"-{name}")
+        if (focused := self.focused) is not None and not focused.display:
+            self.focus_next()
+
+    def action_back(self) -> None:
+        self.post_message(self.Back())

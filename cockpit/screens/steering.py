@@ -1,0 +1,146 @@
+"""Keys that steer a run, the same wherever a run is shown or selected."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from textual import on
+from textual.binding import Binding
+from textual.message import Message
+from textual.screen import Screen
+
+from cockpit.core import control
+from cockpit.core.control import Action, Target
+from cockpit.core.text import plain
+from cockpit.screens.confirm import StopHarder
+from engines.contract import launch
+from engines.contract.commands import Command
+from engines.contract.errors import UserError
+
+ACTIONS: tuple[Action, ...] = ("pause", "continue", "stop", "checkpoint", "resume")
+
+
+class SteeringScreen(Screen[None]):
+    """A screen with a run under its keys. A subclass says which run; orders go out from workers."""
+
+    STEERING = [
+        Binding("p", "pause", "pause", id="run.pause", tooltip="Pause before the next step, keeping all in memory"),
+        Binding("p", "continue", "continue", id="run.continue", tooltip="Go on where it was paused"),
+        Binding("s", "stop", "stop", id="run.stop", tooltip="Stop after this step, saved; again: more ways to end it"),
+        Binding("r", "resume", "resume", id="run.resume", tooltip="Go on from the last checkpoint"),
+    ]
+
+    @dataclass
+    class Sent(Message):
+        """An order is in the run's command log."""
+
+        command: Command
+
+    @dataclass
+    class Refused(Message):
+        """Something could not be done: a sentence for the person."""
+
+        text: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stops: set[tuple[Path, int]] = set()
+        self._resuming: set[Path] = set()
+        self._keys_for: Target | None = None
+
+    def target(self) -> Target | None:
+        """The run that the keys mean now."""
+        raise NotImplementedError
+
+    def refresh_keys(self) -> None:
+        """Grey and ungrey keys, if the run under them changed: the footer is built anew each time."""
+        if (target := self.target()) != self._keys_for:
+            self._keys_for = target
+            self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action not in ACTIONS:
+            return True
+        target = self.target()
+        can = {name: target is not None and target.can(name) for name in ACTIONS}
+        if target is not None and target.run.path in self._resuming:
+            can["resume"] = False
+        if action == "continue":  # shares its key with pause: only one of them is there
+            return can["continue"]
+        if action == "pause" and can["continue"]:
+            return False
+        return can[action] or None
+
+    # -- orders ----------------------------------------------------------------------------------------------------
+
+    def action_pause(self) -> None:
+        self._send("pause")
+
+    def action_continue(self) -> None:
+        self._send("continue")
+
+    def action_checkpoint(self) -> None:
+        self._send("checkpoint")
+
+    def action_stop(self) -> None:
+        """The first press asks nothing; while it is stopping, the next one asks before anything stronger."""
+        target = self.target()
+        if target is None:
+            return
+        asked = (target.run.path, target.attempt)
+        if asked not in self._stops and target.state != "stopping":
+            self._stops.add(asked)
+            self._send("stop")
+            return
+        self.app.push_screen(StopHarder(target.id), partial(self._stop_harder, target))
+
+    def _stop_harder(self, target: Target, number: signal.Signals | None) -> None:
+        if number is not None:
+            self._work(partial(control.signal_supervisor, target.run, number))
+
+    def _send(self, action: Action) -> None:
+        if (target := self.target()) is None:
+            return
+        command = target.order(action)
+
+        def send() -> None:
+            launch.send(target.run, command)
+            self.post_message(self.Sent(command))
+
+        self._work(send)
+
+    def action_resume(self) -> None:
+        if (target := self.target()) is None:
+            return
+        self._resuming.add(target.run.path)
+        self.refresh_bindings()
+        self.notify(f"resuming {plain(target.id)} …", markup=False)
+
+        def resume() -> None:
+            try:
+                for sentence in control.resume(target.run):
+                    self.app.call_from_thread(self.notify, plain(sentence), markup=False)
+            finally:
+                self._resuming.discard(target.run.path)
+
+        self._work(resume)
+
+    def _work(self, work: Callable[[], object]) -> None:
+        """Do it in a thread; a failure becomes a sentence."""
+
+        def guarded() -> None:
+            try:
+                work()
+            except (UserError, OSError) as error:
+                self.post_message(self.Refused(str(error)))
+
+        self.run_worker(guarded, thread=True, group="orders", exclusive=False)
+
+    @on(Refused)
+    def _tell_refusal(self, message: Refused) -> None:
+        self.notify(plain(message.text), severity="error", timeout=10, markup=False)
+        self.refresh_bindings()

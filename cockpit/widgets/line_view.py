@@ -1,0 +1,90 @@
+"""Lines drawn on demand, however many there are; follows its end unless the person scrolled away from it."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+
+class LineView(ScrollView, can_focus=True):
+    """A view of `count` lines; a subclass gives each line and, if it has one, a header that stays in place."""
+
+    FOLLOWS = True
+    """Whether the end is kept in view while lines are added."""
+    HEADER_LINES = 0
+
+    def __init__(self, *, id: str, title: str) -> None:
+        super().__init__(id=id, classes="pane")
+        self.border_title = title
+        self._follow = self.FOLLOWS
+
+    # -- for subclasses --------------------------------------------------------------------------------------------
+
+    def line(self, index: int) -> Text:
+        """The line at `index`."""
+        raise NotImplementedError
+
+    def header(self) -> Text:
+        """The line above all others, when there is one."""
+        return Text()
+
+    # -- the view --------------------------------------------------------------------------------------------------
+
+    @property
+    def count(self) -> int:
+        """How many lines there are."""
+        return max(0, self.virtual_size.height - self.HEADER_LINES)
+
+    @property
+    def following(self) -> bool:
+        return self._follow
+
+    def resize_to(self, count: int, width: int, *, shifted: int = 0) -> None:
+        """Have `count` lines of at most `width` cells; `shifted` lines fell off the start."""
+        size = Size(width, count + self.HEADER_LINES)
+        if size != self.virtual_size:
+            self.virtual_size = size
+        if self._follow:
+            self._to_end()
+        elif shifted:
+            self.scroll_to(y=self.scroll_y - shifted, animate=False)
+
+    def say(self, subtitle: str) -> None:
+        """Put the state of the pane at its lower edge; the same words again cost nothing."""
+        if subtitle != self.border_subtitle:
+            self.border_subtitle = subtitle
+
+    def refresh_index(self, index: int) -> None:
+        """Draw one line again, if it is in view."""
+        y = self.HEADER_LINES + index - self.scroll_offset.y
+        if self.HEADER_LINES <= y < self.size.height:
+            self.refresh_line(self.HEADER_LINES + index)
+
+    def _to_end(self) -> None:
+        self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
+
+    def on_resize(self) -> None:
+        if self._follow:
+            self._to_end()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if self.FOLLOWS and self.size.height:
+            self._follow = new_value >= self.max_scroll_y
+
+    def render_line(self, y: int) -> Strip:
+        if y < self.HEADER_LINES:
+            text = self.header()
+        else:
+            index = y - self.HEADER_LINES + self.scroll_offset.y
+            text = self.line(index) if index < self.count else Text()
+        left, width = self.scroll_offset.x, self.scrollable_content_region.width
+        strip = Strip(text.render(self.app.console)).crop_extend(left, left + width, Style())
+        return strip.apply_style(self.rich_style)
+
+    def styled(self, text: str, name: str) -> Text:
+        """`text` in the style of a component class."""
+        return Text(no_wrap=True).append(text, self.get_component_rich_style(name, partial=True))

@@ -1,0 +1,93 @@
+"""GPU, processor, memory and disk as bars with their numbers."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+from textual.widget import Widget
+
+from cockpit.core.format import bar, percent
+from cockpit.core.machine import Gpu, Reading
+from cockpit.core.text import plain
+
+GB = 1e9
+NAME_WIDTH = 7
+NUMBER_WIDTH = 18
+
+
+class MachineView(Widget):
+    COMPONENT_CLASSES = {
+        "machine--name", "machine--number", "machine--rest", "machine--note",
+        "machine--gpu", "machine--memory", "machine--power", "machine--cpu", "machine--disk",
+    }  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__(id="machine", classes="pane")
+        self.border_title = "Machine"
+        self._reading: Reading | None = None
+
+    def show(self, reading: Reading) -> None:
+        """Take the newest reading; draws only if a number shown changes."""
+        before, self._reading = self._reading, reading
+        if before is None or _rows(before) != _rows(reading):
+            self.refresh()
+
+    def render(self) -> Text:
+        text = Text(no_wrap=True)
+        if self._reading is None:
+            return text
+        if self._reading.no_gpu:
+            text.append(f"{plain(self._reading.no_gpu)}\n", self._style("note"))
+        width = max(4, self.size.width - NAME_WIDTH - NUMBER_WIDTH)
+        for kind, name, fraction, numbers in _rows(self._reading):
+            filled = bar(fraction, width)
+            text.append(f"{name:<{NAME_WIDTH}}", self._style("name"))
+            text.append(filled, self._style(kind))
+            text.append("·" * (width - len(filled)), self._style("rest"))
+            text.append(f"  {numbers}\n", self._style("number"))
+        text.rstrip()
+        return text
+
+    def _style(self, kind: str) -> Style:
+        return self.get_component_rich_style(f"machine--{kind}", partial=True)
+
+
+Row = tuple[str, str, float, str]
+"""Colour, name, fraction, numbers."""
+
+
+def _rows(reading: Reading) -> list[Row]:
+    rows: list[Row] = []
+    for index, gpu in enumerate(reading.gpus):
+        rows += _gpu_rows(index, gpu)
+    cores = reading.cores_busy / max(reading.cores, 1)
+    rows.append(("cpu", "CPU", round(min(cores, 1.0), 2), f"{reading.cores_busy:.1f} of {reading.cores} cores"))
+    rows.append(("memory", "Memory", *_share(reading.memory_used, reading.memory_total)))
+    used = reading.disk_total - reading.disk_free
+    fraction = round(used / reading.disk_total, 2) if reading.disk_total else 0.0
+    rows.append(("disk", "Disk", fraction, f"{reading.disk_free / GB:,.0f} GB free"))
+    return rows
+
+
+def _gpu_rows(index: int, gpu: Gpu) -> list[Row]:
+    heat = [f"{gpu.watts:.0f} W"] if gpu.watts is not None else []
+    heat += [f"{gpu.celsius} °C"] if gpu.celsius is not None else []
+    return [
+        ("gpu", f"GPU {index}", gpu.utilisation, f"{percent(gpu.utilisation)}  {' '.join(heat)}"),
+        ("memory", "  mem", *_share(gpu.memory_used, gpu.memory_total)),
+    ]
+
+
+def _share(used: int, total: int) -> tuple[float, str]:
+    return (round(used / total, 2) if total else 0.0), f"{used / GB:.1f} / {total / GB:.0f} GB"
+
+
+def in_short(reading: Reading) -> str:
+    """The machine in a few words, for where there is no room for bars."""
+    words = [
+        f"GPU {percent(gpu.utilisation)} · {gpu.memory_used / GB:.0f}/{gpu.memory_total / GB:.0f} GB"
+        for gpu in reading.gpus[:1]
+    ] or [plain(reading.no_gpu)]
+    words.append(f"CPU {reading.cores_busy:.1f}/{reading.cores}")
+    words.append(f"mem {reading.memory_used / GB:.1f}/{reading.memory_total / GB:.0f} GB")
+    return " · ".join(words)

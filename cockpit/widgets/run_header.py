@@ -1,0 +1,102 @@
+"""What a person asks first: which run, is it alive, how far, when done, what does it cost."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+from textual.widget import Widget
+
+from cockpit.core import cost
+from cockpit.core.format import bar, count, duration, money, percent
+from cockpit.core.model import RunModel
+from cockpit.core.states import is_live, label
+from cockpit.core.text import plain
+
+BAR_WIDTH = 12
+GAP = "  "
+WIDE = 120
+"""From here on everything fits one line."""
+
+
+class RunHeader(Widget):
+    COMPONENT_CLASSES = {
+        "header--app", "header--name", "header--text", "header--quiet", "header--bar", "header--rest",
+        "state--live", "state--waiting", "state--done", "state--bad",
+    }  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__(id="header")
+        self._parts: tuple[Text, Text] = (Text(), Text())
+
+    def show(self, model: RunModel, now: float) -> None:
+        """Take the newest facts; draws only if a character changes."""
+        parts = (self._who(model), self._how_far(model, now))
+        if parts != self._parts:
+            self._parts = parts
+            self.refresh()
+
+    def render(self) -> Text:
+        who, how_far = self._parts
+        separator = Text("   " if self.size.width >= WIDE else "\n   ")
+        return Text.assemble(who, separator, how_far, no_wrap=True, overflow="ellipsis")
+
+    def _who(self, model: RunModel) -> Text:
+        text = Text().append("◢ ", self._style("header--app"))
+        info = model.info
+        text.append(plain(info.id) if info else "…", self._style("header--name"))
+        if info and (words := info.label or (info.title if model.is_task else "")):
+            text.append(f"{GAP}{plain(words)[:40]}", self._style("header--text"))
+        text.append(f"{GAP}{label(model.status.state)}", self._style(f"state--{tone(model.status.state)}"))
+        if model.live and model.status.detail not in ("", "training", "working"):
+            text.append(f"{GAP}{model.status.detail}", self._style("header--quiet"))
+        return text
+
+    def _how_far(self, model: RunModel, now: float) -> Text:
+        fraction = model.fraction
+        filled = bar(fraction, BAR_WIDTH)
+        text = Text().append(f"{_progress(model)} ", self._style("header--text"))
+        text.append(filled, self._style("header--bar"))
+        text.append("·" * (BAR_WIDTH - len(filled)), self._style("header--rest"))
+        text.append(f" {percent(fraction):>5}", self._style("header--text"))
+        left = model.seconds_left(now)
+        if left is not None:
+            text.append(f"{GAP}ETA {duration(left)}", self._style("header--quiet"))
+        text.append(f"{GAP}{_spent(model, now)}", self._style("header--text"))
+        return text
+
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(name, partial=True)
+
+
+def tone(state: str) -> str:
+    """The component class of a state: live, waiting, done or bad."""
+    match state:
+        case "running":
+            return "live"
+        case "starting" | "paused" | "stopping" | "out-of-budget":
+            return "waiting"
+        case "finished" | "early-stopped" | "stopped":
+            return "done"
+        case _:
+            return "bad"
+
+
+def _progress(model: RunModel) -> str:
+    history = model.history
+    if model.is_task:
+        progress = history.progress
+        return f"{count(progress.done)}/{count(progress.total)} {plain(progress.unit)}" if progress else "…"
+    total = cost.total_epochs(history)
+    return f"epoch {len(history.epochs)}/{total}" if total else "epoch —"
+
+
+def _spent(model: RunModel, now: float) -> str:
+    """Money where the machine has a price, else time."""
+    spans = model.spans
+    usd = cost.usd_spent(spans, now)
+    if usd is None:
+        return f"{duration(cost.seconds_spent(spans, now))}" if spans else ""
+    price = next(span.usd_per_hour for span in reversed(spans) if span.usd_per_hour > 0)
+    budget = f" of ${model.budget_usd:,g}" if model.budget_usd else ""
+    rate = f" · {money(price)}/h" if is_live(model.status.state) else ""
+    return f"{money(usd)}{budget}{rate}"

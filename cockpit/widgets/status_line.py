@@ -1,0 +1,63 @@
+"""One line of numbers as they come: the newest step, what became of the last order, and the machine in short."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+from textual.widget import Widget
+
+from cockpit.core.format import count, fitted, rate
+from cockpit.core.machine import Reading
+from cockpit.core.model import Order, RunModel
+from cockpit.widgets.machine_view import in_short
+from engines.contract import commands as cmd
+
+GAP = "   "
+
+
+class StatusLine(Widget):
+    COMPONENT_CLASSES = {"status--number", "status--quiet", "status--order", "status--refused"}
+
+    def __init__(self) -> None:
+        super().__init__(id="status")
+        self._numbers: list[Text] = []
+        self._right = Text()
+
+    def show(self, model: RunModel, reading: Reading | None, order: Order | None) -> None:
+        """Take the newest numbers; draws only if a character changes. An order in flight hides the machine."""
+        numbers = self._newest(model)
+        right = self._order(order) if order else self._machine(reading)
+        if (numbers, right) != (self._numbers, self._right):
+            self._numbers, self._right = numbers, right
+            self.refresh()
+
+    def render(self) -> Text:
+        """Numbers to the left as far as there is room, the rest to the right."""
+        width = self.size.width
+        line = Text(no_wrap=True, overflow="ellipsis")
+        for part in self._numbers:
+            if line.cell_len + part.cell_len + self._right.cell_len <= width:
+                line.append_text(part)
+        line.append(" " * max(width - line.cell_len - self._right.cell_len, 0))
+        return line.append_text(self._right)
+
+    def _newest(self, model: RunModel) -> list[Text]:
+        steps = model.steps
+        if not steps.newest:
+            return []
+        pairs = [("step ", count(steps.newest)), ("loss ", fitted(float(steps.column("loss")[-1]), ".4f", 7))]
+        if model.status.state == "running" and (speed := steps.rate()):
+            pairs.append(("", rate(speed, "steps")))
+        quiet, number = self._style("quiet"), self._style("number")
+        return [Text.assemble((name, quiet), (f"{value}{GAP}", number)) for name, value in pairs]
+
+    def _machine(self, reading: Reading | None) -> Text:
+        return Text().append(in_short(reading) if reading else "", self._style("quiet"))
+
+    def _order(self, order: Order) -> Text:
+        refused = order.answer is not None and order.answer.state == "refused"
+        text = Text().append(f"{cmd.describe(order.command)} ", self._style("order"))
+        return text.append(order.outcome, self._style("refused" if refused else "number"))
+
+    def _style(self, kind: str) -> Style:
+        return self.get_component_rich_style(f"status--{kind}", partial=True)
