@@ -165,8 +165,9 @@ class Watch:
             return f"{status.state}: {done}{share}"
         if history.started is None or status.state == "starting":
             return " ".join((status.state, status.detail)).strip()
+        detail = (history.phase.detail if history.phase else "") or status.detail or status.state
         epoch = min(len(history.epochs) + 1, total_epochs(history))
-        return f"{status.state}: {status.detail or status.state}, epoch {epoch} of {total_epochs(history)}"
+        return f"{status.state}: {detail}, epoch {epoch} of {total_epochs(history)}"
 
     def tell(self, text: str) -> None:
         """One line of news, on a line of its own."""

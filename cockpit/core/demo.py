@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from engines.contract import launch
 from engines.contract import spec as specs
 from engines.contract.errors import DataError, UserError
-from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.files import make_directory
+from engines.contract.rundir import RunDirectory, list_runs, runs_folder
 from engines.contract.state import RunReader
 
 MARK = "demo.json"
@@ -33,14 +35,15 @@ class Demo:
 
     def data_run(self) -> RunDirectory | None:
         """The run that makes the data, started now or by another demo before; None when the data is there."""
-        if self._data_ready():
-            return None
         title = f"demo data in {self.data_path}"
-        if (maker := _live_run(title)) is not None:
-            return maker
-        run = launch.prepare_task(self.project, "make", {"out": str(self.data_path)}, title=title)
-        launch.start(run)
-        return run
+        with _one_at_a_time():
+            if self._data_ready():
+                return None
+            if (maker := _live_run(title)) is not None:
+                return maker
+            run = launch.prepare_task(self.project, "make", {"out": str(self.data_path)}, title=title)
+            launch.start(run)
+            return run
 
     def start(self) -> RunDirectory:
         """Start the training, detached. Raises `UserError` or `DataError`."""
@@ -57,6 +60,15 @@ class Demo:
         except ValueError:
             return False
         return isinstance(mark, dict) and mark.get("complete") is True
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Keeps a second demo waiting while the first one looks and starts; what it started is then there to be seen."""
+    make_directory(runs_folder())
+    with open(runs_folder() / ".demo.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _live_run(title: str) -> RunDirectory | None:
