@@ -4,8 +4,9 @@ Why `expected` is a ceiling: each lead is drawn on its own, from a distribution 
 Whoever knows all gestures up to this frame exactly, all controls up to the last one and these distributions knows
 everything about this frame's controls that the past holds: pose, game state (lagged by a frame where it gives the
 control away) and control history are all made from those gestures and controls, plus noise that has nothing to do with
-the leads. So the conditional expectation computed here is the Bayes prediction given *more* than a model sees: no model
-has a smaller expected squared error, and none a better F1 than the best threshold on these probabilities.
+the leads. So the conditional expectation computed here is the Bayes prediction given *more* than a model sees: but for
+luck on a finite sample, no model has a smaller squared error, and none a better F1 than the best threshold on these
+probabilities gives. (A model that is fed this frame's `sprinting`, `sneaking`, `is_using_item` or `hotbar_slot` could.)
 """
 
 from __future__ import annotations
