@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import cockpit as package
-from cockpit.cli import main
+from cockpit.cli import main, showing
 from cockpit.cli.arguments import parse
+from engines.contract.errors import DataError, UserError
 from engines.contract.lock import lock_holder
 from tests.cockpit.cli.conftest import Cockpit
 from tests.support.fake_run import FakeRun
@@ -93,3 +94,24 @@ def test_the_app_without_a_terminal_says_what_works_without_one(cockpit: Cockpit
     answer = cockpit()
     assert answer.returncode == 2
     assert answer.stderr.startswith("cockpit: The cockpit needs a terminal")
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "message"),
+    [
+        (OSError(28, "No space left on device", "/runs/a"), 1, "cockpit: /runs/a: No space left on device.\n"),
+        (OSError("no such luck"), 1, "cockpit: no such luck.\n"),
+        (UserError("one\ntwo\x1b[2J"), 2, "cockpit: one\ncockpit: two\n"),
+        (DataError("three"), 1, "cockpit: three\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_faults_are_sentences_and_exit_codes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: BaseException, code: int, message: str
+) -> None:
+    def fail(arguments: object) -> int:
+        raise fault
+
+    monkeypatch.setattr(showing, "ls", fail)
+    assert main(["ls"]) == code
+    assert capsys.readouterr().err == message

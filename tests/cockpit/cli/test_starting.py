@@ -29,10 +29,12 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> ExampleProject:
 
 
 @pytest.fixture
-def config(example: ExampleProject, runs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The example's config file; whatever a failing test leaves alive is ended."""
+def config(example: ExampleProject, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The example's config, for one thread; whatever a failing test leaves alive is ended."""
     monkeypatch.setenv("PYTHONPATH", str(example.folder))
-    yield str(example.config)
+    file = tmp_path / "spiral.yaml"
+    file.write_text(example.config.read_text() + "launch: {threads: 1}\n")
+    yield str(file)
     for run in list_runs(runs):
         if holder := lock_holder(run.lock):
             os.kill(holder, signal.SIGQUIT)
