@@ -6,6 +6,7 @@ a hang-up or a frozen caller changes nothing.
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 import time
@@ -74,7 +75,7 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
     Raises `UserError` when the run is alive, is a task, or has nothing left to do.
     """
     from engines.contract.config import LoadedConfig, check_config, load_config
-    from engines.contract.resume import applied_config, plan_resume
+    from engines.contract.resume import applied_config, in_force, plan_resume
 
     info = run.info
     if info.kind != "training":
@@ -83,10 +84,11 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
         raise DataError(f"{info.id} has a live engine (process {holder}); stop it first with `cockpit stop {info.id}`.")
     reader = RunReader(run)
     status = reader.status()
-    old = load_config(run.config)
-    new = load_config(run.config, overrides)
+    recorded = load_config(run.config)
+    tree = in_force(recorded, reader.history.edits())
+    current, wanted = (check_config(copy.deepcopy(tree), str(run.config), {}, sets) for sets in ((), overrides))
     attempt = max(run.attempt_numbers(), default=0) + 1
-    changes, edits = plan_resume(old, new, attempt)
+    changes, edits = plan_resume(recorded, current, wanted, attempt)
     longer = any(isinstance(edit, commands.SetEpochs | commands.SetPatience) for edit in edits)
     if status.state in ("finished", "early-stopped") and not longer:
         raise UserError(
@@ -94,7 +96,7 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
             "as in --set training.epochs=200 or --set training.patience=50."
         )
     if any(change.applied for change in changes):
-        tree = applied_config(old, changes)
+        tree = applied_config(recorded, changes)
         applied: LoadedConfig = check_config(tree, str(run.config), {}, ())
         replace_bytes(run.config, applied.dump().encode())
     for edit in edits:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engines.contract import commands as cmd
 from engines.contract.config import LoadedConfig
+from engines.contract.events import CommandAnswer
 
 _FREE = ("cost.", "launch.device", "output.keep_epochs", "training.checkpoint_minutes", "training.log_every")
 """Settings that do not touch the training itself: the new value simply holds."""
@@ -37,48 +38,67 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _command(key: str, old: Any, new: Any, attempt: int) -> cmd.Edit | None:
+def in_force(recorded: LoadedConfig, edits: Sequence[CommandAnswer]) -> dict[str, Any]:
+    """The recorded config with every live edit made so far, as a tree."""
+    tree: dict[str, Any] = recorded.settings.model_dump(mode="json")
+    for answer in edits:
+        match answer.command:
+            case cmd.SetLossWeights(weights=weights):
+                tree["loss_weights"].update(weights)
+            case cmd.SetLrScale(scale=scale):
+                tree["training"]["lr"] = recorded.settings.training.lr * scale
+            case cmd.SetEpochs(epochs=epochs):
+                tree["training"]["epochs"] = epochs
+            case cmd.SetPatience(patience=patience):
+                tree["training"]["patience"] = patience
+    return tree
+
+
+def _command(key: str, recorded: LoadedConfig, wanted: Any, attempt: int) -> cmd.Edit | None:
     """The live edit that a changed setting means, if it is one that can be made live."""
     if key.startswith("loss_weights."):
-        return cmd.SetLossWeights(attempt=attempt, weights={key.removeprefix("loss_weights."): new})
+        return cmd.SetLossWeights(attempt=attempt, weights={key.removeprefix("loss_weights."): wanted})
     match key:
         case "training.epochs":
-            return cmd.SetEpochs(attempt=attempt, epochs=new)
+            return cmd.SetEpochs(attempt=attempt, epochs=wanted)
         case "training.patience":
-            return cmd.SetPatience(attempt=attempt, patience=new)
+            return cmd.SetPatience(attempt=attempt, patience=wanted)
         case "training.lr":
-            return cmd.SetLrScale(attempt=attempt, scale=new / old)
+            return cmd.SetLrScale(attempt=attempt, scale=wanted / recorded.settings.training.lr)
         case _:
             return None
 
 
-def plan_resume(old: LoadedConfig, new: LoadedConfig, attempt: int) -> tuple[list[Change], list[cmd.Edit]]:
-    """Compare the recorded config with the wanted one.
+def plan_resume(
+    recorded: LoadedConfig, current: LoadedConfig, wanted: LoadedConfig, attempt: int
+) -> tuple[list[Change], list[cmd.Edit]]:
+    """Compare the config in force (`current`: the recorded one with its live edits) with the wanted one.
 
     Gives every changed key with its fate, and the edits to send to `attempt`: a changed setting of the training is an
     intervention like any other, so that it is on record and survives a further resume.
     """
-    before, after = flatten(old.settings.model_dump(mode="json")), flatten(new.settings.model_dump(mode="json"))
-    changes, edits = [], []
+    before, after = (flatten(config.settings.model_dump(mode="json")) for config in (current, wanted))
+    changes: list[Change] = []
+    edits: list[cmd.Edit] = []
     for key in sorted(before.keys() | after.keys()):
-        was, wanted = before.get(key), after.get(key)
-        if was == wanted:
+        was, now = before.get(key), after.get(key)
+        if was == now:
             continue
-        edit = _command(key, was, wanted, attempt)
+        edit = _command(key, recorded, now, attempt)
         free = key.startswith(_FREE)
         reason = "the checkpoint was made with the old value; start a new run for it"
-        changes.append(Change(key, was, wanted, edit is not None or free, "" if edit or free else reason))
+        changes.append(Change(key, was, now, edit is not None or free, "" if edit or free else reason))
         if edit is not None:
             edits.append(edit)
     return changes, edits
 
 
-def applied_config(old: LoadedConfig, changes: list[Change]) -> dict[str, Any]:
+def applied_config(recorded: LoadedConfig, changes: list[Change]) -> dict[str, Any]:
     """The recorded config with the changes that need no edit, as a tree to write down.
 
     Edited settings keep their first value in the record: the edits are replayed on top of it.
     """
-    tree: dict[str, Any] = old.settings.model_dump(mode="json")
+    tree: dict[str, Any] = recorded.settings.model_dump(mode="json")
     for change in changes:
         if change.applied and change.key.startswith(_FREE):
             *sections, last = change.key.split(".")

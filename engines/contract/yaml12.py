@@ -25,10 +25,22 @@ _RULES: tuple[tuple[str, str, str], ...] = (
 )
 
 
+class YamlError(ValueError):
+    """Text that is not the YAML expected; the message has the line in front."""
+
+
 class _Loader(yaml.SafeLoader):
-    """Safe construction with the scalar rules of YAML 1.2."""
+    """Safe construction with the scalar rules of YAML 1.2, without aliases: a few lines of them can mean gigabytes."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise YamlError(
+                f"{event.start_mark.line + 1}: aliases (*{event.anchor}) cannot be used: write the value out"
+            )
+        return super().compose_node(parent, index)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         text = str(self.construct_scalar(node))
@@ -42,6 +54,9 @@ class _Loader(yaml.SafeLoader):
 class _Dumper(yaml.SafeDumper):
     """Quotes every string that YAML 1.1 or 1.2 would read as something else."""
 
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
     def represent_text(self, text: str) -> yaml.ScalarNode:
         # rare line breaks come back as spaces from any style that does not escape them
         style = '"' if any(c in text for c in "\r\x85\u2028\u2029") else None
@@ -54,10 +69,6 @@ for _tag, _pattern, _first in _RULES:
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 _Dumper.add_representer(str, _Dumper.represent_text)
-
-
-class YamlError(ValueError):
-    """Text that is not the YAML expected; the message has the line in front."""
 
 
 def _collect(node: yaml.Node, at: Key, lines: dict[Key, int]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import msgspec
 
 from engines.contract import files
-from engines.contract.events import Phase
 from engines.training import checkpoint
 from engines.training.loop import Trainer
 from engines.training.project import Table, TrainingLog
@@ -30,7 +29,7 @@ def finish(trainer: Trainer) -> bool:
     result = trainer.evaluate()
     if result is None:
         return False
-    trainer.events.write(Phase(phase="saving", step=state.step, detail="report and export"))
+    trainer.phases.enter("saving", "report and export")
     trainer.model.eval()
     write_report(trainer, {**result.tables, **project.report(settings, data, trainer.model, result)})
     best = state.best_score if state.best_score is not None else float("nan")

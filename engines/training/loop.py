@@ -19,6 +19,7 @@ from engines.listener import CommandListener
 from engines.training import checkpoint
 from engines.training.evaluate import evaluate
 from engines.training.order import ShuffledOrder, step_generator
+from engines.training.phases import Phases
 from engines.training.precision import Precision, random_state, restore_random_state
 from engines.training.project import Context, Project, Result, Split
 from engines.training.records import EpochRecorder
@@ -67,6 +68,7 @@ class Trainer:
         )  # fmt: skip
         self.step_log = StepLog(run, events, heads, training.log_every, device)
         self.records = EpochRecorder(run, events)
+        self.phases = Phases(events, lambda: self.state.step)
         self._saved = time.monotonic()
         self._enter_stage()
 
@@ -76,10 +78,10 @@ class Trainer:
         """Train to the end and say why it ended. Raises `TooManyBadSteps`, or OSError where nothing can be written."""
         state = self.state
         steering = Steering(
-            state, self.events, self.listener, replay=edits_after(replay, state.step, state.epoch),
+            state, self.events, self.listener, self.phases, replay=edits_after(replay, state.step, state.epoch),
             weights_changed=self._weights_changed, save=self.save, evaluate=self._evaluate_on_demand,
         )  # fmt: skip
-        self.events.write(ev.Phase(phase="training", step=state.step))
+        self.phases.enter("training")
         self.records.begin_epoch()
         while not steering.at_boundary():
             if state.step_in_epoch == self.steps_per_epoch:
@@ -156,14 +158,12 @@ class Trainer:
 
     def evaluate(self) -> Result | None:
         """Validate with the loss weights in force; None when a stop came."""
-        self.events.write(ev.Phase(phase="evaluating", step=self.state.step))
-        result = evaluate(
-            self.project, self.settings, self.data, self.model, self.context(), self.state.live.weights,
-            heads=self.heads, batch_size=self.training.batch_size,
-            interrupted=lambda: self.listener.stop_requested,
-        )  # fmt: skip
-        self.events.write(ev.Phase(phase="training", step=self.state.step))
-        return result
+        with self.phases.during("evaluating"):
+            return evaluate(
+                self.project, self.settings, self.data, self.model, self.context(), self.state.live.weights,
+                heads=self.heads, batch_size=self.training.batch_size,
+                interrupted=lambda: self.listener.stop_requested,
+            )  # fmt: skip
 
     def _evaluate_on_demand(self) -> None:
         if (result := self.evaluate()) is not None:
@@ -216,7 +216,6 @@ class Trainer:
         """Write last.pt (and the others asked for). Raises OSError with the older ones untouched."""
         self.flush()
         self._saved = time.monotonic()
-        self.events.write(ev.Phase(phase="saving", step=self.state.step))
         content = {
             "model": self.project.trainable_state(self.model),
             "optimizer": self.optimizer.state_dict(),
@@ -225,12 +224,9 @@ class Trainer:
             "sums": self.step.sums,
             "state": self.state.dump(),
         }
-        try:
-            checkpoint.save(
-                self.run, content, self.events, step=self.state.step, epoch=self.state.epoch, best=best, keep=keep
-            )
-        finally:
-            self.events.write(ev.Phase(phase="training", step=self.state.step))
+        state = self.state
+        with self.phases.during("saving"):
+            checkpoint.save(self.run, content, self.events, step=state.step, epoch=state.epoch, best=best, keep=keep)
 
     def _save_or_warn(self, *, best: bool = False, keep: bool = False) -> None:
         """A full disk must not end the training: say so, keep the older checkpoint, go on."""

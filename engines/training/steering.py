@@ -8,8 +8,9 @@ from typing import Literal, get_args
 
 from engines.contract import commands as cmd
 from engines.contract.errors import nearest
-from engines.contract.events import CommandAnswer, EventWriter, Phase
+from engines.contract.events import CommandAnswer, EventWriter
 from engines.listener import CommandListener
+from engines.training.phases import Phases
 from engines.training.state import TrainState
 
 PAUSE_POLL_SECONDS = 0.05
@@ -27,13 +28,14 @@ class Steering:
         state: TrainState,
         events: EventWriter,
         listener: CommandListener,
+        phases: Phases,
         *,
         weights_changed: Callable[[], None],
         save: Callable[[], None],
         evaluate: Callable[[], None],
         replay: Sequence[CommandAnswer] = (),
     ) -> None:
-        self._state, self._events, self._listener = state, events, listener
+        self._state, self._events, self._listener, self._phases = state, events, listener, phases
         self._weights_changed, self._save, self._evaluate = weights_changed, save, evaluate
         self._replay = list(replay)
         self._paused = False
@@ -43,11 +45,10 @@ class Steering:
         """Apply what is due before the next step, hold while paused; True when the run is to stop here."""
         self._apply_due()
         if self._holding():
-            self._events.write(Phase(phase="paused", step=self._state.step))
-            while self._holding():
-                self._listener.wait(PAUSE_POLL_SECONDS)
-                self._apply_due()
-            self._events.write(Phase(phase="training", step=self._state.step))
+            with self._phases.during("paused"):
+                while self._holding():
+                    self._listener.wait(PAUSE_POLL_SECONDS)
+                    self._apply_due()
         return self._stopping()
 
     def at_epoch_end(self) -> None:
@@ -103,7 +104,7 @@ class Steering:
                     raise Refused("the run is not paused")
                 self._paused = False
             case cmd.Stop(when=when):
-                self._stop = when
+                self._stop, self._paused = when, False  # a paused run cannot reach the end of its epoch
             case cmd.SaveCheckpoint():
                 self._try_save()
             case cmd.Evaluate():

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from engines.contract import commands as cmd
+from engines.contract import events as ev
 from engines.contract.config import LoadedConfig, check_config, load_config
 from engines.contract.errors import UserError
 from engines.contract.jsonl import RecordFollower
@@ -26,7 +27,7 @@ def test_flatten_names_every_leaf() -> None:
 
 
 def test_nothing_changed_is_no_plan() -> None:
-    assert plan_resume(loaded(), loaded(), 2) == ([], [])
+    assert plan_resume(loaded(), loaded(), loaded(), 2) == ([], [])
 
 
 def test_every_changed_setting_has_its_fate() -> None:
@@ -35,7 +36,7 @@ def test_every_changed_setting_has_its_fate() -> None:
         "cost.usd_per_hour=1.5", "launch.device=cpu", "training.log_every=5", "output.keep_epochs=3",
         "training.batch_size=32", "model.num_layers=2", "data.path=/other",
     )  # fmt: skip
-    changes, edits = plan_resume(loaded(), new, 3)
+    changes, edits = plan_resume(loaded(), loaded(), new, 3)
     fates = {change.key: change.applied for change in changes}
     assert fates == {
         "training.epochs": True, "training.patience": True, "training.lr": True, "loss_weights.look": True,
@@ -57,7 +58,7 @@ def test_every_changed_setting_has_its_fate() -> None:
 
 def test_the_record_takes_free_settings_and_leaves_edited_ones_to_their_edits() -> None:
     old, new = loaded(), loaded("cost.usd_per_hour=1.5", "training.epochs=200", "model.num_layers=2")
-    changes, _ = plan_resume(old, new, 2)
+    changes, _ = plan_resume(old, old, new, 2)
     tree = applied_config(old, changes)
     assert tree["cost"]["usd_per_hour"] == 1.5
     assert tree["training"]["epochs"] == 150
@@ -114,3 +115,18 @@ def test_a_bad_override_changes_nothing(stopped: FakeRun) -> None:
         prepare_resume(stopped.run, ["training.epohcs=9", "cost.usd_per_hour=2"])
     assert load_config(stopped.run.config).settings.cost.usd_per_hour == 0
     assert sent(stopped) == []
+
+
+def test_what_is_in_force_counts_the_live_edits(stopped: FakeRun) -> None:
+    """After a live edit to 9 epochs and half the rate, asking for the recorded values is a change back."""
+    for command in (cmd.SetEpochs(attempt=1, epochs=9), cmd.SetLrScale(attempt=1, scale=0.5)):
+        stopped.say(ev.CommandAnswer(command=command, state="applied", step=3))
+    assert prepare_resume(stopped.run) == []
+    assert prepare_resume(stopped.run, ["training.epochs=4", "training.lr=5e-4"]) == [
+        "training.epochs: 9 → 4, applied",
+        "training.lr: 0.00025 → 0.0005, applied",
+    ]
+    epochs, rate = sent(stopped)
+    assert isinstance(epochs, cmd.SetEpochs)
+    assert isinstance(rate, cmd.SetLrScale)
+    assert (epochs.epochs, rate.scale) == (4, 1.0)

@@ -70,7 +70,7 @@ def test_every_key_knows_its_line() -> None:
         ("a: 1\nb: [1, 2\n", "3: "),
         ("a: 1\n\tb: 2\n", "2: "),
         ("a: !!python/object/apply:os.system [true]\n", "1: "),
-        ("a: &a [*a]\n", "1: nested too deeply"),
+        ("a: &a [*a]\n", "1: aliases (*a) cannot be used"),
         ("a: 1\n--- \nb: 2\n", "2: "),
         ("b: 1\na: \x07\n", "2: the character '\\x07' cannot stand in YAML"),
         ("a: !!bool maybe\n", "1: "),
@@ -94,3 +94,14 @@ def test_any_text_is_read_or_refused(document: str) -> None:
     except yaml12.YamlError as error:
         line, _, _ = str(error).partition(":")
         assert 1 <= int(line) <= document.count("\n") + 2
+
+
+def test_aliases_are_refused_before_they_multiply() -> None:
+    bomb = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+    with pytest.raises(yaml12.YamlError, match=r"^2: aliases \(\*a0\) cannot be used"):
+        yaml12.read(bomb)
+
+
+def test_a_value_used_twice_is_written_out_twice() -> None:
+    shared = [1, 2]
+    assert yaml12.read(yaml12.write({"a": shared, "b": shared}))[0] == {"a": [1, 2], "b": [1, 2]}

@@ -185,3 +185,20 @@ def test_a_command_sent_while_loading_is_answered(new_run: Callable[..., LiveRun
         live.wait_state("paused")
         live.send(cmd.Stop(attempt=1))
         assert live.wait_end() == "stopped"
+
+
+def test_a_save_asked_for_in_a_pause_gives_the_pause_back(new_run: Callable[..., LiveRun]) -> None:
+    live = new_run()
+    live.send(cmd.Pause(attempt=1, at_step=5))
+    live.start()
+    live.wait_state("paused")
+    save = cmd.SaveCheckpoint(attempt=1)
+    live.send(save)
+    live.wait_answer(save, "applied")
+    live.wait_state("paused")
+    assert live.run.last.is_file()
+    stop = cmd.Stop(attempt=1, when="after_epoch")
+    live.send(stop)
+    assert live.wait_end() == "stopped"
+    live.reader.poll()
+    assert len(live.reader.history.epochs) == 1  # the pause ended, so that the epoch could

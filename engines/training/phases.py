@@ -1,0 +1,30 @@
+"""Which phase the run says it is in; what interrupts a phase gives it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from engines.contract.events import EventWriter, Phase, PhaseName
+
+
+class Phases:
+    """Announces phases, with the step they began at."""
+
+    def __init__(self, events: EventWriter, step: Callable[[], int]) -> None:
+        self._events, self._step = events, step
+        self._current: PhaseName = "loading"
+
+    def enter(self, phase: PhaseName, detail: str = "") -> None:
+        self._current = phase
+        self._events.write(Phase(phase=phase, step=self._step(), detail=detail))
+
+    @contextmanager
+    def during(self, phase: PhaseName) -> Iterator[None]:
+        """Be in `phase` for a while, then in the one before again."""
+        before = self._current
+        self.enter(phase)
+        try:
+            yield
+        finally:
+            self.enter(before)
