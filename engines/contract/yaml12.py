@@ -36,7 +36,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()
+            event = self.peek_event()  # type: ignore[no-untyped-call]
             raise YamlError(
                 f"{event.start_mark.line + 1}: aliases (*{event.anchor}) cannot be used: write the value out"
             )
