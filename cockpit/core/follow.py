@@ -58,6 +58,8 @@ class News:
 
 
 NOTHING = News()
+AT_ONCE = 5000
+"""Events in one piece of news: a long history comes in pieces, so that the screen stays alive."""
 
 
 class RunFollower:
@@ -66,6 +68,7 @@ class RunFollower:
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
         self._reader = RunReader(run)
+        self._untold: list[Event] = []
         self._commands: RecordFollower[cmd.Command] = RecordFollower(run.commands, cmd.decoder)
         self._attempts = AttemptFollower(run)
         self._steps = StepFollower(run.steps)
@@ -106,10 +109,13 @@ class RunFollower:
         locked = lock_holder(self.run.lock) is not None
         attempts = self._attempts.poll()
         history = self._reader.history
-        events = tuple(self._reader.poll())
+        new = self._reader.poll()
+        restarted = self._reader.history is not history
+        self._untold = new if restarted else self._untold + new
+        events, self._untold = tuple(self._untold[:AT_ONCE]), self._untold[AT_ONCE:]
         status = status_of(locked, attempts[-1] if attempts else None, self._reader.history)
         told = self._changed(attempts=attempts, status=status, damaged=self._damaged())
-        return told | {"events": events, "restarted": self._reader.history is not history}
+        return told | {"events": events, "restarted": restarted}
 
     def _look_at_commands(self) -> dict[str, Any]:
         return {"commands": tuple(self._commands.poll())}

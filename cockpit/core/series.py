@@ -122,14 +122,6 @@ class Curve:
     """x of values that are NaN or infinite, one a pixel column at most."""
     bad_count: int
 
-    @property
-    def low(self) -> float:
-        return min((min(ys) for _, ys in self.pieces), default=np.inf)
-
-    @property
-    def high(self) -> float:
-        return max((max(ys) for _, ys in self.pieces), default=-np.inf)
-
 
 def reduce_curve(x: Floats, y: Floats, columns: int, start: float, end: float) -> Curve:
     """Reduce `x, y: (n,)`, x ascending, to at most four points a pixel column of the range [start, end].

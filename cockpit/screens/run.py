@@ -143,6 +143,7 @@ class RunScreen(SteeringScreen):
             self.set_class(self.model.is_task, "-task")
             self.set_class(self.model.status.state == "failed", "-failed")
         self.refresh_keys()
+        self.withdraw_question(self.run.path, self.model.status.state)
         self._fast.ask()
         self._slow.ask()
 

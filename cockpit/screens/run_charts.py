@@ -11,11 +11,11 @@ Chart = tuple[list[Line], list[Mark], Mapping[float, int]]
 
 
 def loss_curves(model: RunModel) -> Chart:
-    """Training loss of every step, and of every epoch with its validation loss, over the steps done."""
+    """Loss over the steps done: in training of every step (faint once there are epochs) and epoch, in validation."""
     rows = list(model.history.epochs.values())
     ends = numbers([row.step for row in rows])
     lines = [
-        Line("step", model.steps.column("step") + 1, model.steps.column("loss")),
+        Line("step" if rows else "train", model.steps.column("step") + 1, model.steps.column("loss"), leads=False),
         Line("train", ends, numbers([row.train.get("loss") for row in rows])),
         Line("validation", ends, numbers([row.validation.get("loss") for row in rows])),
     ]

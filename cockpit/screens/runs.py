@@ -108,6 +108,7 @@ class RunsScreen(SteeringScreen):
         self._loading = message.news.loading
         for summary in message.news.changed:
             self._runs[summary.path] = summary
+            self.withdraw_question(summary.path, summary.state)
         for path in message.news.gone:
             self._runs.pop(path, None)
         self._throttle.ask()

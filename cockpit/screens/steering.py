@@ -15,6 +15,7 @@ from textual.screen import Screen
 
 from cockpit.core import control
 from cockpit.core.control import Action, Target
+from cockpit.core.states import Shown, is_live
 from cockpit.core.text import plain
 from cockpit.screens.confirm import StopHarder
 from engines.contract import launch
@@ -51,6 +52,7 @@ class SteeringScreen(Screen[None]):
         self._stops: set[tuple[Path, int]] = set()
         self._resuming: set[Path] = set()
         self._keys_for: Target | None = None
+        self._question: tuple[StopHarder, Target] | None = None
 
     def target(self) -> Target | None:
         """The run that the keys mean now."""
@@ -96,9 +98,19 @@ class SteeringScreen(Screen[None]):
             self._stops.add(asked)
             self._send("stop")
             return
-        self.app.push_screen(StopHarder(target.id), partial(self._stop_harder, target))
+        self._question = (StopHarder(target.id), target)
+        self.app.push_screen(self._question[0], partial(self._stop_harder, target))
+
+    def withdraw_question(self, run: Path, state: Shown) -> None:
+        """Take back the question how to stop `run`, when it has ended meanwhile."""
+        if self._question is None or is_live(state):
+            return
+        question, target = self._question
+        if target.run.path == run and question.is_active:
+            question.dismiss(None)
 
     def _stop_harder(self, target: Target, number: signal.Signals | None) -> None:
+        self._question = None
         if number is not None:
             self._work(partial(control.signal_supervisor, target.run, number))
 

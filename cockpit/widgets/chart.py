@@ -14,6 +14,8 @@ from cockpit.core.format import fitted
 from cockpit.core.series import Curve, Floats, reduce_curve
 
 LABEL_WIDTH = 6
+MARGIN = 0.05
+"""Of the range, above and below the curves."""
 BRAILLE_COLUMNS = 2
 """Dots a braille character is wide."""
 ROUND = [digit * 10**power for power in range(9) for digit in (1, 2, 5)]
@@ -27,6 +29,8 @@ class Line:
     kind: str
     x: Floats
     y: Floats
+    leads: bool = True
+    """Whether it sets the range of the chart; what does not is cut off at its edges."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class _Picture:
     ticks: tuple[tuple[float, str], ...] = ()
     start: float = 0.0
     end: float = 1.0
+    low: float = 0.0
+    high: float = 1.0
 
 
 class CurveChart(PlotextPlot):
@@ -92,9 +98,12 @@ class CurveChart(PlotextPlot):
             return _Picture(size)
         start, end = float(min(x[0] for x in places)), float(max(x[-1] for x in places))
         columns = max(1, size.width - LABEL_WIDTH - 1) * BRAILLE_COLUMNS
-        curves = tuple((line.kind, reduce_curve(line.x, line.y, columns, start, end)) for line in self._lines)
+        low, high = _range(self._lines)
+        curves = tuple(
+            (line.kind, reduce_curve(line.x, _cut(line.y, low, high), columns, start, end)) for line in self._lines
+        )
         marks = tuple(mark for mark in self._marks if start <= mark.x <= end)
-        return _Picture(size, curves, marks, self._fitting_ticks(size.width, start, end), start, end)
+        return _Picture(size, curves, marks, self._fitting_ticks(size.width, start, end), start, end, low, high)
 
     def _fitting_ticks(self, width: int, start: float, end: float) -> tuple[tuple[float, str], ...]:
         """A handful of the labels at round numbers."""
@@ -110,17 +119,14 @@ class CurveChart(PlotextPlot):
         if not curves or picture.size != self.size:
             axis = self.get_component_rich_style("chart--axis", partial=True)
             return Text(self._empty, axis, justify="center")
-        low, high = min(curve.low for curve in curves), max(curve.high for curve in curves)
-        if high == low:
-            low, high = low - (abs(low) or 1.0) * 0.5, high + (abs(high) or 1.0) * 0.5
-        self._frame(picture, low, high)
+        self._frame(picture)
         for kind, curve in picture.curves:
-            self._draw(curve, self._colour(kind), low)
+            self._draw(curve, self._colour(kind), picture.low)
         for mark in picture.marks:
-            self.plt.scatter([mark.x], [low], marker=mark.sign, color=self._colour(mark.kind))
+            self.plt.scatter([mark.x], [picture.low], marker=mark.sign, color=self._colour(mark.kind))
         return Text.from_ansi(self.plt.build(), no_wrap=True, end="")
 
-    def _frame(self, picture: _Picture, low: float, high: float) -> None:
+    def _frame(self, picture: _Picture) -> None:
         plt = self.plt
         plt.clear_figure()
         plt.plotsize(*picture.size)
@@ -130,8 +136,8 @@ class CurveChart(PlotextPlot):
         plt.xaxes(True, False)
         plt.yaxes(True, False)
         plt.xlim(picture.start, picture.end if picture.end > picture.start else picture.start + 1)
-        plt.ylim(low, high)
-        levels = np.linspace(low, high, 3).tolist()
+        plt.ylim(picture.low, picture.high)
+        levels = np.linspace(picture.low, picture.high, 3).tolist()
         plt.yticks(levels, [fitted(level, ".3g", LABEL_WIDTH).rjust(LABEL_WIDTH) for level in levels])
         plt.xticks([x for x, _ in picture.ticks], [label for _, label in picture.ticks])
 
@@ -144,6 +150,23 @@ class CurveChart(PlotextPlot):
 
     def _colour(self, kind: str) -> Rgb:
         return self.get_component_styles(f"chart--{kind}").color.rgb
+
+
+def _range(lines: Sequence[Line]) -> tuple[float, float]:
+    """Lowest and highest value to show: of the lines that lead and have a course, else of all."""
+    finite = [(line, line.y[np.isfinite(line.y)]) for line in lines]
+    leading = [y for line, y in finite if line.leads and len(y) > 1]
+    shown = np.concatenate(leading or [y for _, y in finite])
+    if not len(shown):
+        return 0.0, 1.0
+    low, high = float(shown.min()), float(shown.max())
+    margin = (high - low) * MARGIN or (abs(low) or 1.0) / 2
+    return (low - margin, high + margin)
+
+
+def _cut(y: Floats, low: float, high: float) -> Floats:
+    """Values within the range; infinite ones stay what they are."""
+    return np.where(np.isfinite(y), np.clip(y, low, high), y)
 
 
 def numbers(values: Sequence[float | None]) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 from textual.widget import Widget
@@ -10,9 +11,10 @@ from cockpit.core import cost
 from cockpit.core.format import bar, count, duration, money, percent
 from cockpit.core.model import RunModel
 from cockpit.core.states import is_live, label
-from cockpit.core.text import plain
+from cockpit.core.text import fit_left, plain
 
 BAR_WIDTH = 12
+LABEL_WIDTH = 24
 GAP = "  "
 WIDE = 120
 """From here on everything fits one line."""
@@ -44,8 +46,8 @@ class RunHeader(Widget):
         text = Text().append("◢ ", self._style("header--app"))
         info = model.info
         text.append(plain(info.id) if info else "…", self._style("header--name"))
-        if info and (words := info.label or (info.title if model.is_task else "")):
-            text.append(f"{GAP}{plain(words)[:40]}", self._style("header--text"))
+        if info and (words := plain(info.label)):
+            text.append(f"{GAP}{fit_left(words, min(cell_len(words), LABEL_WIDTH))}", self._style("header--text"))
         text.append(f"{GAP}{label(model.status.state)}", self._style(f"state--{tone(model.status.state)}"))
         if model.live and model.status.detail not in ("", "training", "working"):
             text.append(f"{GAP}{model.status.detail}", self._style("header--quiet"))
