@@ -9,6 +9,7 @@ SPEC = Spec(
     title="Body pose and game state to 28 game controls (ControlTransformer v2)",
     config="projects.controls.config:ControlsConfig",
     project="projects.controls.project:ControlsProject",
+    # Act to Inv are unweighted training losses; Idle and VlF1 are validation accuracy and F1, not losses
     columns=(
         Column("Ep", "epoch", "d"),
         Column("TrLoss", "train.loss"),
