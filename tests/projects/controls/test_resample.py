@@ -17,8 +17,8 @@ def clock_of(milliseconds: list[int], fps: float) -> Clock:
     return Clock(np.cumsum([0, *milliseconds]) / 1000, fps)
 
 
-@given(steps, rates, st.randoms(use_true_random=False))
-def test_pulses_keep_their_number_and_order(milliseconds: list[int], fps: float, random: object) -> None:
+@given(steps, rates)
+def test_pulses_keep_their_number_and_order(milliseconds: list[int], fps: float) -> None:
     clock = clock_of(milliseconds, fps)
     ticks = np.random.default_rng(len(milliseconds)).random(len(milliseconds) + 1) < 0.3
     ticks[-2:] = False  # what is pressed in the very last frames may have no frame left
