@@ -18,10 +18,10 @@ class ConfigFile:
     """Its first comment line."""
 
 
-def find_configs(folders: tuple[Path, ...] = (Path("configs"), SHIPPED)) -> list[ConfigFile]:
-    """Every YAML file in `folders`, by name, each file once however it is reached."""
+def find_configs(folders: tuple[Path, ...] | None = None) -> list[ConfigFile]:
+    """Every YAML file in ./configs and the shipped ones (or in `folders`), each once however it is reached."""
     found: dict[Path, ConfigFile] = {}
-    for folder in folders:
+    for folder in folders or (Path("configs"), SHIPPED):
         for path in sorted(_yaml_files(folder)):
             found.setdefault(path.resolve(), ConfigFile(path, _first_comment(path)))
     return list(found.values())

@@ -189,6 +189,7 @@ def _age(path: Path) -> float:
 
 def broken(path: Path, why: str) -> RunSummary:
     """A run whose records cannot be read: shown as that, nothing more."""
+    why = why.replace(f"{path}/", "")
     return RunSummary(path=path, id=path.name, created=_created(path), state="broken", detail=why)
 
 

@@ -40,6 +40,8 @@ FAST_SECONDS = 0.25
 SLOW_SECONDS = 1.0
 ORDER_SECONDS = 15.0
 """How long an order's outcome stays on the status line."""
+LEFT_WIDTH = 80
+"""Of events and log on a wide screen, at least."""
 LOSS_TITLE = "Loss  [$train]━ train[/]  [$validation]━ validation[/]"
 TABS = ("overview", "charts", "log", "events", "system")
 
@@ -201,14 +203,14 @@ class RunScreen(SteeringScreen):
     def _left_width(self, needed: int) -> int | str:
         """On a wide screen the table gets what it needs, up to two thirds; the charts get the rest."""
         wide = self.has_class("-wide") and not self.model.is_task
-        return min(max(needed, 60), self.size.width * 2 // 3) if wide else "1fr"
+        return min(max(needed, LEFT_WIDTH), self.size.width * 2 // 3) if wide else "1fr"
 
     def _show_banner(self) -> None:
         """What is wrong, in a line; nothing when nothing is."""
         model = self.model
-        words = [] if model.live or not model.status.detail else [model.status.detail]
+        words = [model.problem] if model.problem else []
+        words += [] if model.live or not model.status.detail else [model.status.detail]
         words += [f"{bad.count} bad line{'s' if bad.count > 1 else ''} in {bad.file}" for bad in model.damaged]
-        words += [model.problem] if model.problem else []
         banner = self.query_one("#banner", Static)
         text = Text(" · ".join(plain(word) for word in words))
         banner.set_class(bool(words), "-shown")

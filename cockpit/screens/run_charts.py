@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from cockpit.core.model import RunModel
 from cockpit.widgets.chart import Line, Mark, numbers
+from engines.contract.events import Epoch
+from engines.contract.history import column_value
 
 Chart = tuple[list[Line], list[Mark], Mapping[float, int]]
 
@@ -13,20 +15,25 @@ Chart = tuple[list[Line], list[Mark], Mapping[float, int]]
 def loss_curves(model: RunModel) -> Chart:
     """Loss over the steps done: in training of every step (faint once there are epochs) and epoch, in validation."""
     rows = list(model.history.epochs.values())
-    ends = numbers([row.step for row in rows])
     lines = [
         Line("step" if rows else "train", model.steps.column("step") + 1, model.steps.column("loss"), leads=False),
-        Line("train", ends, numbers([row.train.get("loss") for row in rows])),
-        Line("validation", ends, numbers([row.validation.get("loss") for row in rows])),
+        _line("train", rows, "train.loss"),
+        _line("validation", rows, "validation.loss"),
     ]
     return lines, _marks(model), _epoch_ticks(model)
 
 
 def score_curve(model: RunModel) -> Chart:
     """The score of every epoch, over the steps done."""
-    rows = list(model.history.epochs.values())
-    line = Line("score", numbers([row.step for row in rows]), numbers([row.score for row in rows]))
+    line = _line("score", list(model.history.epochs.values()), "score")
     return [line], _marks(model), _epoch_ticks(model)
+
+
+def _line(kind: str, rows: list[Epoch], source: str) -> Line:
+    """One value an epoch. What was not finite is a gap; what was not measured is no point at all."""
+    values = [(row.step, column_value(source, row), source in row.nonfinite) for row in rows]
+    told = [(step, value) for step, value, bad in values if bad or value is not None]
+    return Line(kind, numbers([step for step, _ in told]), numbers([value for _, value in told]))
 
 
 def _marks(model: RunModel) -> list[Mark]:

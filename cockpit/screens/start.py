@@ -52,8 +52,10 @@ class StartScreen(ModalScreen[RunDirectory | None]):
         self._configs = find_configs()
         options = self.query_one("#configs", OptionList)
         options.add_options(Option(_prompt(config), id=str(index)) for index, config in enumerate(self._configs))
-        options.display = bool(self._configs)
-        if not self._configs:
+        if self._configs:
+            options.highlighted = 0
+        else:
+            options.display = False
             self.query_one("#path", Input).focus()
 
     @on(OptionList.OptionSelected)

@@ -50,7 +50,8 @@ class SteeringScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._stops: set[tuple[Path, int]] = set()
-        self._resuming: set[Path] = set()
+        self._resumed: dict[Path, int] = {}
+        """Runs asked to resume, with the attempt they had then: until they have another they are not asked again."""
         self._keys_for: Target | None = None
         self._question: tuple[StopHarder, Target] | None = None
 
@@ -69,7 +70,7 @@ class SteeringScreen(Screen[None]):
             return True
         target = self.target()
         can = {name: target is not None and target.can(name) for name in ACTIONS}
-        if target is not None and target.run.path in self._resuming:
+        if target is not None and self._resumed.get(target.run.path) == target.attempt:
             can["resume"] = False
         if action == "continue":  # shares its key with pause: only one of them is there
             return can["continue"]
@@ -128,16 +129,18 @@ class SteeringScreen(Screen[None]):
     def action_resume(self) -> None:
         if (target := self.target()) is None:
             return
-        self._resuming.add(target.run.path)
+        self._resumed[target.run.path] = target.attempt
         self.refresh_bindings()
         self.notify(f"resuming {plain(target.id)} …", markup=False)
 
         def resume() -> None:
             try:
-                for sentence in control.resume(target.run):
-                    self.app.call_from_thread(self.notify, plain(sentence), markup=False)
-            finally:
-                self._resuming.discard(target.run.path)
+                sentences = control.resume(target.run)
+            except BaseException:
+                del self._resumed[target.run.path]
+                raise
+            for sentence in sentences:
+                self.app.call_from_thread(self.notify, plain(sentence), markup=False)
 
         self._work(resume)
 

@@ -12,7 +12,7 @@ from cockpit.core.text import plain
 
 GB = 1e9
 NAME_WIDTH = 7
-NUMBER_WIDTH = 18
+NUMBER_WIDTH = 20
 
 
 class MachineView(Widget):
@@ -82,12 +82,12 @@ def _share(used: int, total: int) -> tuple[float, str]:
     return (round(used / total, 2) if total else 0.0), f"{used / GB:.1f} / {total / GB:.0f} GB"
 
 
-def in_short(reading: Reading) -> str:
-    """The machine in a few words, for where there is no room for bars."""
+def in_short(reading: Reading) -> list[str]:
+    """The machine in a few words, for where there is no room for bars; the most telling ones first."""
     words = [
         f"GPU {percent(gpu.utilisation)} · {gpu.memory_used / GB:.0f}/{gpu.memory_total / GB:.0f} GB"
         for gpu in reading.gpus[:1]
-    ] or [plain(reading.no_gpu)]
+    ]
     words.append(f"CPU {reading.cores_busy:.1f}/{reading.cores}")
     words.append(f"mem {reading.memory_used / GB:.1f}/{reading.memory_total / GB:.0f} GB")
-    return " · ".join(words)
+    return words + [plain(reading.no_gpu)] * bool(reading.no_gpu)

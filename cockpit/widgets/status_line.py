@@ -21,25 +21,29 @@ class StatusLine(Widget):
     def __init__(self) -> None:
         super().__init__(id="status")
         self._numbers: list[Text] = []
-        self._right = Text()
+        self._rest: list[Text] = []
 
     def show(self, model: RunModel, reading: Reading | None, order: Order | None) -> None:
         """Take the newest numbers; draws only if a character changes. An order in flight hides the machine."""
-        numbers = self._newest(model)
-        right = self._order(order) if order else self._machine(reading)
-        if (numbers, right) != (self._numbers, self._right):
-            self._numbers, self._right = numbers, right
+        numbers, rest = self._newest(model), [self._order(order)] if order else self._machine(reading)
+        if (numbers, rest) != (self._numbers, self._rest):
+            self._numbers, self._rest = numbers, rest
             self.refresh()
 
     def render(self) -> Text:
-        """Numbers to the left as far as there is room, the rest to the right."""
+        """Numbers to the left, the rest to the right, each as far as there is room; what became of an order always."""
         width = self.size.width
-        line = Text(no_wrap=True, overflow="ellipsis")
+        right = Text()
+        left = Text(no_wrap=True, overflow="ellipsis")
+        needed = sum(part.cell_len for part in self._numbers)
+        for place, part in enumerate(self._rest):
+            if place == 0 or needed + right.cell_len + part.cell_len <= width:
+                right.append_text(part)
         for part in self._numbers:
-            if line.cell_len + part.cell_len + self._right.cell_len <= width:
-                line.append_text(part)
-        line.append(" " * max(width - line.cell_len - self._right.cell_len, 0))
-        return line.append_text(self._right)
+            if left.cell_len + part.cell_len + right.cell_len <= width:
+                left.append_text(part)
+        left.append(" " * max(width - left.cell_len - right.cell_len, 0))
+        return left.append_text(right)
 
     def _newest(self, model: RunModel) -> list[Text]:
         steps = model.steps
@@ -51,8 +55,11 @@ class StatusLine(Widget):
         quiet, number = self._style("quiet"), self._style("number")
         return [Text.assemble((name, quiet), (f"{value}{GAP}", number)) for name, value in pairs]
 
-    def _machine(self, reading: Reading | None) -> Text:
-        return Text().append(in_short(reading) if reading else "", self._style("quiet"))
+    def _machine(self, reading: Reading | None) -> list[Text]:
+        words = in_short(reading) if reading else []
+        return [
+            Text().append(f" · {word}" if place else word, self._style("quiet")) for place, word in enumerate(words)
+        ]
 
     def _order(self, order: Order) -> Text:
         refused = order.answer is not None and order.answer.state == "refused"

@@ -1,0 +1,65 @@
+"""The real app on fabricated runs: a clock that stands still, a machine that never changes, no waiting for timers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cockpit.app import CockpitApp
+from cockpit.core import fleet
+from cockpit.core.machine import Gpu, Reading
+from cockpit.screens import run, runs
+from tests.support.fake_run import FakeRun
+
+NOW = 1_795_812_000.0
+"""When the tests' clock stands: 2026-11-27 20:40:00 UTC."""
+
+H100 = Reading(
+    gpus=(Gpu("NVIDIA H100", 0.97, 41 * 10**9, 80 * 10**9, 604.0, 71),), no_gpu="", cores_busy=5.4, cores=16,
+    memory_used=21 * 10**9, memory_total=128 * 10**9, disk_free=164 * 10**9, disk_total=500 * 10**9,
+)  # fmt: skip
+
+
+class StillMachine:
+    def read(self, folder: Path) -> Reading:
+        return H100
+
+
+@pytest.fixture(autouse=True)
+def _quick_and_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Screens show at once what they know, and times are those of Greenwich."""
+    for module, name in (
+        (runs, "POLL_SECONDS"), (runs, "SHOW_SECONDS"), (fleet, "SCAN_SECONDS"), (run, "POLL_SECONDS"),
+        (run, "ENDED_POLL_SECONDS"), (run, "FAST_SECONDS"), (run, "SLOW_SECONDS"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, 0.1)
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The runs folder of the test."""
+    path = tmp_path / "runs"
+    path.mkdir()
+    monkeypatch.setenv("COCKPIT_RUNS", str(path))
+    return path
+
+
+@pytest.fixture
+def fake(folder: Path) -> FakeRun:
+    """A run in which nothing has happened yet."""
+    return FakeRun(folder)
+
+
+@pytest.fixture
+def cockpit(folder: Path) -> Callable[..., CockpitApp]:
+    """Makes the app: `cockpit()`, `cockpit(open_run=…)`, `cockpit(demo=…)`."""
+
+    def make(**options: object) -> CockpitApp:
+        return CockpitApp(folder=folder, machine=StillMachine(), clock=lambda: NOW, **options)  # type: ignore[arg-type]
+
+    return make

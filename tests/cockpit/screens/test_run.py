@@ -1,0 +1,318 @@
+"""The screen of one run, driven by keys, over a fabricated run directory."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from cockpit.app import CockpitApp
+from cockpit.screens.confirm import StopHarder
+from cockpit.screens.run import RunScreen
+from cockpit.widgets.chart import CurveChart
+from cockpit.widgets.epoch_table import EpochTable
+from cockpit.widgets.status_line import StatusLine
+from engines.contract import commands as cmd
+from engines.contract import events as ev
+from engines.contract import launch
+from engines.contract.rundir import RunDirectory
+from engines.contract.steps import StepWriter
+from tests.cockpit.driving import commands_of, keys, text, until
+from tests.support.fake_run import FakeEngine, FakeRun, epoch
+
+Make = Callable[..., CockpitApp]
+
+
+def rows(pilot: Pilot[None]) -> list[str]:
+    table = pilot.app.screen.query_one(EpochTable)
+    return [table.row_text(index) for index in range(table.count)]
+
+
+def shown(pilot: Pilot[None]) -> set[str]:
+    """Ids of the panes that are on the screen."""
+    panes = pilot.app.screen.query(".pane").results(Widget)
+    return {str(pane.id) for pane in panes if pane.display and pane.size.height > 0 and pane.region.height > 0}
+
+
+async def test_rows_appear_and_the_best_is_marked(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started(epochs=100).epochs(1, 2, best=1)
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: len(rows(pilot)) == 2)
+            assert rows(pilot)[0].split() == ["1", "1.000", "0.500", "0.250", "0.100", "5.0e-4", "★"]
+            assert rows(pilot)[1].split()[-1] == "5.0e-4"
+            fake.epochs(3, best=3)
+            await until(pilot, lambda: len(rows(pilot)) == 3)
+            assert [row.endswith("★") for row in rows(pilot)] == [False, False, True]
+            assert "best 3 · score 0.300 · patience 0/3" in text(pilot)
+            await until(pilot, lambda: "epoch 3/100" in text(pilot))
+
+
+async def test_the_newest_row_is_in_view_unless_the_person_scrolled(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started(epochs=1000).epochs(*range(101, 151))
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: " 150 " in text(pilot))
+            fake.epochs(151)
+            await until(pilot, lambda: " 151 " in text(pilot))
+            await pilot.press("home")
+            await until(pilot, lambda: " 101 " in text(pilot))
+            fake.epochs(152)
+            await until(pilot, lambda: len(rows(pilot)) == 52)
+            assert " 101 " in text(pilot)
+            assert " 152 " not in text(pilot)
+            await pilot.press("end")
+            fake.epochs(153)
+            await until(pilot, lambda: " 153 " in text(pilot))
+
+
+async def test_rows_superseded_by_a_resume_are_gone(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started().epochs(1, 2, 3, best=3)
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(140, 40)) as pilot:
+            await until(pilot, lambda: len(rows(pilot)) == 3)
+            fake.begin().started(resumed_step=10)
+            await until(pilot, lambda: len(rows(pilot)) == 1)
+            fake.say(epoch(2, score=0.9, best=True))
+            await until(pilot, lambda: len(rows(pilot)) == 2)
+            assert rows(pilot)[1].split()[4] == "0.900"
+            assert "resumed from step 10" in text(pilot)
+
+
+async def test_an_order_and_its_answers_are_told(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started()
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(140, 40)) as pilot:
+            await until(pilot, lambda: keys(pilot).get("pause"))
+            await pilot.press("p")
+            await until(pilot, lambda: "pause sent" in text(pilot))
+            (order,) = commands_of(fake)
+            assert isinstance(order, cmd.Pause)
+            assert order.attempt == 1
+            fake.say(ev.CommandAnswer(command=order, state="seen", step=7))
+            await until(pilot, lambda: "pause seen" in text(pilot))
+            fake.say(ev.CommandAnswer(command=order, state="applied", step=8), ev.Phase(phase="paused", step=8))
+            await until(pilot, lambda: "pause  applied at step 8" in text(pilot))
+            await until(pilot, lambda: "‖ paused" in text(pilot) and keys(pilot).get("continue"))
+            await until(
+                pilot, lambda: "pause applied at step 8" in str(pilot.app.screen.query_one(StatusLine).render())
+            )
+            await pilot.press("p")
+            await until(pilot, lambda: len(commands_of(fake)) == 2)
+            assert isinstance(commands_of(fake)[1], cmd.Continue)
+
+
+async def test_a_refusal_is_told_with_its_reason(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started()
+
+    def refuse(command: cmd.Command) -> None:
+        fake.say(ev.CommandAnswer(command=command, state="refused", step=3, reason="the disk is [b]full[/]"))
+
+    with fake.locked(), FakeEngine(fake, refuse):
+        async with cockpit(open_run=fake.run).run_test(size=(140, 40)) as pilot:
+            await until(pilot, lambda: keys(pilot).get("checkpoint"))
+            await pilot.press("k")
+            await until(pilot, lambda: "save a checkpoint  refused because the disk is [b]full[/]" in text(pilot))
+
+
+async def test_five_fast_presses_stop_once_and_ask_once(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started()
+    app = cockpit(open_run=fake.run)
+    with fake.locked() as holder:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: keys(pilot).get("stop"))
+            await pilot.press("s", "s", "s", "s", "s")
+            await until(pilot, lambda: commands_of(fake) and isinstance(app.screen, StopHarder))
+            assert "keep waiting" in text(pilot)
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, RunScreen))
+            assert [type(order) for order in commands_of(fake)] == [cmd.Stop]
+            assert psutil.pid_exists(holder)
+            await pilot.press("s")
+            await until(pilot, lambda: isinstance(app.screen, StopHarder))
+            fake.end("stopped")  # the question has answered itself
+            await until(pilot, lambda: isinstance(app.screen, RunScreen) and "■ stopped" in text(pilot))
+
+
+@pytest.mark.parametrize(("key", "number"), [("t", signal.SIGTERM), ("K", signal.SIGQUIT)])
+async def test_stopping_harder_signals_the_supervisor(
+    cockpit: Make, fake: FakeRun, key: str, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr("os.kill", lambda pid, what: sent.append((pid, what)))
+    fake.begin().started()
+    with fake.locked() as holder:
+        async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: keys(pilot).get("stop"))
+            await pilot.press("s", "s")
+            await until(pilot, lambda: isinstance(pilot.app.screen, StopHarder))
+            await pilot.press(key)
+            await until(pilot, lambda: sent)
+            assert sent == [(holder, number)]
+
+
+async def test_a_lost_run_says_so_and_resumes(cockpit: Make, fake: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[RunDirectory] = []
+    monkeypatch.setattr(launch, "prepare_resume", lambda run: [])
+    monkeypatch.setattr(launch, "start", asked.append)
+    fake.begin().started().epochs(1)
+    async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+        with fake.locked():
+            await until(pilot, lambda: "● running" in text(pilot))
+            assert not keys(pilot)["resume"]
+        await until(pilot, lambda: "? lost" in text(pilot))
+        assert "no engine and no end recorded" in text(pilot)
+        assert keys(pilot)["resume"]
+        assert not keys(pilot)["stop"]
+        await pilot.press("r", "r")
+        await until(pilot, lambda: asked)
+        assert [run.path for run in asked] == [fake.run.path]
+
+
+async def test_how_it_failed_stands_above_the_last_lines_of_its_log(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started().epochs(1)
+    fake.run.stdout.write_text("loading\nRuntimeError: out of memory\n")
+    fake.end("failed", exit_code=None, signal="SIGKILL")
+    async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "killed by SIGKILL after step 0" in text(pilot))
+        assert "✖ failed" in text(pilot)
+        assert "RuntimeError: out of memory" in text(pilot)
+        assert {"epochs", "log"} <= shown(pilot)
+
+
+async def test_log_lines_are_text_and_nothing_else(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started()
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+            await pilot.press("3")
+            fake.run.stdout.write_bytes(
+                b"[bold]not bold[/bold] [/nothing\n\x1b[2J\x1b[31mred\x1b[0m \x1b]0;title\x07\xff\n"
+                + "漢字 wide\n".encode()
+                + b"".join(b"\r%d%%" % update for update in range(101))
+            )
+            await until(pilot, lambda: "100%" in text(pilot))
+            assert "[bold]not bold[/bold] [/nothing" in text(pilot)
+            assert "red �" in text(pilot)
+            assert "漢字 wide" in text(pilot)
+            assert "99%" not in text(pilot)
+            assert "\x1b" not in text(pilot)
+            assert len({len(line) for line in text(pilot).splitlines() if "漢" not in line}) == 1
+
+
+async def test_damage_is_a_quiet_line_and_the_rest_goes_on(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started()
+    fake.run.events.write_bytes(fake.run.events.read_bytes() + b"nonsense\n\x00\n{}\n")
+    fake.epochs(1)
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "3 bad lines in events.jsonl" in text(pilot))
+            assert "● running" in text(pilot)
+            assert len(rows(pilot)) == 1
+
+
+async def test_new_alerts_pop_up_and_old_ones_are_listed(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started().say(ev.Alert(code="a", level="warning", text="an old [b]warning[/]"))
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(140, 40), notifications=True) as pilot:
+            await until(pilot, lambda: "an old [b]warning[/]" in text(pilot))
+            assert text(pilot).count("an old") == 1
+            fake.say(ev.Alert(code="nonfinite", level="error", text="the loss is nan"))
+            await until(pilot, lambda: text(pilot).count("the loss is nan") == 2)
+
+
+async def test_numbers_that_are_not_finite_are_shown_as_that(cockpit: Make, fake: FakeRun) -> None:
+    bad = epoch(2)
+    bad.train["loss"] = None
+    bad.nonfinite = ["train.loss"]
+    fake.begin().started().epochs(1).say(bad).epochs(3)
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: len(rows(pilot)) == 3)
+            assert rows(pilot)[1].split()[:2] == ["2", "nan"]
+            await until(pilot, lambda: "1 not finite" in text(pilot))
+            assert "×" in chart_text(pilot)
+
+
+def chart_text(pilot: Pilot[None]) -> str:
+    return str(pilot.app.screen.query_one("#loss", CurveChart).render())
+
+
+async def test_edits_resumes_and_the_best_epoch_are_marked_on_the_chart(cockpit: Make, fake: FakeRun) -> None:
+    edit = cmd.SetLossWeights(attempt=1, weights={"look": 0.8})
+    fake.begin().started().epochs(1, 2, best=2).say(ev.CommandAnswer(command=edit, state="applied", step=15))
+    fake.begin().started(resumed_step=20).epochs(3, 4)
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(140, 40)) as pilot:
+            await until(pilot, lambda: len(rows(pilot)) == 4)
+            await until(pilot, lambda: all(sign in chart_text(pilot) for sign in "▲★"))
+            assert "▲ edit" in text(pilot)
+            assert "edit    loss weights look 0.8  applied at step 15" in text(pilot)
+
+
+async def test_steps_show_before_the_first_epoch(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started(epochs=10)
+    steps = StepWriter(fake.run.steps, ["time", "loss"])
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "no step yet" in text(pilot))
+            steps.append(np.array([[step, 1, step * 0.5, 0.75] for step in range(5)]))
+            await until(pilot, lambda: "step 5" in text(pilot))
+            assert "loss 0.7500" in text(pilot)
+            assert "2.0 steps/s" in text(pilot)
+            assert "5 %" in text(pilot)  # 5 of 10 × 10 steps
+            await until(pilot, lambda: "no step yet" not in text(pilot))
+
+
+async def test_a_task_has_a_bar_and_its_log(cockpit: Make, folder: Path) -> None:
+    fake = FakeRun(folder, "controls-20261127-201400-birch", kind="task").begin()
+    fake.say(ev.Phase(phase="working"), ev.Progress(done=3, total=12, unit="sessions"))
+    fake.run.stdout.write_text("session 3 written\n")
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "3 of 12 sessions" in text(pilot) and "session 3 written" in text(pilot))
+            assert "25 %" in text(pilot)
+            assert shown(pilot) == {"progress", "log"}
+            assert keys(pilot)["stop"]
+            assert not keys(pilot)["pause"]
+            fake.say(ev.Progress(done=12, total=12, unit="sessions"))
+            fake.end("finished")
+            await until(pilot, lambda: "✓ finished" in text(pilot) and "100 %" in text(pilot))
+
+
+async def test_what_is_on_the_screen_follows_its_size_and_its_tab(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started().epochs(1)
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: shown(pilot) == {"epochs", "loss"})
+            assert "GPU 97 % · 41/80 GB" in text(pilot)
+            for key, panes in (("2", {"loss", "score"}), ("3", {"log"}), ("4", {"events"}), ("5", {"machine"})):
+                await pilot.press(key)
+                await until(pilot, lambda panes=panes: shown(pilot) == panes)  # type: ignore[misc]
+            await pilot.press("1")
+            await pilot.resize_terminal(200, 50)
+            await until(pilot, lambda: shown(pilot) == {"epochs", "events", "log", "loss", "score", "machine"})
+            await pilot.resize_terminal(90, 45)
+            await until(pilot, lambda: shown(pilot) == {"epochs", "log", "loss"})
+
+
+async def test_what_it_cost_is_in_the_header(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started()
+    fake.run.config.write_text("cost:\n  usd_per_hour: 2.5\n  budget_usd: 100\n")
+    attempt = fake.run.attempt(1)
+    attempt.usd_per_hour, attempt.started = 2.5, 1_795_812_000.0 - 1800
+    fake.run.write_attempt(attempt)
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "$1.25 of $100 · $2.50/h" in text(pilot))
+
+
+async def test_a_run_directory_without_records_shows_why(cockpit: Make, folder: Path) -> None:
+    (folder / "empty").mkdir()
+    async with cockpit(open_run=RunDirectory(folder / "empty")).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "no run.json" in text(pilot))
+        await pilot.press("p", "s", "r", "k", "1", "2", "3")
+        assert isinstance(pilot.app.screen, RunScreen)
