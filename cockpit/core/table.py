@@ -41,10 +41,7 @@ class TableText:
 
     def cells(self, epoch: Epoch) -> list[str]:
         """One padded cell a column; the best mark is not among them."""
-        return [
-            fit_right(_cell(column, epoch, width), width)
-            for column, width in zip(self.columns, self.widths, strict=True)
-        ]
+        return [_cell(column, epoch, width) for column, width in zip(self.columns, self.widths, strict=True)]
 
     def row(self, epoch: Epoch) -> str:
         """The epoch's line, ending in ` *` when it was the best so far."""
@@ -58,8 +55,10 @@ def _value_width(spec: str) -> int:
 
 def _cell(column: Column, epoch: Epoch, width: int) -> str:
     if column.source in epoch.nonfinite:
-        return "nan"
+        return fit_right("nan", width)
     value = column_value(column.source, epoch)
-    if value is None or isinstance(value, int | float):
-        return fitted(value, column.format, width)
-    return plain(str(value))
+    if isinstance(value, int):
+        return number(value, column.format).rjust(width)  # epoch 12,345 is worth a column
+    if value is None or isinstance(value, float):
+        return fit_right(fitted(value, column.format, width), width)
+    return fit_right(plain(str(value)), width)

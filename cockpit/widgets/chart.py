@@ -130,6 +130,7 @@ class CurveChart(PlotextPlot):
         plt = self.plt
         plt.clear_figure()
         plt.plotsize(*picture.size)
+        plt._set_size(*picture.size)  # as PlotextPlot does: plotsize alone stops at the terminal's width
         plt.theme("clear")
         plt.axes_color("default")
         plt.ticks_color(self._colour("axis"))

@@ -1,0 +1,204 @@
+"""Widgets apart from their screens: what they draw, and that they draw no more than what changed."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from textual.app import App, ComposeResult
+from textual.widget import Widget
+
+from cockpit.core.fleet import RunSummary
+from cockpit.core.follow import Log, News
+from cockpit.core.model import RunModel
+from cockpit.theme import THEME, VARIABLES
+from cockpit.widgets.chart import CurveChart, Line, Mark
+from cockpit.widgets.epoch_table import EpochTable
+from cockpit.widgets.log_view import LogView
+from cockpit.widgets.runs_table import RunsTable
+from cockpit.widgets.throttle import Throttle
+from engines.contract import events as ev
+from tests.support.fake_run import COLUMNS, epoch
+
+
+class Host(App[None]):
+    """One widget, in the cockpit's theme and style sheet."""
+
+    CSS_PATH = "../../../cockpit/app.tcss"
+
+    def __init__(self, widget: Widget) -> None:
+        super().__init__()
+        self.register_theme(THEME)
+        self.theme = THEME.name
+        self._widget = widget
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return VARIABLES
+
+    def compose(self) -> ComposeResult:
+        yield self._widget
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Regions that widgets ask to be drawn, an empty tuple for a whole widget."""
+    asked: list[tuple[Any, ...]] = []
+    real = Widget.refresh
+
+    def refresh(self: Widget, *regions: Any, **options: Any) -> Widget:
+        if isinstance(self, EpochTable | RunsTable | CurveChart | LogView):
+            asked.append(regions)
+        return real(self, *regions, **options)
+
+    monkeypatch.setattr(Widget, "refresh", refresh)
+    return asked
+
+
+def model_with(*events: ev.Event) -> RunModel:
+    model = RunModel()
+    started = ev.RunStarted(
+        project="p", device="cpu", epochs=9, steps_per_epoch=10, columns=COLUMNS, stages=[], patience=3
+    )
+    model.add(News(events=(started, *events)))
+    return model
+
+
+async def test_a_new_row_draws_itself_and_the_one_before(drawn: list[tuple[Any, ...]]) -> None:
+    table = EpochTable()
+    async with Host(table).run_test(size=(80, 20)) as pilot:
+        model = model_with(epoch(1, best=True), epoch(2), epoch(3))
+        table.show(model)
+        await pilot.pause()
+        drawn.clear()
+        table.show(model)
+        assert drawn == []
+        model.add(News(events=(epoch(4),)))
+        table.show(model)
+        lines = {region[0].y for region in drawn if region}
+        assert lines == {3, 4}  # below the header: rows 3 (no longer the newest) and 4
+
+
+async def test_when_the_best_epoch_changes_both_rows_are_drawn(drawn: list[tuple[Any, ...]]) -> None:
+    table = EpochTable()
+    async with Host(table).run_test(size=(80, 20)) as pilot:
+        model = model_with(epoch(1, best=True), epoch(2), epoch(3))
+        table.show(model)
+        await pilot.pause()
+        drawn.clear()
+        model.add(News(events=(epoch(4, best=True),)))
+        table.show(model)
+        assert {region[0].y for region in drawn if region} == {1, 3, 4}
+        assert [table.row_text(index)[-1] for index in range(4)] == ["4", "4", "4", "★"]
+
+
+async def test_ten_thousand_rows_are_no_burden(drawn: list[tuple[Any, ...]]) -> None:
+    table = EpochTable()
+    async with Host(table).run_test(size=(80, 20)) as pilot:
+        table.show(model_with(*(epoch(number, loss=0.5, score=0.5) for number in range(1, 10_001))))
+        await pilot.pause()
+        assert table.count == 10_000
+        assert len(drawn) < 100
+        assert table.row_text(9_999).split()[0] == "10000"
+        assert table.scroll_y == table.max_scroll_y
+
+
+async def test_a_chart_that_would_look_the_same_is_not_drawn_again(drawn: list[tuple[Any, ...]]) -> None:
+    chart = CurveChart(id="loss", title="Loss", empty="nothing yet")
+    x = np.arange(100_000, dtype=np.float64)
+    y = np.exp(-x / 30_000)
+    async with Host(chart).run_test(size=(80, 20)) as pilot:
+        assert "nothing yet" in str(chart.render())
+        chart.show([Line("train", x, y)], [Mark("best", "★", 50_000.0)], {})
+        await pilot.pause()
+        picture = str(chart.render())
+        assert "★" in picture
+        drawn.clear()
+        middle = y.copy()
+        middle[1] = (y[0] + y[2]) / 2  # lies within its pixel column
+        chart.show([Line("train", x, middle)], [Mark("best", "★", 50_000.0)], {})
+        assert drawn == []
+        y[60_000] = 3.0
+        chart.show([Line("train", x, y)], [Mark("best", "★", 50_000.0)], {})
+        assert drawn
+        assert str(chart.render()) != picture
+
+
+async def test_the_curves_set_the_range_and_single_steps_are_cut_off_at_it() -> None:
+    chart = CurveChart(id="loss", title="Loss", empty="")
+    async with Host(chart).run_test(size=(80, 20)) as pilot:
+        steps = Line("step", np.arange(20.0), np.array([900.0] + [0.5] * 19), leads=False)
+        chart.show([steps, Line("train", np.array([9.0, 19.0]), np.array([1.0, 0.0]))], [], {})
+        await pilot.pause()
+        picture = str(chart.render())
+        assert "1.05" in picture
+        assert "900" not in picture
+
+
+@pytest.mark.parametrize(
+    "values", [[], [np.nan], [np.nan, np.inf], [1.0], [2.0, 2.0], [1e300, -1e300], [0.0, np.nan, 1.0]]
+)
+async def test_every_series_can_be_drawn(values: list[float]) -> None:
+    chart = CurveChart(id="loss", title="Loss", empty="empty")
+    async with Host(chart).run_test(size=(40, 10)) as pilot:
+        chart.show([Line("train", np.arange(float(len(values))), np.array(values))], [], {})
+        await pilot.pause()
+        drawing = chart.render()
+        assert ("×" in str(drawing)) == (not np.isfinite(values).all() and bool(np.isfinite(values).any()))
+        await pilot.resize_terminal(3, 2)
+        await pilot.pause()
+        chart.render()
+
+
+async def test_a_log_stays_where_the_person_scrolled_while_lines_fall_off_its_start() -> None:
+    view = LogView()
+    async with Host(view).run_test(size=(40, 12)) as pilot:
+        view.show(Log(tuple(f"line {number}" for number in range(100)), 0))
+        await pilot.pause()
+        was_following = view.following
+        view.scroll_to(y=50, animate=False)
+        await pilot.pause()
+        assert (was_following, view.following) == (True, False)
+        view.show(Log(tuple(f"line {number}" for number in range(10, 110)), 10))
+        await pilot.pause()
+        assert view.line(round(view.scroll_y)).plain == "line 50"
+        view.scroll_end(animate=False)
+        await pilot.pause()
+        view.show(Log(tuple(f"line {number}" for number in range(20, 120)), 20))
+        await pilot.pause()
+        assert view.line(view.count - 1).plain == "line 119"
+        assert view.scroll_y == view.max_scroll_y
+
+
+def summary(number: int, **values: Any) -> RunSummary:
+    return RunSummary(
+        path=Path(f"/runs/{number}"), id=f"run-{number}", created=float(number), state="finished", **values
+    )
+
+
+async def test_the_list_of_runs_draws_only_the_line_that_changed(drawn: list[tuple[Any, ...]]) -> None:
+    table = RunsTable()
+    async with Host(table).run_test(size=(80, 20)) as pilot:
+        rows = [summary(number) for number in range(10)]
+        table.show(rows, 100.0)
+        await pilot.pause()
+        drawn.clear()
+        table.show(rows, 100.0)
+        assert drawn == []
+        rows[4] = summary(4, score=0.5)
+        table.show(rows, 100.0)
+        assert {region[0].y for region in drawn} == {5}
+
+
+async def test_what_is_asked_for_often_is_shown_seldom_and_never_forgotten() -> None:
+    shows: list[int] = []
+    state = [0]
+    host = Host(Widget())
+    async with host.run_test() as pilot:
+        throttle = Throttle(host, 0.2, lambda: shows.append(state[0]))
+        for value in range(1, 50):
+            state[0] = value
+            throttle.ask()
+        assert shows == [1]
+        while len(shows) < 2:
+            await pilot.pause(0.02)
+        assert shows == [1, 49]
