@@ -5,6 +5,8 @@ Torch-free: an engine imports its heavy parts inside its work, so that commands 
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import sys
 import traceback
 from collections.abc import Callable
@@ -30,8 +32,11 @@ class Attempt:
 def _work_safely(attempt: Attempt, work: Callable[[Attempt], Ended]) -> tuple[Ended, int]:
     """The end that `work` came to, or the failure it met, and the exit code."""
 
-    def failed(detail: str, code: int = 1) -> tuple[Ended, int]:
-        print(detail, file=sys.stderr, flush=True)
+    def failed(detail: str, code: int = 1, *, trace: bool = False) -> tuple[Ended, int]:
+        with contextlib.suppress(OSError):  # the log lies on the disk that may be full
+            if trace:
+                traceback.print_exc()
+            print(detail, file=sys.stderr, flush=True)
         return Ended(reason="failed", step=attempt.listener.step(), detail=detail), code
 
     try:
@@ -39,21 +44,26 @@ def _work_safely(attempt: Attempt, work: Callable[[Attempt], Ended]) -> tuple[En
     except UserError as error:
         return failed(str(error), error.exit_code)
     except OSError as error:
-        traceback.print_exc()
-        return failed(f"{error.filename or attempt.run.path} cannot be used: {error.strerror or error}")
+        advice = "; free some space, then resume" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        where = error.filename or attempt.run.path
+        return failed(f"{where} cannot be used: {error.strerror or error}{advice}", trace=not advice)
     except Exception as error:  # a fault of ours or of a project: the log gets the traceback, the person a sentence
-        traceback.print_exc()
-        return failed(f"{type(error).__name__}: {error}")
+        return failed(f"{type(error).__name__}: {error}", trace=True)
     if ended.reason == "failed":
         return failed(ended.detail)
     return ended, EXIT_CODES[ended.reason]
 
 
 def carry_out(run: RunDirectory, number: int, work: Callable[[Attempt], Ended]) -> int:
-    """Do `work` as attempt `number` of `run` and give the engine's exit code. Every end is on record."""
+    """Do `work` as attempt `number` of `run` and give the engine's exit code.
+
+    Every end is on record, and so is an answer to every command that was sent before it.
+    """
     events = EventWriter(run.events, number)
     with CommandListener(run, number, events) as listener:
         events.write(Phase(phase="loading"))
         ended, code = _work_safely(Attempt(run, events, listener), work)
-    events.write(ended, durable=True)
+    with contextlib.suppress(OSError):  # on a full disk the exit code and the supervisor have to say it
+        events.write(ended, durable=True)
+        listener.close("the run has ended")
     return code

@@ -10,9 +10,8 @@ from pathlib import Path
 from engines.attempt import Attempt, carry_out
 from engines.contract import spec as specs
 from engines.contract import yaml12
-from engines.contract.commands import Stop
 from engines.contract.errors import UserError, nearest
-from engines.contract.events import CommandAnswer, Ended, Phase, Progress
+from engines.contract.events import Ended, Phase, Progress
 from engines.contract.rundir import RunDirectory
 from engines.tasks import StopRequested
 
@@ -38,16 +37,6 @@ class EventContext:
         print(text, flush=True)
 
 
-def _answer_commands(attempt: Attempt) -> None:
-    """A task knows one command, stop; everything else is refused at its end."""
-    for command in attempt.listener.take_rest():
-        stop = isinstance(command, Stop)
-        reason = "" if stop else "this is a task, not a training"
-        attempt.events.write(
-            CommandAnswer(command=command, state="applied" if stop else "refused", step=0, reason=reason)
-        )
-
-
 def work(attempt: Attempt) -> Ended:
     """Do the task that the run directory names."""
     order, _ = yaml12.read(attempt.run.config.read_text(encoding="utf-8"))
@@ -55,13 +44,12 @@ def work(attempt: Attempt) -> Ended:
     if order["task"] not in spec.tasks:
         raise UserError(f"{spec.name} has no task {order['task']!r}{nearest(order['task'], spec.tasks)}.")
     function = specs.load_function(spec.tasks[order["task"]])
+    attempt.listener.close("a task knows no command but stop")
     attempt.events.write(Phase(phase="working"))
     try:
         function(order["arguments"], EventContext(attempt))
     except StopRequested:
         return Ended(reason="stopped", step=0, detail="stopped on request")
-    finally:
-        _answer_commands(attempt)
     return Ended(reason="finished", step=0)
 
 

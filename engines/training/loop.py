@@ -78,7 +78,7 @@ class Trainer:
         """Train to the end and say why it ended. Raises `TooManyBadSteps`, or OSError where nothing can be written."""
         state = self.state
         steering = Steering(
-            state, self.events, self.listener, self.phases, replay=edits_after(replay, state.step, state.epoch),
+            state, self.listener, self.phases, replay=edits_after(replay, state.step, state.epoch),
             weights_changed=self._weights_changed, save=self.save, evaluate=self._evaluate_on_demand,
         )  # fmt: skip
         self.phases.enter("training")
@@ -89,7 +89,7 @@ class Trainer:
                     steering.at_epoch_end()
                 continue
             if (reason := self.plan.ending(state)) is not None:
-                steering.refuse_rest(f"the run is {reason}")
+                self.listener.close(f"the run is {reason}")
                 return reason
             indices = self.order.indices(state.epoch, state.step_in_epoch)
             randomness = step_generator(self.training.seed, state.epoch, state.step_in_epoch)
@@ -100,8 +100,8 @@ class Trainer:
             state.step += 1
             state.step_in_epoch += 1
             self._once_in_a_while()
+        self.listener.close("the run is stopping")
         self.save()
-        steering.refuse_rest("the run is stopping")
         return "stopped"
 
     def _once_in_a_while(self) -> None:
@@ -165,9 +165,12 @@ class Trainer:
                 interrupted=lambda: self.listener.stop_requested,
             )  # fmt: skip
 
-    def _evaluate_on_demand(self) -> None:
-        if (result := self.evaluate()) is not None:
-            self.records.write_validation(self.state, result, on_demand=True)
+    def _evaluate_on_demand(self) -> bool:
+        """False when a stop cut it short."""
+        if (result := self.evaluate()) is None:
+            return False
+        self.records.write_validation(self.state, result, on_demand=True)
+        return True
 
     # -- stages and schedule -------------------------------------------------------------------------------------
 

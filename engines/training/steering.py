@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from engines.contract import commands as cmd
 from engines.contract.errors import nearest
-from engines.contract.events import CommandAnswer, EventWriter
+from engines.contract.events import CommandAnswer
 from engines.listener import CommandListener
 from engines.training.phases import Phases
 from engines.training.state import TrainState
@@ -26,16 +26,15 @@ class Steering:
     def __init__(
         self,
         state: TrainState,
-        events: EventWriter,
         listener: CommandListener,
         phases: Phases,
         *,
         weights_changed: Callable[[], None],
         save: Callable[[], None],
-        evaluate: Callable[[], None],
+        evaluate: Callable[[], bool],
         replay: Sequence[CommandAnswer] = (),
     ) -> None:
-        self._state, self._events, self._listener, self._phases = state, events, listener, phases
+        self._state, self._listener, self._phases = state, listener, phases
         self._weights_changed, self._save, self._evaluate = weights_changed, save, evaluate
         self._replay = list(replay)
         self._paused = False
@@ -55,14 +54,6 @@ class Steering:
         """Turn a stop after the epoch into a stop now."""
         if self._stop == "after_epoch":
             self._stop = "after_step"
-
-    def refuse_rest(self, reason: str) -> None:
-        """Answer everything still open: a stop gets what it asked for, the rest is refused."""
-        for command in self._listener.take_rest():
-            if isinstance(command, cmd.Stop):
-                self._answer(command, "applied")
-            else:
-                self._answer(command, "refused", reason)
 
     def _holding(self) -> bool:
         return self._paused and not self._stopping()
@@ -89,10 +80,7 @@ class Steering:
 
     def _answer(self, command: cmd.Command, state: Literal["applied", "refused"], reason: str = "") -> None:
         """On record before the step runs that it holds for."""
-        answer = CommandAnswer(
-            command=command, state=state, step=self._state.step, epoch=self._state.epoch, reason=reason
-        )
-        self._events.write(answer, durable=True)
+        self._listener.answer(command, state, step=self._state.step, epoch=self._state.epoch, reason=reason)
         print(f"{cmd.describe(command)}: {state} at step {self._state.step}" + (f" ({reason})" if reason else ""))
 
     def _apply(self, command: cmd.Command) -> None:
@@ -104,11 +92,14 @@ class Steering:
                     raise Refused("the run is not paused")
                 self._paused = False
             case cmd.Stop(when=when):
-                self._stop, self._paused = when, False  # a paused run cannot reach the end of its epoch
+                self._paused = False  # a paused run cannot reach the end of its epoch
+                if self._stop != "after_step":  # the sooner stop holds: evaluations are being cut short for it
+                    self._stop = when
             case cmd.SaveCheckpoint():
                 self._try_save()
             case cmd.Evaluate():
-                self._evaluate()
+                if not self._evaluate():
+                    raise Refused("the run is stopping")
             case cmd.SetLossWeights() | cmd.SetLrScale() | cmd.SetEpochs() | cmd.SetPatience():
                 self._edit(command)
 

@@ -150,6 +150,30 @@ def test_stop_during_evaluation_leaves_it_pending(tmp_path: Path) -> None:
     assert final_answers(toy)[stop.id] == [("applied", 8, "")]
 
 
+def test_a_stop_after_the_epoch_does_not_weaken_the_sooner_one(tmp_path: Path) -> None:
+    """Both at one boundary. The sooner one already cuts evaluations short, so nothing else may be waited for."""
+
+    class Impatient(ToyProject):
+        def evaluation(self, cfg: Any, data: Any) -> ToyEvaluation:
+            raise AssertionError("the run went on to the end of its epoch")
+
+    toy = ToyRun(tmp_path, Impatient())
+    sooner, later = cmd.Stop(attempt=1), cmd.Stop(attempt=1, when="after_epoch")
+    send(toy, sooner, later)
+    assert toy.train() == "stopped"
+    assert toy.trainer.state.step == 0
+    assert final_answers(toy) == {sooner.id: [("applied", 0, "")], later.id: [("applied", 0, "")]}
+
+
+def test_an_evaluation_that_a_stop_cuts_short_is_not_called_done(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path)
+    evaluate, stop = cmd.Evaluate(attempt=1), cmd.Stop(attempt=1)
+    send(toy, evaluate, stop)
+    assert toy.train() == "stopped"
+    assert final_answers(toy)[evaluate.id] == [("refused", 0, "the run is stopping")]
+    assert toy.run.val_metrics.read_bytes() == b""
+
+
 def test_a_garbled_command_is_told_and_harms_nothing(tmp_path: Path) -> None:
     toy = ToyRun(tmp_path, epochs=1)
     toy.run.commands.write_bytes(b'{"type":"stop","attempt":\n[]\n{"type":"dance","attempt":1,"id":"x","time":0}\n')
