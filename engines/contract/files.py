@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -69,7 +70,8 @@ def replace_by_link(source: Path, target: Path) -> None:
     try:
         os.link(source, temporary)
     except OSError:
-        replace_bytes(target, source.read_bytes())
+        with open(source, "rb") as original:
+            replace_with(target, lambda copy: shutil.copyfileobj(original, copy))
         return
     os.replace(temporary, target)
     # rename() of two links to one file does nothing and leaves the temporary name behind

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 import time
-import zipfile
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +26,12 @@ def save(
     began = time.monotonic()
 
     def write(file: IO[bytes]) -> None:
-        torch.save({"format": FORMAT, **content}, file)
+        try:
+            torch.save({"format": FORMAT, **content}, file)
+        except RuntimeError as error:  # what torch's archive writer makes of a disk that is full
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            raise
 
     files.replace_with(run.last, write)
     names = [run.last.name]
@@ -50,7 +53,7 @@ def load(path: Path) -> dict[str, Any]:
     """Read a checkpoint onto the CPU. Raises `DataError` for one that is cut short, foreign or of another format."""
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, zipfile.BadZipFile) as error:
+    except Exception as error:  # damaged bytes can mean anything to what reads them
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise DataError(
             f"{path} is not a whole checkpoint (cut short or damaged: {reason}); "

@@ -11,6 +11,7 @@ from engines.contract import events as ev
 from engines.contract import files
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
+from engines.contract.errors import DataError
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
 from engines.listener import CommandListener
@@ -43,7 +44,15 @@ def _resume(run: RunDirectory, trainer: Trainer) -> None:
         files.remove_stale_temporaries(folder)
     if (path := checkpoint.resume_point(run)) is None:
         return
-    trainer.restore(checkpoint.load(path))
+    content = checkpoint.load(path)
+    try:
+        trainer.restore(content)
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"{path} does not fit the model and the settings of {run.config} ({type(error).__name__}: {reason}); "
+            "put back what was changed in one of them."
+        ) from None
     print(f"resumed from {path.name} at step {trainer.state.step}, epoch {trainer.state.epoch}", flush=True)
 
 

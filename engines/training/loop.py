@@ -70,6 +70,7 @@ class Trainer:
         self.records = EpochRecorder(run, events)
         self.phases = Phases(events, lambda: self.state.step)
         self._saved = time.monotonic()
+        self._saved_at: tuple[int, int] | None = None
         self._enter_stage()
 
     # -- the loop ------------------------------------------------------------------------------------------------
@@ -90,6 +91,8 @@ class Trainer:
                 continue
             if (reason := self.plan.ending(state)) is not None:
                 self.listener.close(f"the run is {reason}")
+                if self._saved_at != (state.step, state.epoch):  # the disk was full when the last epoch ended
+                    self.save()
                 return reason
             indices = self.order.indices(state.epoch, state.step_in_epoch)
             randomness = step_generator(self.training.seed, state.epoch, state.step_in_epoch)
@@ -132,6 +135,7 @@ class Trainer:
         state.step_in_epoch = 0
         state.epoch += 1
         state.stage_epoch += 1
+        best_before = state.best_score, state.best_epoch
         best = self._note_score(result.score)
         means = self.step.epoch_means()
         stage = self.plan.current(state).name
@@ -142,7 +146,9 @@ class Trainer:
         if not self.plan.is_last(state) and self.plan.stage_over(state):
             self._next_stage()
         keep = self.settings.output.keep_epochs
-        self._save_or_warn(best=best, keep=bool(keep) and state.epoch % keep == 0)
+        saved = self._save_or_warn(best=best, keep=bool(keep) and state.epoch % keep == 0)
+        if not saved and state.best_epoch == state.epoch:  # what best.pt still holds is what there is to beat
+            state.best_score, state.best_epoch = best_before
         self.records.begin_epoch()
         return True
 
@@ -230,15 +236,18 @@ class Trainer:
         state = self.state
         with self.phases.during("saving"):
             checkpoint.save(self.run, content, self.events, step=state.step, epoch=state.epoch, best=best, keep=keep)
+        self._saved_at = state.step, state.epoch
 
-    def _save_or_warn(self, *, best: bool = False, keep: bool = False) -> None:
-        """A full disk must not end the training: say so, keep the older checkpoint, go on."""
+    def _save_or_warn(self, *, best: bool = False, keep: bool = False) -> bool:
+        """A full disk must not end the training: say so, keep the older checkpoint, go on. False when it was full."""
         try:
             self.save(best=best, keep=keep)
+            return True
         except OSError as error:
             what = f"no checkpoint at step {self.state.step}: {error.strerror or error}"
             text = f"{what}; the older one is kept, free some space"
             self.events.write(ev.Alert(code="checkpoint-failed", level="error", text=text, step=self.state.step))
+            return False
 
     def restore(self, content: dict[str, Any]) -> None:
         """Put everything a checkpoint holds back."""

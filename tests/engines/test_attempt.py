@@ -152,7 +152,7 @@ def test_a_task_knows_stop_alone(run: RunDirectory, monkeypatch: pytest.MonkeyPa
         return False
 
     run.config.write_text("project: controls\ntask: make\narguments: {}\n")
-    monkeypatch.setattr(task.specs, "load_function", lambda reference: function)
+    monkeypatch.setattr("engines.contract.spec.load_function", lambda reference: function)
     assert carry_out(run, 1, task.work) == 3
     assert final_answers(run) == [
         ("evaluate", "refused", "a task knows no command but stop"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import random
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -130,6 +132,82 @@ def test_a_full_disk_at_a_save_keeps_the_older_checkpoint_and_the_training(
     alert = next(line for line in toy.run.events.read_text().splitlines() if "checkpoint-failed" in line)
     assert "no checkpoint at step 16: No space left on device" in alert
     assert not list(toy.run.checkpoints.glob(".*"))
+
+
+def test_a_disk_that_fills_while_a_checkpoint_is_written_keeps_the_training(tmp_path: Path) -> None:
+    """No fault injected: the kernel itself refuses the bytes, in the middle of torch's own writing."""
+    toy = ToyRun(tmp_path, epochs=2)
+    toy.trainer.model.register_buffer("large", torch.zeros(100_000))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):  # both epochs trained, but nothing of them kept
+            toy.train()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert toy.trainer.state.epoch == 2
+    assert "no checkpoint at step 8: File too large; the older one is kept" in toy.run.events.read_text()
+    assert not list(toy.run.checkpoints.iterdir())
+
+
+@pytest.mark.parametrize("failing", [2, 3])
+def test_best_is_the_best_that_could_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
+    """The disk is full for one save of three: of the best epoch (the second), or of the last one."""
+
+    class Scored(ToyProject):
+        scores = iter([1.0, 3.0, 2.0])
+
+        def evaluation(self, cfg: Any, data: Any) -> Any:
+            self.forced_score = next(self.scores)
+            return super().evaluation(cfg, data)
+
+    real, saves = checkpoint.save, []
+
+    def full_once(*arguments: Any, **options: Any) -> None:
+        saves.append(options["epoch"])
+        if len(saves) == failing:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(*arguments, **options)
+
+    monkeypatch.setattr(checkpoint, "save", full_once)
+    toy = ToyRun(tmp_path, Scored())
+    assert toy.train() == "finished"
+    best, last = checkpoint.load(toy.run.best)["state"], checkpoint.load(toy.run.last)["state"]
+    assert (best["epoch"], best["best_score"]) == ((3, 2.0) if failing == 2 else (2, 3.0))
+    assert (last["epoch"], last["best_epoch"]) == (3, best["epoch"])
+    assert saves == ([1, 2, 3] if failing == 2 else [1, 2, 3, 3])
+
+
+def test_a_checkpoint_of_another_model_is_one_sentence(new_run: Callable[..., LiveRun]) -> None:
+    live = new_run("training.epochs=1", "training.stages=[]")
+    live.start()
+    assert live.wait_end() == "finished", live.log()
+    content = torch.load(live.run.last, weights_only=True)
+    del content["optimizer"]
+    torch.save(content, live.run.last)
+    live.resume("training.epochs=2")
+    assert live.wait_end() == "failed"
+    detail = live.reader.status().detail
+    assert "last.pt does not fit the model and the settings of" in detail
+    assert "Traceback" not in live.log()
+
+
+def test_whatever_is_damaged_in_a_checkpoint_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "last.pt"
+    torch.save({"format": 1, "model": {"weight": torch.zeros(10)}, "state": {"epoch": 1, "best": [1, 2.5, "x"]}}, path)
+    whole = path.read_bytes()
+    chance = random.Random(0)
+    refused = 0
+    for _ in range(1500):
+        damaged = bytearray(whole)
+        for _ in range(chance.choice((1, 3, 10))):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            checkpoint.load(path)
+        except DataError:
+            refused += 1
+    assert refused > 500
 
 
 def test_a_copy_stands_in_where_links_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
