@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
 WIDE = ("step", "time", "loss", "lr", "grad_norm")
 """What is kept of each step, NaN where a segment lacks the column."""
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -18,27 +20,28 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class Steps:
-    """One value a step, in step order: an immutable view `(n, columns)` of what has been read."""
+    """One value a step, in step order: an immutable view `(columns, n)` of what has been read."""
 
-    rows: Floats
+    table: Floats
 
     def column(self, name: str) -> Floats:
-        column: Floats = self.rows[:, WIDE.index(name)]
+        """`(n,)`."""
+        column: Floats = self.table[WIDE.index(name)]
         return column
 
     @property
     def newest(self) -> int:
         """Steps done; 0 before the first is logged."""
-        return int(self.rows[-1, 0]) + 1 if len(self.rows) else 0
+        return int(self.table[0, -1]) + 1 if self.table.size else 0
 
     def rate(self, recent: int = 50) -> float | None:
         """Steps a second over the last `recent` steps."""
-        rows = self.rows[-recent:]
-        seconds = float(rows[-1, 1] - rows[0, 1]) if len(rows) > 1 else 0.0
-        return float(rows[-1, 0] - rows[0, 0]) / seconds if seconds > 0 else None
+        steps, times = self.column("step")[-recent:], self.column("time")[-recent:]
+        seconds = float(times[-1] - times[0]) if len(times) > 1 else 0.0
+        return float(steps[-1] - steps[0]) / seconds if seconds > 0 else None
 
 
-NO_STEPS = Steps(np.empty((0, len(WIDE))))
+NO_STEPS = Steps(np.empty((len(WIDE), 0)))
 
 
 class StepFollower:
@@ -48,12 +51,12 @@ class StepFollower:
         self._folder = folder
         self._segment = 0
         self._offset = 0
-        self._rows = NO_STEPS.rows
+        self._table = NO_STEPS.table
         self._count = 0
 
     @property
     def steps(self) -> Steps:
-        return Steps(self._rows[: self._count])
+        return Steps(self._table[:, : self._count])
 
     def poll(self) -> bool:
         """Read what is new and say whether anything changed. Raises OSError."""
@@ -93,23 +96,23 @@ class StepFollower:
         return True
 
     def _take(self, names: Sequence[str], records: Floats) -> None:
-        rows = np.full((len(records), len(WIDE)), np.nan)
+        columns = np.full((len(WIDE), len(records)), np.nan)
         for place, name in enumerate(WIDE):
             if name in names:
-                rows[:, place] = records[:, names.index(name)]
-        rows = rows[np.isfinite(rows[:, 0])]
-        if not len(rows):
+                columns[place] = records[:, names.index(name)]
+        columns = columns[:, np.isfinite(columns[0])]
+        if not columns.size:
             return
         # Backwards in time a record counts only while its step is below everything seen since.
-        lowest = np.minimum.accumulate(rows[::-1, 0])[::-1]
-        kept = int(np.searchsorted(self._rows[: self._count, 0], lowest[0]))
-        rows = rows[rows[:, 0] < np.append(lowest[1:], np.inf)]
-        total = kept + len(rows)
-        if total > len(self._rows) or kept < self._count:  # never write into what a reader may hold
-            grown = np.empty((max(1024, 2 * total), len(WIDE)))
-            grown[:kept] = self._rows[:kept]
-            self._rows = grown
-        self._rows[kept:total] = rows
+        lowest = np.minimum.accumulate(columns[0, ::-1])[::-1]
+        kept = int(np.searchsorted(self._table[0, : self._count], lowest[0]))
+        columns = columns[:, columns[0] < np.append(lowest[1:], np.inf)]
+        total = kept + columns.shape[1]
+        if total > self._table.shape[1] or kept < self._count:  # never write into what a reader may hold
+            grown = np.empty((len(WIDE), max(1024, 2 * total)))
+            grown[:, :kept] = self._table[:, :kept]
+            self._table = grown
+        self._table[:, kept:total] = columns
         self._count = total
 
 
@@ -122,49 +125,55 @@ class Curve:
     """x of values that are NaN or infinite, one a pixel column at most."""
     bad_count: int
 
+    @property
+    def values(self) -> list[float]:
+        return [value for _, ys in self.pieces for value in ys]
+
+    def cut(self, low: float, high: float) -> Curve:
+        """The curve with values outside [low, high] brought to its edges."""
+        pieces = tuple((xs, tuple(min(max(y, low), high) for y in ys)) for xs, ys in self.pieces)
+        return Curve(pieces, self.bad, self.bad_count)
+
 
 def reduce_curve(x: Floats, y: Floats, columns: int, start: float, end: float) -> Curve:
     """Reduce `x, y: (n,)`, x ascending, to at most four points a pixel column of the range [start, end].
 
     First, lowest, highest and last of each column, in order, so that a one-step spike shows at every zoom. A value that
-    is not finite breaks the line.
+    is not finite breaks the line at its column.
     """
-    finite = np.isfinite(y)
-    pixel = _pixels(x, columns, start, end)
-    bad_pixels = np.unique(pixel[~finite])
-    width = (end - start) / columns
-    bad = tuple(float(start + (place + 0.5) * width) for place in bad_pixels)
-    breaks = np.cumsum(~finite)[finite]
-    x, y, pixel = x[finite], y[finite], pixel[finite]
-    if not len(x):
-        return Curve((), bad, int((~finite).sum()))
-    starts = np.flatnonzero(np.diff(pixel, prepend=-1))
-    picked, broken = _extremes(y, starts, breaks)
-    pieces = tuple((tuple(x[piece].tolist()), tuple(y[piece].tolist())) for piece in np.split(picked, broken))
-    return Curve(pieces, bad, int((~finite).sum()))
+    edges = start + (end - start) / columns * np.arange(1, columns)
+    bounds = [0, *np.searchsorted(x, edges).tolist(), len(x)]
+    pieces: list[list[int]] = []
+    bad: list[float] = []
+    bad_count = 0
+    broken = True
+    for place, (first, stop) in enumerate(pairwise(bounds)):
+        if first == stop:
+            continue
+        finite = _finite_places(y[first:stop])
+        missing = stop - first - len(finite)
+        if missing:
+            bad_count += missing
+            bad.append(start + (end - start) / columns * (place + 0.5))
+        if len(finite):
+            if broken or finite[0] > 0:
+                pieces.append([])
+            pieces[-1] += (first + _telling(y[first:stop], finite)).tolist()
+        broken = bool(missing) and (not len(finite) or int(finite[-1]) < stop - first - 1)
+    return Curve(tuple((tuple(x[piece].tolist()), tuple(y[piece].tolist())) for piece in pieces), tuple(bad), bad_count)
 
 
-def _pixels(x: Floats, columns: int, start: float, end: float) -> npt.NDArray[np.int64]:
-    span = (end - start) or 1.0
-    return np.clip((x - start) / span * columns, 0, columns - 1).astype(np.int64)
+def _finite_places(y: Floats) -> Places:
+    """Indices of the finite values; quick where all are, which is nearly always."""
+    if np.isfinite(y.min()) and np.isfinite(y.max()):
+        return np.arange(len(y))
+    return np.flatnonzero(np.isfinite(y))
 
 
-def _extremes(
-    y: Floats, starts: npt.NDArray[np.int64], breaks: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Indices into `y` to draw, and the places among them where a new piece begins (at pixel columns' edges)."""
-    ends = np.append(starts[1:], len(y))
-    chosen: list[npt.NDArray[np.int64]] = []
-    places: list[int] = []
-    length = 0
-    for index, (first, stop) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        group = y[first:stop]
-        points = np.unique([first, first + int(group.argmin()), first + int(group.argmax()), stop - 1])
-        if index and breaks[first] != breaks[first - 1]:
-            places.append(length)
-        chosen.append(points)
-        length += len(points)
-    return np.concatenate(chosen), np.array(places, dtype=np.int64)
+def _telling(y: Floats, finite: Places) -> Places:
+    """Of the finite values the first, the lowest, the highest and the last, in order."""
+    values = y if len(finite) == len(y) else y[finite]
+    return np.unique(finite[[0, int(values.argmin()), int(values.argmax()), -1]])
 
 
 def sparkline(values: Sequence[float | None], width: int) -> str:

@@ -16,7 +16,7 @@ def loss_curves(model: RunModel) -> Chart:
     """Loss over the steps done: in training of every step (faint once there are epochs) and epoch, in validation."""
     rows = list(model.history.epochs.values())
     lines = [
-        Line("step" if rows else "train", model.steps.column("step") + 1, model.steps.column("loss"), leads=False),
+        Line("step" if rows else "train", model.steps.column("step"), model.steps.column("loss"), leads=False),
         _line("train", rows, "train.loss"),
         _line("validation", rows, "validation.loss"),
     ]

@@ -52,7 +52,7 @@ class SteeringScreen(Screen[None]):
         self._stops: set[tuple[Path, int]] = set()
         self._resumed: dict[Path, int] = {}
         """Runs asked to resume, with the attempt they had then: until they have another they are not asked again."""
-        self._keys_for: Target | None = None
+        self._keys_state: list[bool | None] = []
         self._question: tuple[StopHarder, Target] | None = None
 
     def target(self) -> Target | None:
@@ -60,9 +60,10 @@ class SteeringScreen(Screen[None]):
         raise NotImplementedError
 
     def refresh_keys(self) -> None:
-        """Grey and ungrey keys, if the run under them changed: the footer is built anew each time."""
-        if (target := self.target()) != self._keys_for:
-            self._keys_for = target
+        """Grey and ungrey keys, if any changed: the footer is built anew each time."""
+        state = [self.check_action(action, ()) for action in (*ACTIONS, "open")]
+        if state != self._keys_state:
+            self._keys_state = state
             self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -98,10 +98,9 @@ class CurveChart(PlotextPlot):
             return _Picture(size)
         start, end = float(min(x[0] for x in places)), float(max(x[-1] for x in places))
         columns = max(1, size.width - LABEL_WIDTH - 1) * BRAILLE_COLUMNS
-        low, high = _range(self._lines)
-        curves = tuple(
-            (line.kind, reduce_curve(line.x, _cut(line.y, low, high), columns, start, end)) for line in self._lines
-        )
+        reduced = [(line, reduce_curve(line.x, line.y, columns, start, end)) for line in self._lines]
+        low, high = _range(reduced)
+        curves = tuple((line.kind, curve.cut(low, high)) for line, curve in reduced)
         marks = tuple(mark for mark in self._marks if start <= mark.x <= end)
         return _Picture(size, curves, marks, self._fitting_ticks(size.width, start, end), start, end, low, high)
 
@@ -153,21 +152,15 @@ class CurveChart(PlotextPlot):
         return self.get_component_styles(f"chart--{kind}").color.rgb
 
 
-def _range(lines: Sequence[Line]) -> tuple[float, float]:
+def _range(curves: Sequence[tuple[Line, Curve]]) -> tuple[float, float]:
     """Lowest and highest value to show: of the lines that lead and have a course, else of all."""
-    finite = [(line, line.y[np.isfinite(line.y)]) for line in lines]
-    leading = [y for line, y in finite if line.leads and len(y) > 1]
-    shown = np.concatenate(leading or [y for _, y in finite])
-    if not len(shown):
+    leading = [value for line, curve in curves if line.leads and len(curve.values) > 1 for value in curve.values]
+    shown = leading or [value for _, curve in curves for value in curve.values]
+    if not shown:
         return 0.0, 1.0
-    low, high = float(shown.min()), float(shown.max())
+    low, high = min(shown), max(shown)
     margin = (high - low) * MARGIN or (abs(low) or 1.0) / 2
-    return (low - margin, high + margin)
-
-
-def _cut(y: Floats, low: float, high: float) -> Floats:
-    """Values within the range; infinite ones stay what they are."""
-    return np.where(np.isfinite(y), np.clip(y, low, high), y)
+    return low - margin, high + margin
 
 
 def numbers(values: Sequence[float | None]) -> Floats:

@@ -81,11 +81,11 @@ def test_a_view_once_given_never_changes(tmp_path: Path) -> None:
     out.append(records((0, 1, 0.1), (1, 1, 0.2), (2, 1, 0.3)))
     follower.poll()
     before = follower.steps
-    kept = before.rows.copy()
+    kept = before.table.copy()
     out.append(records((1, 2, 9.0), (2, 2, 9.1)))  # a resume from step 1
     follower.poll()
     assert follower.steps.column("loss").tolist() == [0.1, 9.0, 9.1]
-    np.testing.assert_array_equal(before.rows, kept)
+    np.testing.assert_array_equal(before.table, kept)
 
 
 def test_new_columns_torn_records_and_damage_harm_nothing(tmp_path: Path) -> None:
