@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Literal
+
+import msgspec
 
 from engines.contract import commands as cmd
 from engines.contract.errors import nearest
@@ -65,18 +67,21 @@ class Steering:
         while self._replay and self._is_due(self._replay[0]):
             self._carry_out(self._replay.pop(0).command)
         for command in self._listener.take(self._state.step):
-            self._carry_out(command)
+            if self._carry_out(command):
+                self._replay = overridden(self._replay, command)
 
     def _is_due(self, answer: CommandAnswer) -> bool:
         return self._state.step >= answer.step and self._state.epoch >= answer.epoch
 
-    def _carry_out(self, command: cmd.Command) -> None:
+    def _carry_out(self, command: cmd.Command) -> bool:
+        """Apply and answer; False when it was refused."""
         try:
             self._apply(command)
         except Refused as refusal:
             self._answer(command, "refused", str(refusal))
-        else:
-            self._answer(command, "applied")
+            return False
+        self._answer(command, "applied")
+        return True
 
     def _answer(self, command: cmd.Command, state: Literal["applied", "refused"], reason: str = "") -> None:
         """On record before the step runs that it holds for."""
@@ -125,8 +130,9 @@ class Steering:
                     raise Refused(f"the scale must be a finite number above 0, got {scale}")
                 live.lr_scale = scale
             case cmd.SetEpochs(epochs=epochs):
-                if epochs < max(1, self._state.epoch):
-                    raise Refused(f"{self._state.epoch} epochs are already done, {epochs} is fewer")
+                soonest = max(1, self._state.epoch + (self._state.step_in_epoch > 0))
+                if epochs < soonest:
+                    raise Refused(f"the run can end after epoch {soonest} at the soonest, {epochs} is fewer")
                 live.epochs = epochs
             case cmd.SetPatience(patience=patience):
                 if patience < 1:
@@ -134,11 +140,36 @@ class Steering:
                 live.patience = patience
 
 
-def edits_after(answers: Sequence[CommandAnswer], step: int, epoch: int) -> list[CommandAnswer]:
-    """The edits on record that a checkpoint at `step` with `epoch` epochs done may not hold yet, in order.
+def overridden(edits: Sequence[CommandAnswer], newer: cmd.Command) -> list[CommandAnswer]:
+    """`edits` without what `newer` sets too: the loss weight of the same head, or the same other setting."""
+    left: list[CommandAnswer] = []
+    for answer in edits:
+        match answer.command, newer:
+            case cmd.SetLossWeights(weights=weights) as edit, cmd.SetLossWeights(weights=taken):
+                others = {head: weight for head, weight in weights.items() if head not in taken}
+                if others:
+                    command = msgspec.structs.replace(edit, weights=others)
+                    left.append(msgspec.structs.replace(answer, command=command))
+            case edit, _ if type(edit) is not type(newer):
+                left.append(answer)
+    return left
 
-    Those made at the very boundary of the checkpoint come too: every edit sets an absolute value, so that applying
+
+def edits_after(answers: Sequence[CommandAnswer], step: int, epoch: int) -> list[CommandAnswer]:
+    """What a checkpoint at `step` with `epoch` epochs done may not hold yet, in the order in which it is due.
+
+    `answers` are the edits on record in the order they were made. After a resume a person may set anew, at an earlier
+    step, what an earlier attempt set at a later one: the newer word holds, and the older edit is not applied again.
+    Edits made at the very boundary of the checkpoint come too: every edit sets an absolute value, so that applying
     one twice, in order, changes nothing.
     """
-    edits = [answer for answer in answers if isinstance(answer.command, get_args(cmd.Edit))]
-    return [answer for answer in edits if answer.step >= step and answer.epoch >= epoch]
+    kept: list[CommandAnswer] = []
+    for answer in answers:
+        later = [edit for edit in kept if _place(edit) > _place(answer)]
+        sooner = [edit for edit in kept if _place(edit) <= _place(answer)]
+        kept = sorted([*sooner, answer, *overridden(later, answer.command)], key=_place)
+    return [answer for answer in kept if answer.step >= step and answer.epoch >= epoch]
+
+
+def _place(answer: CommandAnswer) -> tuple[int, int]:
+    return answer.step, answer.epoch

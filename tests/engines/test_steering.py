@@ -11,8 +11,10 @@ import msgspec
 import pytest
 
 from engines.contract import commands as cmd
+from engines.contract.events import CommandAnswer
 from engines.contract.jsonl import append_line
 from engines.contract.steps import read_series
+from engines.training.steering import edits_after
 from tests.engines.conftest import LiveRun, wait_for
 from tests.engines.toy import ToyEvaluation, ToyProject, ToyRun
 
@@ -41,7 +43,7 @@ REFUSED: list[tuple[cmd.Command, str]] = [
     (cmd.SetLossWeights(attempt=1, weights={"rair": 1.0}), "no head is called 'rair' (did you mean 'rare'?)"),
     (cmd.SetLossWeights(attempt=1, weights={"rare": -1.0}), "must be a finite number of 0 or more, got -1.0"),
     (cmd.SetLrScale(attempt=1, scale=0.0), "must be a finite number above 0, got 0.0"),
-    (cmd.SetEpochs(attempt=1, epochs=0), "0 epochs are already done, 0 is fewer"),
+    (cmd.SetEpochs(attempt=1, epochs=0), "the run can end after epoch 1 at the soonest, 0 is fewer"),
     (cmd.SetPatience(attempt=1, patience=0), "the patience must be 1 or more, got 0"),
     (cmd.Continue(attempt=1), "the run is not paused"),
 ]
@@ -80,6 +82,64 @@ def test_edits_apply_at_their_step_and_not_before(tmp_path: Path) -> None:
     assert (our_lr[:8] == their_lr[:8]).all()
     assert our_lr[12] == pytest.approx(their_lr[12] / 2)
     assert toy.trainer.state.live.weights == {"all": 1.0, "rare": 3.0}
+
+
+def made(command: cmd.Command, step: int, epoch: int = 0) -> CommandAnswer:
+    return CommandAnswer(command=command, state="applied", step=step, epoch=epoch)
+
+
+def weights_of(answers: list[CommandAnswer]) -> list[tuple[int, dict[str, float]]]:
+    return [(answer.step, answer.command.weights) for answer in answers]  # type: ignore[union-attr]
+
+
+def test_edits_of_several_attempts_are_due_in_the_order_of_their_steps() -> None:
+    """The second attempt was killed before it reached the edit of the first again."""
+    first = made(cmd.SetLossWeights(attempt=1, weights={"rare": 0.7}), 300)
+    second = made(cmd.SetLossWeights(attempt=2, weights={"all": 2.0}), 270)
+    assert edits_after([first, second], 256, 0) == [second, first]
+    assert edits_after([first, second], 271, 0) == [first]
+
+
+def test_a_newer_edit_at_an_earlier_step_takes_the_place_of_an_older_one() -> None:
+    older = made(cmd.SetLossWeights(attempt=1, weights={"rare": 0.7, "all": 3.0}), 300)
+    epochs, patience = made(cmd.SetEpochs(attempt=1, epochs=4), 301), made(cmd.SetPatience(attempt=1, patience=2), 302)
+    newer = made(cmd.SetLossWeights(attempt=2, weights={"rare": 0.5}), 256)
+    longer = made(cmd.SetEpochs(attempt=2, epochs=10), 256)
+    *weights, last = edits_after([older, epochs, patience, newer, longer], 256, 0)
+    assert weights_of([weights[0], weights[2]]) == [(256, {"rare": 0.5}), (300, {"all": 3.0})]
+    assert (weights[1], last) == (longer, patience)
+
+
+def test_a_live_edit_takes_the_place_of_one_that_is_still_to_be_applied_again(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path, epochs=2)
+    again = [
+        made(cmd.SetLossWeights(attempt=0, weights={"rare": 0.7, "all": 3.0}), 9, 1),
+        made(cmd.SetEpochs(attempt=0, epochs=2), 10, 1),
+    ]
+    send(
+        toy,
+        cmd.SetLossWeights(attempt=1, at_step=5, weights={"rare": 0.25}),
+        cmd.SetEpochs(attempt=1, at_step=5, epochs=3),
+        cmd.SetLossWeights(attempt=1, at_step=6, weights={"all": -1.0}),  # refused, so it changes nothing
+    )
+    with toy.listener:
+        assert toy.trainer.train(again) == "finished"
+    assert toy.trainer.state.live.weights == {"all": 3.0, "rare": 0.25}
+    assert toy.trainer.state.epoch == 3
+
+
+def test_a_run_ends_with_a_whole_epoch(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path, epochs=3)
+    too_few = cmd.SetEpochs(attempt=1, at_step=11, epochs=1)  # in the middle of the second epoch
+    fewer = cmd.SetEpochs(attempt=1, at_step=12, epochs=2)
+    send(toy, too_few, fewer)
+    assert toy.train() == "finished"
+    assert toy.trainer.state.step == 16
+    assert final_answers(toy) == {
+        too_few.id: [("refused", 11, "the run can end after epoch 2 at the soonest, 1 is fewer")],
+        fewer.id: [("applied", 12, "")],
+    }
+    assert [event["epoch"] for event in events_of(toy, "epoch")] == [1, 2]
 
 
 def test_commands_of_another_attempt_are_left_alone(tmp_path: Path) -> None:
