@@ -31,6 +31,7 @@ from cockpit.widgets.progress_view import ProgressView
 from cockpit.widgets.run_header import RunHeader
 from cockpit.widgets.status_line import StatusLine
 from cockpit.widgets.throttle import Throttle
+from engines.contract.events import Alert
 from engines.contract.rundir import RunDirectory
 
 POLL_SECONDS = 0.1
@@ -86,7 +87,7 @@ class RunScreen(SteeringScreen):
         self._reading: Reading | None = None
         self._my_order = ""
         self._my_order_at = 0.0
-        self._alerts = 0
+        self._opened = time.time()
         self._fast = Throttle(self, FAST_SECONDS, self._show_numbers)
         self._slow = Throttle(self, SLOW_SECONDS, self._show_panes)
 
@@ -140,14 +141,20 @@ class RunScreen(SteeringScreen):
     def _take(self, message: Followed) -> None:
         state = self.model.status.state
         self.model.add(message.news)
-        self._tell_alerts(first=message.news.info is not None)
+        self._tell_alerts(message.news)
         if self.model.status.state != state or message.news.info is not None:
-            self.set_class(self.model.is_task, "-task")
+            self._suit_kind()
             self.set_class(self.model.status.state == "failed", "-failed")
         self.refresh_keys()
         self.withdraw_question(self.run.path, self.model.status.state)
         self._fast.ask()
         self._slow.ask()
+
+    def _suit_kind(self) -> None:
+        """A task has no epochs, so nothing to chart."""
+        self.set_class(self.model.is_task, "-task")
+        if self.model.is_task:
+            self.query_one(Tabs).hide("tab-charts")
 
     @on(Measured)
     def _take_reading(self, message: Measured) -> None:
@@ -158,14 +165,12 @@ class RunScreen(SteeringScreen):
     def _note_order(self, message: SteeringScreen.Sent) -> None:
         self._my_order, self._my_order_at = message.command.id, time.monotonic()
 
-    def _tell_alerts(self, *, first: bool) -> None:
-        """Toast what is new since the screen was opened; what happened before is in the events."""
-        alerts = self.model.history.alerts
-        if not first:
-            for alert in alerts[self._alerts :]:
-                severity = "information" if alert.level == "info" else alert.level
-                self.notify(plain(alert.text), severity=severity, timeout=10, markup=False)
-        self._alerts = len(alerts)
+    def _tell_alerts(self, news: News) -> None:
+        """Toast what happened since the screen was opened; what happened before is in the events."""
+        for event in news.events:
+            if isinstance(event, Alert) and event.time >= self._opened:
+                severity = "information" if event.level == "info" else event.level
+                self.notify(plain(event.text), severity=severity, timeout=10, markup=False)
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
@@ -226,6 +231,11 @@ class RunScreen(SteeringScreen):
             return None
         number = model.attempt.number if model.attempt else 0
         return Target(self.run, model.info.id, number, model.status.state, model.is_task)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "tab":
+            return not (self.model.is_task and parameters == ("charts",))
+        return super().check_action(action, parameters)
 
     def action_tab(self, name: str) -> None:
         self.query_one(Tabs).active = f"tab-{name}"

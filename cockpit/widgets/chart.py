@@ -58,7 +58,7 @@ class _Picture:
 
 class CurveChart(PlotextPlot):
     COMPONENT_CLASSES = {
-        "chart--axis", "chart--train", "chart--step", "chart--validation", "chart--score",
+        "chart--axis", "chart--old", "chart--train", "chart--step", "chart--validation", "chart--score",
         "chart--edit", "chart--best", "chart--resume", "chart--bad",
     }  # fmt: skip
 

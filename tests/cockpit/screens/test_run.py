@@ -276,6 +276,9 @@ async def test_a_task_has_a_bar_and_its_log(cockpit: Make, folder: Path) -> None
             await until(pilot, lambda: "3 of 12 sessions" in text(pilot) and "session 3 written" in text(pilot))
             assert "25 %" in text(pilot)
             assert shown(pilot) == {"progress", "log"}
+            assert "Charts" not in text(pilot)
+            await pilot.press("2")
+            assert shown(pilot) == {"progress", "log"}
             assert keys(pilot)["stop"]
             assert not keys(pilot)["pause"]
             fake.say(ev.Progress(done=12, total=12, unit="sessions"))
