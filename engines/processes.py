@@ -91,6 +91,6 @@ def end_descendants(grace: float) -> None:
         for process in left:
             if late or process.pid not in asked:
                 asked.add(process.pid)
-                with contextlib.suppress(psutil.NoSuchProcess):
+                with contextlib.suppress(psutil.Error):
                     process.send_signal(signal.SIGKILL if late else signal.SIGTERM)
         time.sleep(0.02)

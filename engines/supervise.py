@@ -7,6 +7,7 @@ kills the engine at once, SIGHUP is nothing to it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
@@ -15,17 +16,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from engines import processes
 from engines.contract import events as ev
 from engines.contract import files, yaml12
-from engines.contract.errors import UserError
+from engines.contract.errors import DataError, UserError
 from engines.contract.jsonl import RecordFollower, last_lines
 from engines.contract.lock import RunLock
 from engines.contract.rundir import Attempt, End, RunDirectory
 
 HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 ORPHAN_GRACE = 5.0
+RESERVE_BYTES = 1 << 16
 PACKAGES = ("cockpit", "torch", "numpy", "msgspec")
 
 
@@ -51,18 +54,36 @@ def _git_hash() -> str | None:
     return answer.stdout.strip()
 
 
+def _read_config(path: Path) -> Any:
+    """The resolved config, None where it is damaged: the engine says what is wrong with it, with file and line."""
+    try:
+        return yaml12.read(path.read_text(encoding="utf-8"))[0]
+    except (OSError, ValueError):
+        return None
+
+
+def _value(config: Any, section: str, key: str) -> Any:
+    inner = config.get(section) if isinstance(config, dict) else None
+    return inner.get(key) if isinstance(inner, dict) else None
+
+
+def _amount(config: Any, section: str, key: str) -> float:
+    value = _value(config, section, key)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
 class Supervisor:
     """One attempt at a run, from taking the lock to recording the end."""
 
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
         self.lock = RunLock(run.lock)
-        self._killed = self._over_budget = False
-        config, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
-        cost = config.get("cost") or {}
-        self._price: float = cost.get("usd_per_hour") or 0.0
-        self._budget: float | None = cost.get("budget_usd")
-        self._device: str = (config.get("launch") or {}).get("device", "")
+        self._reserve = run.attempts / ".reserve.tmp"
+        self._asked_to_stop = self._killed = self._over_budget = False
+        config = _read_config(run.config)
+        self._price = _amount(config, "cost", "usd_per_hour")
+        self._budget = _amount(config, "cost", "budget_usd")
+        self._device = str(_value(config, "launch", "device") or "")
 
     def supervise(self) -> int:
         """Run the engine to its end and give the exit code to leave with. Raises `UserError` when the run is taken."""
@@ -75,31 +96,65 @@ class Supervisor:
         processes.become_subreaper()
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
         files.remove_stale_temporaries(self.run.attempts)
-        spent = self._spent_before()
-        oom_before = processes.oom_kills()
+        seconds_left = self._seconds_left()
         attempt = self._new_attempt()
-        engine = self._start_engine(attempt)
-        attempt.engine = processes.mark(engine.pid)
-        self.run.write_attempt(attempt)
-        status = self._wait(engine.pid, self._seconds_left(spent))
-        processes.end_descendants(ORPHAN_GRACE)
-        attempt.ended = self._end(attempt.number, os.waitstatus_to_exitcode(status), processes.oom_kills() > oom_before)
-        self.run.write_attempt(attempt)
+        files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
+        attempt.ended = self._carry_out(attempt, seconds_left)
+        self._record_end(attempt)
         return attempt.ended.exit_code if attempt.ended.exit_code is not None else 1
+
+    def _carry_out(self, attempt: Attempt, seconds_left: float | None) -> End:
+        """Start the engine, wait for it, leave nothing of it behind."""
+        if seconds_left == 0:
+            return End(reason="out-of-budget", time=time.time(), exit_code=3, error=self._budget_spent())
+        oom_before = processes.oom_kills()
+        try:
+            engine = self._start_engine(attempt)
+        except OSError as error:
+            return End(reason="failed", time=time.time(), error=f"the engine could not be started: {error}")
+        attempt.engine = processes.mark(engine.pid)
+        with contextlib.suppress(OSError):  # a full disk: the engine finds it out for itself, and says so better
+            self.run.write_attempt(attempt)
+        status = self._wait(engine.pid, seconds_left)
+        processes.end_descendants(ORPHAN_GRACE)
+        return self._end(attempt.number, os.waitstatus_to_exitcode(status), processes.oom_kills() > oom_before)
+
+    def _record_end(self, attempt: Attempt) -> None:
+        """Write the end; on a full disk into the space that was kept for it."""
+        try:
+            self.run.write_attempt(attempt)
+        except OSError as error:
+            self._reserve.unlink(missing_ok=True)
+            if attempt.ended is not None and attempt.ended.reason == "failed":
+                attempt.ended.error = (
+                    f"{self.run.path} cannot be written: {error.strerror}; free some space, then resume"
+                )
+            self.run.write_attempt(attempt)
+        self._reserve.unlink(missing_ok=True)
+
+    def _seconds_left(self) -> float | None:
+        """Until the budget is spent; None without one."""
+        if not self._budget or not self._price:
+            return None
+        return max(0.0, self._budget - self._spent_before()) / self._price * 3600
 
     def _spent_before(self) -> float:
         """US dollars that earlier attempts cost; an attempt that was lost counts to its last event."""
+        last_event = {event.attempt: event.time for event in self._events()}
         total = 0.0
         for number in self.run.attempt_numbers():
-            attempt = self.run.attempt(number)
-            end = attempt.ended.time if attempt.ended else self.run.events.stat().st_mtime
-            total += max(0.0, end - attempt.started) / 3600 * attempt.usd_per_hour
+            with contextlib.suppress(DataError):  # a damaged record must not keep the run from going on
+                attempt = self.run.attempt(number)
+                end = attempt.ended.time if attempt.ended else last_event.get(number, attempt.started)
+                total += max(0.0, end - attempt.started) / 3600 * attempt.usd_per_hour
         return total
 
-    def _seconds_left(self, spent: float) -> float | None:
-        if self._budget is None or not self._price:
-            return None
-        return max(0.0, self._budget - spent) / self._price * 3600
+    def _budget_spent(self) -> str:
+        return f"the budget of ${self._budget:g} is spent"
+
+    def _events(self) -> list[ev.Event]:
+        follower: RecordFollower[ev.Event] = RecordFollower(self.run.events, ev.decoder)
+        return follower.poll()
 
     def _new_attempt(self) -> Attempt:
         attempt = Attempt(
@@ -147,6 +202,7 @@ class Supervisor:
                 if answer is None:
                     deadline, self._over_budget = None, True
             if heard in (signal.SIGTERM, signal.SIGINT):
+                self._asked_to_stop = True
                 os.kill(engine, signal.SIGTERM)
             elif heard == signal.SIGQUIT:
                 self._killed = True
@@ -154,8 +210,7 @@ class Supervisor:
 
     def _end(self, attempt: int, code: int, oom: bool) -> End:
         """How it ended: by the engine's own word if it left one, else by what the kernel says."""
-        follower: RecordFollower[ev.Event] = RecordFollower(self.run.events, ev.decoder)
-        mine = [event for event in follower.poll() if event.attempt == attempt]
+        mine = [event for event in self._events() if event.attempt == attempt]
         word = next((event for event in reversed(mine) if isinstance(event, ev.Ended)), None)
         steps = [event.step for event in mine if isinstance(event, ev.Epoch | ev.Phase | ev.Checkpoint | ev.Ended)]
         end = End(
@@ -168,10 +223,12 @@ class Supervisor:
             end.reason, end.error = "stopped", "killed on request, not saved since the last checkpoint"
         elif word is not None and code >= 0:
             end.reason, end.error = word.reason, word.detail
-            if self._over_budget and word.reason == "stopped":
-                end.reason, end.error = "out-of-budget", f"the budget of ${self._budget:g} is spent"
+        elif self._asked_to_stop and code == -signal.SIGTERM:
+            end.reason, end.error = "stopped", "ended before it could hear the request to save"
         elif not end.signal:
             end.error = " ".join(last_lines(self.run.stdout, 1))
+        if self._over_budget and end.reason == "stopped":
+            end.reason, end.error = "out-of-budget", self._budget_spent()
         return end
 
 

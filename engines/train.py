@@ -44,16 +44,13 @@ def main() -> int:
     arguments = _arguments()
     if arguments.attempt is not None:
         return carry_out(RunDirectory(arguments.run_dir), arguments.attempt, _work)
-    from engines.foreground import stay_with
+    from engines.foreground import start_and_stay
 
     try:
-        run = launch.prepare_training(arguments.config, arguments.set, run_dir=arguments.run_dir)
-        attempt = launch.start(run)
+        return start_and_stay(launch.prepare_training(arguments.config, arguments.set, run_dir=arguments.run_dir))
     except UserError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    print(f"run {run.path}", flush=True)
-    return stay_with(run, attempt, 0)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ a hang-up or a frozen caller changes nothing.
 from __future__ import annotations
 
 import copy
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -48,23 +50,31 @@ def prepare_task(project: str, task: str, arguments: dict[str, Any], *, title: s
 def start(run: RunDirectory) -> int:
     """Start the supervisor of `run` detached and give the number of the attempt it began.
 
-    Returns once the supervisor holds the lock. Raises `DataError` when it refuses, saying why.
+    Returns once the supervisor holds the lock. Raises `DataError` when it does not come to that, saying why; then
+    nothing is left that could still start.
     """
-    before = run.attempt_numbers()
-    run.supervisor_log.touch(FILE_MODE)
-    with open(run.supervisor_log, "ab") as log:
-        supervisor = subprocess.Popen(
-            [sys.executable, "-P", "-m", "engines.supervise", str(run.path)],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
+    before = set(run.attempt_numbers())
+    try:
+        run.supervisor_log.touch(FILE_MODE)
+        with open(run.supervisor_log, "ab") as log:
+            supervisor = subprocess.Popen(
+                [sys.executable, "-P", "-m", "engines.supervise", str(run.path)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+    except OSError as error:
+        raise DataError(f"The engine of {run.path} did not start: {error}") from None
     deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        numbers = run.attempt_numbers()
-        if len(numbers) > len(before):
-            return numbers[-1]
-        if supervisor.poll() is not None:
-            break
+    gone = False
+    while not gone and time.monotonic() < deadline:
+        gone = supervisor.poll() is not None  # asked first: what it wrote before it went is then there
+        for number in set(run.attempt_numbers()) - before:
+            if run.attempt(number).supervisor.pid == supervisor.pid:  # another launcher may have been faster
+                return number
         time.sleep(0.01)
+    if not gone:
+        supervisor.kill()
+        supervisor.wait()
+        raise DataError(f"The engine of {run.path} did not start within {START_SECONDS:.0f} s, and was ended.")
     reason = " ".join(last_lines(run.supervisor_log, 1)) or "it said nothing"
     raise DataError(f"The engine of {run.path} did not start: {reason}")
 
@@ -107,3 +117,14 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
 def send(run: RunDirectory, command: commands.Command) -> None:
     """Append one command for the engine. Raises OSError."""
     append_line(run.commands, commands.encode(command))
+
+
+def send_stop(run: RunDirectory, order: commands.Stop) -> None:
+    """Ask a run to stop; by signal where the command cannot be written, as on a full disk. Raises OSError."""
+    try:
+        send(run, order)
+    except OSError:
+        holder = lock_holder(run.lock)
+        if holder is None or holder <= 0:
+            raise
+        os.kill(holder, signal.SIGTERM)

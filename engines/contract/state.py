@@ -7,6 +7,7 @@ from typing import Literal
 
 from engines.contract import events as ev
 from engines.contract.commands import Stop
+from engines.contract.errors import DataError
 from engines.contract.events import Event
 from engines.contract.history import History
 from engines.contract.jsonl import RecordFollower
@@ -36,6 +37,8 @@ def describe_end(end: End) -> str:
     """How an attempt ended, in words a person can act on."""
     if end.reason != "failed":
         return end.error
+    if end.signal is None and end.exit_code is None:  # no engine ever ran
+        return end.error
     how = f"killed by {end.signal}" if end.signal else f"exit code {end.exit_code}"
     if end.oom_kill:
         how += ", out of memory (the kernel killed it)"
@@ -46,12 +49,16 @@ def status_of(locked: bool, attempt: Attempt | None, history: History) -> Status
     """The state that these facts mean."""
     if attempt is not None and attempt.ended is not None:
         return Status(attempt.ended.reason, describe_end(attempt.ended))
+    if not locked and attempt is None:
+        return Status("lost", "it was never started")
     if not locked:
         return Status(
             "lost", "no engine and no end recorded, as after a reboot: resume goes on from the last checkpoint"
         )
-    if attempt is None or history.attempt < attempt.number or history.phase is None:
+    if attempt is None or history.phase is None or history.phase.attempt < attempt.number:
         return Status("starting")
+    if history.ended is not None and history.ended.attempt == attempt.number:
+        return Status("stopping", "leaving")
     asked = (a for a in history.answers if a.attempt == attempt.number and isinstance(a.command, Stop))
     if any(answer.state != "refused" for answer in asked):
         return Status("stopping", history.phase.phase)
@@ -87,7 +94,14 @@ class RunReader:
 
     def status(self) -> Status:
         """The state now. Facts are asked in the order in which they change, so that an end is never missed."""
+        numbers = self.run.attempt_numbers()
         locked = lock_holder(self.run.lock) is not None
-        attempt = self.run.newest_attempt()
+        try:
+            attempt = self.run.newest_attempt()
+        except DataError as error:
+            self.poll()
+            return Status("running" if locked else "lost", str(error))
+        if not locked and attempt is not None and attempt.number not in numbers:
+            return self.status()  # it began after the lock was asked about
         self.poll()
         return status_of(locked, attempt, self.history)

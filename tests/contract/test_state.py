@@ -21,6 +21,10 @@ def answered(state: str, command: cmd.Command) -> ev.CommandAnswer:
     return ev.CommandAnswer(command=command, state=state, step=3)  # type: ignore[arg-type]
 
 
+def damage_attempt(fake: FakeRun) -> None:
+    (fake.run.attempts / "1.json").write_bytes(b"\x00" * 50)
+
+
 LIVE_CASES: list[tuple[str, str, Facts]] = [
     ("starting", "", lambda f: None),
     ("starting", "", lambda f: f.begin()),
@@ -38,12 +42,19 @@ LIVE_CASES: list[tuple[str, str, Facts]] = [
      lambda f: f.begin().started().say(answered("applied", cmd.Stop(attempt=1)), ev.Phase(phase="saving"))),
     ("running", "training", lambda f: f.begin().started().say(answered("refused", cmd.Stop(attempt=1)))),
     ("running", "training", lambda f: f.begin().started().say(answered("seen", cmd.Pause(attempt=1)))),
+    # the engine has said that it ended, and has not left yet
+    ("stopping", "leaving", lambda f: f.begin().started().say(ev.Ended(reason="finished", step=9))),
+    # what a resumed attempt hears first says nothing of the phase it is in
+    ("starting", "",
+     lambda f: f.begin().started().end("stopped").begin().say(answered("seen", cmd.SetEpochs(attempt=2, epochs=9)))),
     # a stop that an earlier attempt heard does not concern the resumed one
     ("running", "training",
      lambda f: f.begin().started().say(answered("applied", cmd.Stop(attempt=1))).end("stopped").begin().started(10)),
 ]  # fmt: skip
 
 ENDED_CASES: list[tuple[str, str, Facts]] = [
+    ("lost", "never started", lambda f: None),
+    ("lost", "1.json cannot be read", lambda f: damage_attempt(f.begin().started())),
     ("lost", "reboot", lambda f: f.begin().started().epochs(1)),
     ("finished", "", lambda f: f.begin().started().end("finished")),
     ("early-stopped", "", lambda f: f.begin().started().end("early-stopped")),
@@ -62,6 +73,15 @@ def test_states_of_a_run_whose_lock_is_held(tmp_path: Path, state: str, detail: 
         status = RunReader(fake.run).status()
     assert status == Status(state, detail)  # type: ignore[arg-type]
     assert status.live
+
+
+def test_a_damaged_record_of_a_live_attempt_hides_no_run(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path).begin().started()
+    damage_attempt(fake)
+    with fake.locked():
+        status = RunReader(fake.run).status()
+    assert status.state == "running"
+    assert "1.json cannot be read" in status.detail
 
 
 @pytest.mark.parametrize(("state", "detail", "facts"), ENDED_CASES)
@@ -91,6 +111,7 @@ def test_an_end_on_record_counts_while_the_supervisor_still_holds_the_lock(tmp_p
     [
         (End(reason="finished", time=0), ""),
         (End(reason="stopped", time=0, error="saved"), "saved"),
+        (End(reason="failed", time=0, error="the engine could not be started"), "the engine could not be started"),
         (End(reason="failed", time=0, exit_code=2, last_step=7, error="no data"), "exit code 2 after step 7: no data"),
         (
             End(reason="failed", time=0, signal="SIGKILL", oom_kill=True, last_step=9),
@@ -100,6 +121,22 @@ def test_an_end_on_record_counts_while_the_supervisor_still_holds_the_lock(tmp_p
 )
 def test_an_end_in_words(end: End, words: str) -> None:
     assert describe_end(end) == words
+
+
+def test_an_attempt_that_begins_while_the_status_is_asked_for_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The supervisor takes the lock and records its attempt just after the lock was found free."""
+    fake = FakeRun(tmp_path).begin().started().end("stopped")
+    answers = [None, 4711]
+
+    def holder(path: Path) -> int | None:
+        if len(answers) == 2:
+            fake.begin()
+        return answers.pop(0)
+
+    monkeypatch.setattr("engines.contract.state.lock_holder", holder)
+    assert RunReader(fake.run).status() == Status("starting")
 
 
 def test_a_reader_sees_the_whole_life_of_a_run(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,16 +10,20 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
 from engines.contract import commands as cmd
-from engines.contract import launch
+from engines.contract import files, launch
 from engines.contract.errors import DataError
+from engines.contract.events import Phase
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import RunDirectory, create_run
+from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory, create_run
 from engines.contract.state import RunReader
+from engines.supervise import Supervisor
 from tests.engines.conftest import LiveRun, wait_for
+from tests.support.example_project import ExampleProject
 
 ENGINES = {
     "sleeps": "import time\nwhile True: time.sleep(0.05)",
@@ -97,13 +102,90 @@ def test_exit_code_and_last_log_line_are_told(supervised: Callable[..., RunDirec
     assert end_of(supervised("prints")) == ("failed", "exit code 1 after step 0: no such treasure")
 
 
+@pytest.mark.parametrize("config", ["", "[]", "cost: 7", "cost: {usd_per_hour: x, budget_usd: []}", "a: [\n"])
+def test_a_damaged_config_is_left_to_the_engine_to_name(supervised: Callable[..., RunDirectory], config: str) -> None:
+    assert end_of(supervised("prints", config)) == ("failed", "exit code 1 after step 0: no such treasure")
+
+
+def test_an_engine_that_cannot_be_started_is_on_record(
+    supervised: Callable[..., RunDirectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = supervised("raises")
+    end_of(run)
+    run.stdout.unlink()
+    run.stdout.mkdir()
+    launch.start(run)
+    state, detail = end_of(run)
+    assert state == "failed"
+    assert detail.startswith("the engine could not be started: [Errno 21] Is a directory")
+
+
+def test_a_run_killed_before_its_first_word_can_be_started_again(supervised: Callable[..., RunDirectory]) -> None:
+    """Neither events nor an end, and a record that was damaged: none of it keeps the next attempt from starting."""
+    run = supervised("sleeps")
+    assert not run.events.exists()
+    for attempt in (1, 2):
+        engine_of(run)
+        supervisor = lock_holder(run.lock)
+        assert supervisor is not None
+        os.kill(supervisor, signal.SIGKILL)
+        assert end_of(run)[0] == "lost"
+        (run.attempts / f"{attempt}.json").write_text("damaged")
+        assert end_of(run)[0] == "lost"
+        assert launch.start(run) == attempt + 1
+
+
+def test_a_budget_that_is_spent_starts_nothing(supervised: Callable[..., RunDirectory]) -> None:
+    run = supervised("sleeps", "cost: {usd_per_hour: 3600, budget_usd: 0.001}")
+    assert end_of(run) == ("out-of-budget", "the budget of $0.001 is spent")
+    attempt = launch.start(run)
+    assert end_of(run) == ("out-of-budget", "the budget of $0.001 is spent")
+    assert run.attempt(attempt).engine is None
+
+
+def test_a_lost_attempt_costs_until_its_own_last_event(tmp_path: Path) -> None:
+    """Two hours at $1, the first lost after half an hour: what came later is not charged to it again."""
+    run = create_run(
+        "toy", "cost: {usd_per_hour: 1, budget_usd: 4}", kind="training", engine="x", title="", path=tmp_path
+    )
+    marks = ProcessMark(1, 0.0)
+    run.write_attempt(Attempt(number=1, started=0, supervisor=marks, usd_per_hour=1))
+    end = End(reason="stopped", time=3600 * 10)
+    run.write_attempt(Attempt(number=2, started=3600 * 9, supervisor=marks, usd_per_hour=1, ended=end))
+    events = [Phase(time=1800, attempt=1, phase="training"), Phase(time=3600 * 9.5, attempt=2, phase="training")]
+    run.events.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
+    assert Supervisor(run)._seconds_left() == pytest.approx((4 - 1.5) * 3600)
+
+
+def test_the_end_is_recorded_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full as long as the reserve lies there."""
+    run = create_run("toy", "{}", kind="training", engine="x", title="", path=tmp_path)
+    supervisor = Supervisor(run)
+    reserve = run.attempts / ".reserve.tmp"
+    reserve.write_bytes(b"0" * 100)
+    real = files.replace_bytes
+
+    def full(path: Path, content: bytes) -> None:
+        if reserve.exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(path, content)
+
+    monkeypatch.setattr(files, "replace_bytes", full)
+    end = End(reason="failed", time=1, exit_code=1)
+    supervisor._record_end(Attempt(number=1, started=0, supervisor=ProcessMark(1, 0.0), ended=end))
+    recorded = run.attempt(1).ended
+    assert recorded is not None
+    assert recorded.error == f"{run.path} cannot be written: No space left on device; free some space, then resume"
+    assert not reserve.exists()
+
+
 def test_hang_up_is_nothing_and_sigterm_goes_to_the_engine(supervised: Callable[..., RunDirectory]) -> None:
     run = supervised("sleeps")
     engine, supervisor = engine_of(run), lock_holder(run.lock)
     assert supervisor is not None
     os.kill(supervisor, signal.SIGHUP)
     os.kill(supervisor, signal.SIGTERM)
-    assert end_of(run) == ("failed", "killed by SIGTERM after step 0")
+    assert end_of(run) == ("stopped", "ended before it could hear the request to save")
     assert not psutil.pid_exists(engine)
 
 
@@ -170,25 +252,91 @@ def test_a_real_engine_saves_on_a_signal_and_leaves(new_run: Callable[..., LiveR
     assert live.run.attempt(1).ended.exit_code == 3  # type: ignore[union-attr]
 
 
-def test_the_foreground_engine_survives_its_terminal(example_process: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    """`python -m engines.train` killed with SIGKILL: the run goes on without it."""
-    example_process.stdout.readline()  # type: ignore[union-attr]
-    run = RunDirectory(tmp_path / "run")
+def test_two_who_start_at_once_start_one_engine(
+    supervised: Callable[..., RunDirectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slower launcher looked before the faster one's attempt was there, and must not take it for its own."""
+    run = supervised("sleeps")
     engine = engine_of(run)
-    example_process.kill()
-    example_process.wait()
-    reader = RunReader(run)
-    wait_for("an epoch after the foreground is gone", lambda: reader.poll() and len(reader.history.epochs) >= 2)
+    monkeypatch.setattr(RunDirectory, "attempt_numbers", _blind_once(RunDirectory.attempt_numbers))
+    with pytest.raises(DataError, match="already has a live engine"):
+        launch.start(run)
     assert psutil.pid_exists(engine)
-    launch.send(run, cmd.Stop(attempt=1))
-    assert end_of(run)[0] == "stopped"
+
+
+def _blind_once(real: Callable[[RunDirectory], list[int]]) -> Callable[[RunDirectory], list[int]]:
+    calls: list[RunDirectory] = []
+
+    def numbers(run: RunDirectory) -> list[int]:
+        calls.append(run)
+        return [] if len(calls) == 1 else real(run)
+
+    return numbers
+
+
+def test_what_does_not_start_in_time_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = create_run("toy", "{}", kind="training", engine="x", title="", path=tmp_path / "run")
+    monkeypatch.setattr(launch, "START_SECONDS", 0.0)
+    with pytest.raises(DataError, match="did not start within 0 s, and was ended"):
+        launch.start(run)
+    assert lock_holder(run.lock) is None
+    assert run.attempt_numbers() == []
+
+
+class Foreground:
+    """`python -m engines.train` on the example, with a pipe for a terminal."""
+
+    def __init__(self, example: ExampleProject, folder: Path) -> None:
+        self.run = RunDirectory(folder)
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "engines.train", "--config", str(example.config), "--run-dir", str(folder),
+             "--set", "training.epochs=100000", "--set", "training.patience=100000", "--set", "launch.threads=1"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=example.env,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == f"run {folder}\n".encode()
 
 
 @pytest.fixture
-def example_process(new_run: Callable[..., LiveRun], example: object, tmp_path: Path) -> subprocess.Popen[bytes]:
-    config = str(example.config)  # type: ignore[attr-defined]
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "engines.train", "--config", config, "--run-dir", str(tmp_path / "run"),
-         "--set", "training.epochs=100000", "--set", "training.patience=100000", "--set", "launch.threads=1"],
-        stdout=subprocess.PIPE,
-    )  # fmt: skip
+def foreground(example: ExampleProject, tmp_path: Path) -> Iterator[Foreground]:
+    """A training in the foreground; the run is killed at the end of the test where it still lives."""
+    made = Foreground(example, tmp_path / "run")
+    yield made
+    if (holder := lock_holder(made.run.lock)) is not None:
+        os.kill(holder, signal.SIGQUIT)
+    made.process.kill()
+    made.process.communicate()
+
+
+def test_the_foreground_engine_survives_its_terminal(foreground: Foreground) -> None:
+    """Killed with SIGKILL: the run goes on without it."""
+    engine = engine_of(foreground.run)
+    foreground.process.kill()
+    foreground.process.wait()
+    reader = RunReader(foreground.run)
+    wait_for("an epoch after the foreground is gone", lambda: reader.poll() and len(reader.history.epochs) >= 2)
+    assert psutil.pid_exists(engine)
+    launch.send(foreground.run, cmd.Stop(attempt=1))
+    assert end_of(foreground.run)[0] == "stopped"
+
+
+def test_ctrl_c_in_the_foreground_saves_and_stops(foreground: Foreground) -> None:
+    reader = RunReader(foreground.run)
+    wait_for("the training", lambda: reader.status().state == "running")
+    foreground.process.send_signal(signal.SIGINT)
+    output, errors = foreground.process.communicate(timeout=60)
+    assert foreground.process.returncode == 130
+    assert end_of(foreground.run)[0] == "stopped"
+    assert foreground.run.last.is_file()
+    assert foreground.run.stdout.read_bytes() == output
+    assert b"Traceback" not in errors
+
+
+def test_the_foreground_ends_when_the_run_is_lost(foreground: Foreground) -> None:
+    engine_of(foreground.run)
+    supervisor = lock_holder(foreground.run.lock)
+    assert supervisor is not None
+    os.kill(supervisor, signal.SIGKILL)
+    _, errors = foreground.process.communicate(timeout=60)
+    assert foreground.process.returncode == 1
+    assert b"no engine and no end recorded" in errors
