@@ -21,7 +21,16 @@ FIXED = ("step", "attempt")
 
 
 def _segments(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.f64"), key=lambda file: int(file.stem))
+    return sorted((file for file in folder.glob("*.f64") if file.stem.isdecimal()), key=lambda file: int(file.stem))
+
+
+def _columns(segment: Path) -> list[str]:
+    """Names of a segment's columns; none where the file that names them is damaged: its numbers mean nothing then."""
+    try:
+        columns = json.loads(segment.with_suffix(".json").read_bytes())
+    except (OSError, ValueError):
+        return []
+    return [str(name) for name in columns] if isinstance(columns, list) else []
 
 
 class StepWriter:
@@ -30,7 +39,7 @@ class StepWriter:
     def __init__(self, folder: Path, columns: Sequence[str]) -> None:
         self.columns = [*FIXED, *columns]
         newest = next(reversed(_segments(folder)), None)
-        if newest is None or json.loads(newest.with_suffix(".json").read_text()) != self.columns:
+        if newest is None or _columns(newest) != self.columns:
             newest = folder / f"{1 if newest is None else int(newest.stem) + 1:05d}.f64"
             files.replace_bytes(newest.with_suffix(".json"), json.dumps(self.columns).encode())
         self._file = os.open(newest, os.O_WRONLY | os.O_APPEND | os.O_CREAT, files.FILE_MODE)
@@ -53,12 +62,11 @@ class StepWriter:
 
 
 def read_segments(folder: Path) -> list[tuple[list[str], npt.NDArray[np.float64]]]:
-    """Column names and memory-mapped records `(n, columns)` of each segment; a torn last record is left out."""
+    """Column names and memory-mapped records `(n, columns)` of each readable segment; a torn last record is left out."""
     found: list[tuple[list[str], npt.NDArray[np.float64]]] = []
     for file in _segments(folder):
-        columns: list[str] = json.loads(file.with_suffix(".json").read_text())
-        rows = file.stat().st_size // (8 * len(columns))
-        if rows:
+        columns = _columns(file)
+        if columns and (rows := file.stat().st_size // (8 * len(columns))):
             found.append((columns, np.memmap(file, np.float64, "r", shape=(rows, len(columns)))))
     return found
 

@@ -63,8 +63,8 @@ def _announce(loaded: LoadedConfig, trainer: Trainer, events: ev.EventWriter) ->
     events.write(
         ev.RunStarted(
             project=loaded.spec.name, device=name, epochs=live.epochs, steps_per_epoch=trainer.steps_per_epoch,
-            columns=list(loaded.spec.columns), stages=trainer.plan.planned(live.epochs), patience=live.patience,
-            resumed_step=trainer.state.step,
+            columns=list(loaded.spec.columns), stages=trainer.plan.planned(live.epochs),
+            patience=trainer.plan.patience(trainer.state), resumed_step=trainer.state.step,
         )
     )  # fmt: skip
 

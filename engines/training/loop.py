@@ -12,15 +12,16 @@ import torch
 from torch import nn
 
 from engines.contract import events as ev
+from engines.contract.errors import DataError
 from engines.contract.events import CommandAnswer, EventWriter
 from engines.contract.rundir import RunDirectory
-from engines.contract.settings import RunConfig
+from engines.contract.settings import RunConfig, Stage
 from engines.listener import CommandListener
 from engines.training import checkpoint
 from engines.training.evaluate import evaluate
 from engines.training.order import ShuffledOrder, step_generator
 from engines.training.phases import Phases
-from engines.training.precision import Precision, random_state, restore_random_state
+from engines.training.precision import Precision, random_state, random_state_kept, restore_random_state
 from engines.training.project import Context, Project, Result, Split
 from engines.training.records import EpochRecorder
 from engines.training.schedule import learning_rate
@@ -55,7 +56,7 @@ class Trainer:
         self.events, self.listener = events, listener
         device = next(model.parameters()).device
         weights = settings.loss_weights.model_dump()
-        live = LiveSettings({head: float(weights[head]) for head in heads}, 1.0, training.epochs, training.patience)
+        live = LiveSettings({head: float(weights[head]) for head in heads}, 1.0, training.epochs)
         self.state = TrainState(live)
         self.plan = StagePlan(training, heads)
         self.precision = Precision(training.amp, device)
@@ -71,6 +72,7 @@ class Trainer:
         self.phases = Phases(events, lambda: self.state.step)
         self._saved = time.monotonic()
         self._saved_at: tuple[int, int] | None = None
+        self._orders = [self._order_of(stage) for stage in self.plan.stages]
         self._enter_stage()
 
     # -- the loop ------------------------------------------------------------------------------------------------
@@ -163,8 +165,8 @@ class Trainer:
         return best
 
     def evaluate(self) -> Result | None:
-        """Validate with the loss weights in force; None when a stop came."""
-        with self.phases.during("evaluating"):
+        """Validate with the loss weights in force; None when a stop came. Changes nothing of the training."""
+        with self.phases.during("evaluating"), random_state_kept():
             return evaluate(
                 self.project, self.settings, self.data, self.model, self.context(), self.state.live.weights,
                 heads=self.heads, batch_size=self.training.batch_size,
@@ -192,13 +194,18 @@ class Trainer:
         self.project.freeze(self.model, stage.frozen)
         self.step.set_active(self.plan.heads(self.state))
         self._weights_changed()
-        samples = (
-            self.project.select(self.settings, self.data, stage.data)
-            if stage.data is not None
-            else np.arange(len(self.data.train))
-        )
-        self.order = ShuffledOrder(samples, self.training.batch_size, self.training.seed)
+        self.order = self._orders[self.state.stage]
         self.steps_per_epoch = self.training.steps_per_epoch or self.order.steps_per_pass
+
+    def _order_of(self, stage: Stage) -> ShuffledOrder:
+        """The order of a stage's samples. Raises `DataError` for a stage without any, before the first one begins."""
+        samples = np.arange(len(self.data.train))
+        if stage.data is not None:
+            samples = self.project.select(self.settings, self.data, stage.data)
+        if not len(samples):
+            which = f"the data filter {stage.data!r} of stage {stage.name!r}" if stage.data else self.settings.data.path
+            raise DataError(f"{which} leaves no training samples; choose other data.")
+        return ShuffledOrder(samples, self.training.batch_size, self.training.seed)
 
     def _weights_changed(self) -> None:
         self.step.set_weights(self.state.live.weights)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -28,13 +29,19 @@ def choose_device(wanted: str) -> torch.device:
     return device
 
 
+def has_bf16(device: torch.device) -> bool:
+    """Whether the GPU computes in bf16 itself; older ones emulate it, slower than fp16."""
+    with torch.cuda.device(device):
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+
+
 class Precision:
     """Autocast and, for fp16 only, loss scaling. Off on CPU and MPS unless asked for."""
 
     def __init__(self, wanted: str, device: torch.device) -> None:
         kind = wanted
         if wanted == "auto":
-            kind = "off" if device.type != "cuda" else "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+            kind = "off" if device.type != "cuda" else "bf16" if has_bf16(device) else "fp16"
         if kind == "fp16" and device.type != "cuda":
             raise UserError(f"training.amp fp16 needs a GPU, and the device is {device}; use auto, bf16 or off.")
         self.name = kind
@@ -89,3 +96,13 @@ def restore_random_state(state: dict[str, Any]) -> None:
     torch.set_rng_state(state["torch"])
     if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(state["cuda"])
+
+
+@contextlib.contextmanager
+def random_state_kept() -> Iterator[None]:
+    """Whatever random numbers are drawn inside, those drawn after are the same."""
+    before = random_state()
+    try:
+        yield
+    finally:
+        restore_random_state(before)

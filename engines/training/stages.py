@@ -19,6 +19,7 @@ class StagePlan:
     def __init__(self, training: Training, heads: Sequence[str]) -> None:
         self.stages = training.stages or [WHOLE]
         self._heads = heads
+        self._patience = training.patience
         for stage in self.stages:
             for head in stage.heads or ():
                 if head not in heads:
@@ -36,7 +37,7 @@ class StagePlan:
         return frozenset(self._heads if chosen is None else chosen)
 
     def patience(self, state: TrainState) -> int:
-        return self.current(state).patience or state.live.patience
+        return state.live.patience or self.current(state).patience or self._patience
 
     def is_last(self, state: TrainState) -> bool:
         return state.stage == len(self.stages) - 1

@@ -14,7 +14,8 @@ class LiveSettings:
     weights: dict[str, float]
     lr_scale: float
     epochs: int
-    patience: int
+    patience: int | None = None
+    """None until it is changed: then the config's holds, a stage's own before the run's."""
 
 
 @dataclass

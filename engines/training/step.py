@@ -50,16 +50,19 @@ class TrainStep:
         self.sums = torch.zeros(2 * len(heads) + 2, dtype=wide, device=device)
         """Of the running epoch: total of each head, count of each head, loss, steps that counted."""
         self._active: list[str] = []
-        self._index = torch.zeros(0, dtype=torch.long, device=device)
+        self._index = self._places = torch.zeros(0, dtype=torch.long, device=device)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
         """Take loss weights from now on; the tensor keeps its place, so nothing is compiled anew."""
         self._weights.copy_(torch.tensor([weights[head] for head in self._heads]), non_blocking=True)
 
     def set_active(self, heads: frozenset[str]) -> None:
-        """Take the loss terms of a stage."""
+        """Take the loss terms of a stage: not in the step, since making a tensor of Python numbers waits for a GPU."""
         self._active = [head for head in self._heads if head in heads]
-        self._index = torch.tensor([self._heads.index(h) for h in self._active], device=self._weights.device)
+        index, count = [self._heads.index(head) for head in self._active], len(self._heads)
+        places = [*index, *(place + count for place in index), 2 * count, 2 * count + 1]
+        self._index = torch.tensor(index, device=self._weights.device)
+        self._places = torch.tensor(places, device=self._weights.device)
 
     def __call__(self, batch: Batch, ctx: Context, lr: float) -> Tensor:
         """Do one step at rate `lr`; gives its row for the log: loss, a loss a head, gradient norm, skipped (0 or 1)."""
@@ -101,11 +104,9 @@ class TrainStep:
         self._optimizer.zero_grad(set_to_none=True)
 
     def _log_row(self, totals: Tensor, counts: Tensor, loss: Tensor, norm: Tensor, skipped: Tensor) -> Tensor:
-        heads = len(self._heads)
         row = torch.cat([totals, counts, loss[None], torch.ones_like(loss)[None]])
         counted = torch.where(skipped.bool(), torch.zeros_like(row), row).to(self.sums.dtype)
-        place = torch.cat([self._index, self._index + heads, self._index.new_tensor([2 * heads, 2 * heads + 1])])
-        self.sums.index_add_(0, place, counted)
+        self.sums.index_add_(0, self._places, counted)
         per_head = self._nan_row.index_copy(0, self._index, totals / counts.clamp(min=1))
         return torch.cat([loss[None], per_head, norm[None], skipped[None]])
 

@@ -118,3 +118,19 @@ def test_a_write_cut_short_by_a_full_disk_is_an_error_that_shifts_no_later_recor
 def test_values_that_are_not_finite_are_kept_as_they_are(tmp_path: Path) -> None:
     write(tmp_path, ("loss",), (0, 1, np.nan), (1, 1, np.inf))
     np.testing.assert_array_equal(read_series(tmp_path, "loss")[1], [np.nan, np.inf])
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x00" * 40, b"{}", b'["step", "att', None])
+def test_a_segment_whose_columns_are_lost_hides_no_other(tmp_path: Path, damage: bytes | None) -> None:
+    """Neither for the reader nor for the engine that goes on writing."""
+    first = StepWriter(tmp_path, ["loss"])
+    first.append(np.array([[0.0, 1, 0.5]]))
+    first.close()
+    names = tmp_path / "00001.json"
+    names.unlink() if damage is None else names.write_bytes(damage)
+    (tmp_path / "notes.f64").write_bytes(b"a person's file")
+    second = StepWriter(tmp_path, ["loss"])
+    second.append(np.array([[1.0, 2, 0.25]]))
+    second.close()
+    steps, losses = read_series(tmp_path, "loss")
+    assert (steps.tolist(), losses.tolist()) == ([1.0], [0.25])

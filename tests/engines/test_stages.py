@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from engines.contract.errors import UserError
+from engines.contract import commands as cmd
+from engines.contract.errors import DataError, UserError
+from engines.contract.jsonl import append_line
 from engines.contract.steps import read_series
 from engines.training.order import ShuffledOrder
 from tests.engines.toy import ToyProject, ToyRun
@@ -78,6 +80,26 @@ def test_the_schedule_starts_anew_or_goes_on(tmp_path: Path) -> None:
 def test_an_unknown_head_in_a_stage_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"stage 'a': no head is called 'raer' \(did you mean 'rare'\?\)"):
         ToyRun(tmp_path, stages=[{"name": "a", "heads": ["raer"]}])
+
+
+def test_a_stage_without_samples_is_named_before_the_first_step(tmp_path: Path) -> None:
+    class Filtering(ToyProject):
+        def select(self, cfg: Any, data: Any, data_filter: str) -> np.ndarray:
+            return np.arange(0)
+
+    stages = [{"name": "all", "epochs": 1}, {"name": "some", "data": "never"}]
+    with pytest.raises(DataError, match="data filter 'never' of stage 'some' leaves no training samples"):
+        ToyRun(tmp_path, Filtering(), stages=stages)
+
+
+def test_a_live_patience_holds_for_a_stage_with_its_own_too(tmp_path: Path) -> None:
+    class Stuck(ToyProject):
+        forced_score = 1.0
+
+    toy = ToyRun(tmp_path, Stuck(), epochs=9, stages=[{"name": "one", "patience": 5}])
+    append_line(toy.run.commands, cmd.encode(cmd.SetPatience(attempt=1, at_step=9, patience=2)))
+    assert toy.train() == "early-stopped"
+    assert len(epochs_of(toy)) == 3
 
 
 def test_every_epoch_is_a_permutation_of_its_own() -> None:

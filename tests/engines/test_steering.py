@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
+import torch
 
 from engines.contract import commands as cmd
 from engines.contract.events import CommandAnswer
@@ -179,6 +182,22 @@ def test_evaluate_now_is_logged_and_changes_nothing(tmp_path: Path) -> None:
     plain.train()
     rows = [msgspec.json.decode(line) for line in asked.run.val_metrics.read_bytes().splitlines()]
     assert [(row["step"], row["on_demand"]) for row in rows] == [(4, True), (8, False), (16, False), (24, False)]
+    for ours, theirs in zip(asked.model.parameters(), plain.model.parameters(), strict=True):
+        assert bool((ours == theirs).all())
+
+
+def test_an_evaluation_that_draws_random_numbers_changes_nothing_either(tmp_path: Path) -> None:
+    """Asked for, cut short and pending again: the dropout of the steps after it stays what it was."""
+
+    class Sampling(ToyProject):
+        def evaluation(self, cfg: Any, data: Any) -> ToyEvaluation:
+            torch.rand(3), np.random.rand(2), random.random()
+            return super().evaluation(cfg, data)
+
+    asked, plain = ToyRun(tmp_path / "asked", Sampling()), ToyRun(tmp_path / "plain", Sampling())
+    send(asked, *(cmd.Evaluate(attempt=1, at_step=step) for step in (1, 4, 9)))
+    asked.train()
+    plain.train()
     for ours, theirs in zip(asked.model.parameters(), plain.model.parameters(), strict=True):
         assert bool((ours == theirs).all())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from pathlib import Path
 from typing import Any
@@ -143,16 +144,21 @@ class SyncSpy(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @pytest.fixture
 def transfers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the tensor methods called that bring numbers to the host without passing the dispatcher."""
+    """Names of the functions called that wait for a copy between host and device without passing the dispatcher."""
     called: list[str] = []
-    for name in ("tolist", "numpy", "cpu", "item", "__bool__", "__float__", "__int__", "__index__"):
-        original = getattr(Tensor, name)
 
-        def spied(self: Tensor, *args: Any, _name: str = name, _original: Any = original, **kwargs: Any) -> Any:
-            called.append(_name)
-            return _original(self, *args, **kwargs)
+    def spy_on(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
 
-        monkeypatch.setattr(Tensor, name, spied)
+        def spied(*args: Any, **kwargs: Any) -> Any:
+            called.append(name)
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, spied)
+
+    for name in ("tolist", "numpy", "cpu", "item", "new_tensor", "__bool__", "__float__", "__int__", "__index__"):
+        spy_on(Tensor, name)
+    spy_on(torch, "tensor")
     return called
 
 
@@ -208,3 +214,13 @@ def test_the_controls_step_never_waits_for_the_device(tmp_path: Path, transfers:
         steps(3)
     assert spy.seen == []
     assert transfers == []
+
+
+@pytest.mark.parametrize(("native", "name"), [(True, "bf16"), (False, "fp16")])
+def test_a_gpu_that_only_emulates_bf16_computes_in_fp16(
+    monkeypatch: pytest.MonkeyPatch, native: bool, name: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: native or including_emulation)
+    monkeypatch.setattr(torch.amp, "GradScaler", lambda *arguments, **options: None)
+    assert Precision("auto", torch.device("cuda")).name == name

@@ -97,7 +97,7 @@ class ToyProject(Project[ToyConfig]):
         return {head: loss for head, loss in losses.items() if head in ctx.heads}
 
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
-        return {"all": torch.tensor(len(batch["x"])), "rare": batch["rare"].sum()}
+        return {"all": torch.ones_like(batch["rare"]).sum(), "rare": batch["rare"].sum()}
 
     def evaluation(self, cfg: ToyConfig, data: Split) -> ToyEvaluation:
         return ToyEvaluation(self)
