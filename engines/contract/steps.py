@@ -62,7 +62,7 @@ class StepWriter:
 
 
 def read_segments(folder: Path) -> list[tuple[list[str], npt.NDArray[np.float64]]]:
-    """Column names and memory-mapped records `(n, columns)` of each readable segment; a torn last record is left out."""
+    """Column names and memory-mapped records `(n, columns)` of each readable segment, without a torn last record."""
     found: list[tuple[list[str], npt.NDArray[np.float64]]] = []
     for file in _segments(folder):
         columns = _columns(file)

@@ -67,7 +67,8 @@ class Trainer:
             project, compiled, self.optimizer, self.precision, heads,
             grad_clip=training.grad_clip, micro_batches=training.micro_batches,
         )  # fmt: skip
-        self.step_log = StepLog(run, events, heads, training.log_every, device)
+        scaled = self.precision.scaler.is_enabled()
+        self.step_log = StepLog(run, events, heads, training.log_every, device, scaled=scaled)
         self.records = EpochRecorder(run, events)
         self.phases = Phases(events, lambda: self.state.step)
         self._saved = time.monotonic()

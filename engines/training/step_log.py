@@ -15,19 +15,29 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.steps import StepWriter
 
 HOST_COLUMNS = ("epoch", "time", "lr")
+ORDINARY_OVERFLOWS = 16
+"""Halvings of the first loss scale, 2**16, that end at no scale at all."""
 
 
 class StepLog:
     """Logs rows of device numbers: the loss, one loss a head, the gradient norm, and whether the step was skipped."""
 
     def __init__(
-        self, run: RunDirectory, events: EventWriter, heads: Sequence[str], every: int, device: torch.device
+        self,
+        run: RunDirectory,
+        events: EventWriter,
+        heads: Sequence[str],
+        every: int,
+        device: torch.device,
+        *,
+        scaled: bool = False,
     ) -> None:
         self._writer = StepWriter(run.steps, [*HOST_COLUMNS, "loss", *heads, "grad_norm", "skipped"])
         self._events = events
         self._block = torch.zeros(every, len(heads) + 3, device=device)
         self._host: list[tuple[float, ...]] = []
         self._bad_before = False
+        self._scaled = scaled
 
     @property
     def due(self) -> bool:
@@ -52,15 +62,17 @@ class StepLog:
         return bad_steps
 
     def _alert(self, numbers: np.ndarray, bad_steps: int) -> None:
-        """Tell the first non-finite step of a series, once."""
-        skipped = np.flatnonzero(numbers[:, -1])
+        """Tell the first non-finite step of a series, once. A loss scale that settles makes gradients overflow."""
+        bad = numbers[:, -1] != 0
+        if self._scaled and bad_steps < ORDINARY_OVERFLOWS:
+            bad &= ~np.isfinite(numbers[:, 0])
+        skipped = np.flatnonzero(bad)
         if len(skipped) and not self._bad_before:
             step, _, epoch, _, _ = self._host[int(skipped[0])]
             loss = numbers[skipped[0], 0]
             what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
             text = f"step {step:.0f} of epoch {epoch:.0f} was skipped: {what}; stop it or lower the learning rate"
             self._events.write(Alert(code="nonfinite", level="error", text=text, step=int(step)))
-        self._bad_before = bad_steps > 0
-
-    def close(self) -> None:
-        self._writer.close()
+            self._bad_before = True
+        if not bad_steps:
+            self._bad_before = False

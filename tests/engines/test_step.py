@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.controls_data import random_recordings
+from engines.contract.events import EventWriter
+from engines.contract.rundir import RunDirectory
 from engines.contract.steps import read_series
 from engines.training.loop import TooManyBadSteps
 from engines.training.order import step_generator
@@ -20,6 +22,7 @@ from engines.training.precision import Precision
 from engines.training.project import Context
 from engines.training.schedule import learning_rate
 from engines.training.step import TrainStep
+from engines.training.step_log import StepLog
 from projects.controls.config import ControlsConfig
 from projects.controls.project import ControlsProject
 from projects.controls.recordings import write_recording
@@ -224,3 +227,21 @@ def test_a_gpu_that_only_emulates_bf16_computes_in_fp16(
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: native or including_emulation)
     monkeypatch.setattr(torch.amp, "GradScaler", lambda *arguments, **options: None)
     assert Precision("auto", torch.device("cuda")).name == name
+
+
+@pytest.mark.parametrize(
+    ("scaled", "loss", "steps", "told"),
+    [(True, 0.5, 3, 0), (True, float("nan"), 3, 1), (True, 0.5, 16, 1), (False, 0.5, 3, 1)],
+)
+def test_overflows_of_a_settling_loss_scale_are_no_alarm(
+    tmp_path: Path, scaled: bool, loss: float, steps: int, told: int
+) -> None:
+    run = RunDirectory(tmp_path)
+    run.make()
+    log = StepLog(run, EventWriter(run.events, 1), ["all"], 8, torch.device("cpu"), scaled=scaled)
+    bad_steps = 0
+    for step in range(steps):
+        log.add(torch.tensor([loss, loss, float("inf"), 1.0]), step=step, epoch=1, lr=0.1)
+        bad_steps = log.flush(bad_steps)
+    assert bad_steps == steps
+    assert run.events.read_text().count('"nonfinite"') == told
