@@ -41,6 +41,7 @@ FAST_SECONDS = 0.25
 SLOW_SECONDS = 1.0
 ORDER_SECONDS = 15.0
 """How long an order's outcome stays on the status line."""
+WIDE = 120
 LEFT_WIDTH = 80
 """Of events and log on a wide screen, at least."""
 LOSS_TITLE = "Loss  [$train]━ train[/]  [$validation]━ validation[/]"
@@ -50,14 +51,14 @@ TABS = ("overview", "charts", "log", "events", "system")
 class RunScreen(SteeringScreen):
     CSS_PATH = "run.tcss"
     COMMANDS = {ActionProvider}
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]
     BINDINGS = [
         *SteeringScreen.STEERING,
         Binding("k", "checkpoint", "checkpoint", id="run.checkpoint", tooltip="Save last.pt now"),
-        Binding("escape", "back", "runs", id="run.back", tooltip="Back to the list of runs; the run goes on"),
+        Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
         *(
-            Binding(str(place), f"tab('{name}')", name, show=False, id=f"run.tab_{name}", tooltip=f"Show {name}")
+            Binding(str(place), f"tab('{name}')", name, show=False, id=f"show.{name}", tooltip=f"Show {name}")
             for place, name in enumerate(TABS, 1)
         ),
     ]
@@ -115,6 +116,9 @@ class RunScreen(SteeringScreen):
             poller.start()
         self.set_interval(SLOW_SECONDS, self._fast.ask)
 
+    def on_resize(self) -> None:
+        self._slow.ask()
+
     def on_screen_resume(self) -> None:
         self._fast.ask()
         self._slow.ask()
@@ -143,18 +147,12 @@ class RunScreen(SteeringScreen):
         self.model.add(message.news)
         self._tell_alerts(message.news)
         if self.model.status.state != state or message.news.info is not None:
-            self._suit_kind()
+            self.set_class(self.model.is_task, "-task")
             self.set_class(self.model.status.state == "failed", "-failed")
         self.refresh_keys()
         self.withdraw_question(self.run.path, self.model.status.state)
         self._fast.ask()
         self._slow.ask()
-
-    def _suit_kind(self) -> None:
-        """A task has no epochs, so nothing to chart."""
-        self.set_class(self.model.is_task, "-task")
-        if self.model.is_task:
-            self.query_one(Tabs).hide("tab-charts")
 
     @on(Measured)
     def _take_reading(self, message: Measured) -> None:
@@ -207,7 +205,7 @@ class RunScreen(SteeringScreen):
 
     def _left_width(self, needed: int) -> int | str:
         """On a wide screen the table gets what it needs, up to two thirds; the charts get the rest."""
-        wide = self.has_class("-wide") and not self.model.is_task
+        wide = self.size.width >= WIDE and not self.model.is_task
         return min(max(needed, LEFT_WIDTH), self.size.width * 2 // 3) if wide else "1fr"
 
     def _show_banner(self) -> None:

@@ -148,7 +148,7 @@ class RunsScreen(SteeringScreen):
     # -- keys ------------------------------------------------------------------------------------------------------
 
     def target(self) -> Target | None:
-        row = self.query_one(RunsTable).cursor if self.is_mounted else None
+        row = next((table.cursor for table in self.query(RunsTable)), None)  # none yet while the screen is being made
         return None if row is None else Target(RunDirectory(row.path), row.id, row.attempt, row.state, row.is_task)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -61,6 +61,7 @@ async def test_the_palette_offers_what_can_be_done_now_and_does_it(cockpit: Make
             assert "run: stop" in text(pilot)
             assert "run: resume" not in text(pilot)
             assert "run: continue" not in text(pilot)
+            assert "show: charts" in text(pilot)
             await pilot.press(*"run: pause")
             await until(pilot, lambda: "run: stop" not in text(pilot))
             await pilot.press("enter")

@@ -98,18 +98,19 @@ def others(folder: Path, at: Callable[[float], None]) -> None:
 
 
 async def settled(pilot: Pilot[None], *words: str) -> None:
-    """Everything is on the screen, and the toast-free screen has stopped changing."""
-    await until(pilot, lambda: all(word in text(pilot) for word in words))
-    before = ""
-    while text(pilot) != before:
+    """Everything is on the screen, a pane has the focus, and nothing has changed for a while."""
+    await until(pilot, lambda: all(word in text(pilot) for word in words) and pilot.app.focused)
+    before, same = "", 0
+    while same < 8:
+        same = same + 1 if text(pilot) == before else 0
         before = text(pilot)
-        await pilot.pause(0.3)
+        await pilot.pause(0.1)
 
 
 @SIZES
 def test_runs(snap_compare: Any, cockpit: Make, running: FakeRun, others: None, size: tuple[int, int]) -> None:
     async def ready(pilot: Pilot[None]) -> None:
-        await settled(pilot, "amber", "birch", "lotus", "ember", "delta", "broken")
+        await settled(pilot, "amber", "birch", "lotus", "ember", "delta", "broken", "look weight up ·", "leave")
 
     assert snap_compare(cockpit(), terminal_size=size, run_before=ready)
 
@@ -117,7 +118,8 @@ def test_runs(snap_compare: Any, cockpit: Make, running: FakeRun, others: None, 
 @SIZES
 def test_a_running_run(snap_compare: Any, cockpit: Make, running: FakeRun, size: tuple[int, int]) -> None:
     async def ready(pilot: Pilot[None]) -> None:
-        await settled(pilot, "● running", "best 39", "step 820", "edit")
+        wide = ("0.758", "epoch 41 done", "5.4 of 16 cores", "applied at step 361") if size[0] > 100 else ("5.4/16",)
+        await settled(pilot, "● running", "best 39", "step 820", "▲ edit", "leave", *wide)
 
     assert snap_compare(cockpit(open_run=running.run), terminal_size=size, run_before=ready)
 
@@ -129,6 +131,6 @@ def test_a_failed_run(snap_compare: Any, cockpit: Make, folder: Path, at: Callab
     fake.end("failed", exit_code=None, signal="SIGKILL")
 
     async def ready(pilot: Pilot[None]) -> None:
-        await settled(pilot, "✖ failed", "SIGKILL", "out of memory")
+        await settled(pilot, "✖ failed", "SIGKILL", "out of memory", "best 3", "step 60", "5.4/16", "leave")
 
     assert snap_compare(cockpit(open_run=fake.run), terminal_size=(80, 24), run_before=ready)

@@ -298,6 +298,7 @@ async def test_what_is_on_the_screen_follows_its_size_and_its_tab(cockpit: Make,
             await pilot.press("1")
             await pilot.resize_terminal(200, 50)
             await until(pilot, lambda: shown(pilot) == {"epochs", "events", "log", "loss", "score", "machine"})
+            await until(pilot, lambda: pilot.app.screen.query_one("#left").size.width == 80)  # the charts get the rest
             await pilot.resize_terminal(90, 45)
             await until(pilot, lambda: shown(pilot) == {"epochs", "log", "loss"})
 

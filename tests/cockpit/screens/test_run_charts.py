@@ -44,7 +44,7 @@ def test_what_a_resume_superseded_stays_as_a_faint_tail() -> None:
             row(2, 2, loss=0.5),
             started(3, resumed=10),
             row(2, 3, loss=0.4),
-        )  # fmt: skip
+        )
     )
     assert named(lines, "old") == [([20.0, 30.0], [0.8, 0.7]), ([20.0], [0.5])]
     assert named(lines, "validation") == [([10.0, 20.0], [0.9, 0.4])]
