@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable
@@ -20,6 +21,11 @@ LONG = (
     "--set training.batch_size=16 --set launch.threads=1"
 )
 Open = Callable[..., Terminal]
+
+
+def demo_command(data: Path) -> str:
+    """The demo on `data`, far too long to end by itself, as a shell takes it."""
+    return f"{shlex.quote(str(COCKPIT))} demo --set {shlex.quote(f'data.path={data}')} {LONG}"
 
 
 def training_run(folder: Path) -> RunDirectory:
@@ -43,7 +49,7 @@ def epochs_of(run: RunDirectory) -> int:
 def test_the_terminal_dies_and_the_run_does_not(
     terminal: Open, tmp_path: Path, demo_data: Path, size: tuple[int, int]
 ) -> None:
-    first = terminal(f"{COCKPIT} demo --set data.path={demo_data} {LONG}", size)
+    first = terminal(demo_command(demo_data), size)
     run = training_run(tmp_path / "runs")
     first.wait_text("TrLoss")
     wait_for("three rows on the screen", lambda: rows_on(first) >= 3, first.screen)
@@ -54,7 +60,7 @@ def test_the_terminal_dies_and_the_run_does_not(
 
     before = epochs_of(run)
     wait_for("epochs after the terminal is gone", lambda: epochs_of(run) >= before + 2)
-    second = terminal(str(COCKPIT), size)
+    second = terminal(shlex.quote(str(COCKPIT)), size)
     second.wait_text("running")
     assert run.path.name[:20] in second.screen()
     second.press("Enter")
@@ -82,7 +88,7 @@ def rows_on(terminal: Terminal) -> int:
 
 
 def test_pause_and_continue_by_key(terminal: Open, tmp_path: Path, demo_data: Path) -> None:
-    screen = terminal(f"{COCKPIT} demo --set data.path={demo_data} {LONG}", (120, 36))
+    screen = terminal(demo_command(demo_data), (120, 36))
     run = training_run(tmp_path / "runs")
     wait_for("a row", lambda: rows_on(screen) >= 1, screen.screen)
     screen.press("p")
@@ -94,7 +100,7 @@ def test_pause_and_continue_by_key(terminal: Open, tmp_path: Path, demo_data: Pa
 
 
 def test_a_frozen_cockpit_holds_nothing_up(terminal: Open, tmp_path: Path, demo_data: Path) -> None:
-    screen = terminal(f"{COCKPIT} demo --set data.path={demo_data} {LONG}")
+    screen = terminal(demo_command(demo_data))
     run = training_run(tmp_path / "runs")
     wait_for("a row", lambda: rows_on(screen) >= 1, screen.screen)
     pattern = f"{COCKPIT} demo --set data.path={demo_data}"

@@ -45,6 +45,7 @@ class ExampleProject:
         """Run `python -P …` with the example installed, from its folder."""
         return subprocess.run(
             [sys.executable, "-P", *arguments],
+            check=False,
             env=self.env,
             cwd=self.folder,
             capture_output=True,

@@ -138,9 +138,7 @@ def test_while_the_inventory_is_open_the_mouse_works_in_it(tmp_path: Path) -> No
     ticks = [tick(50 * k, "forward", camera=(0, 1.5)) for k in range(20)]
     ticks += [tick(1000, "inventory", "forward", camera=(0, 1.5))]
     clicked = dict.fromkeys((2, 3, 6), (0,))
-    ticks += [
-        tick(1050 + 50 * k, "sneak", "forward", camera=(3, -6), buttons=clicked.get(k, ())) for k in range(10)
-    ]
+    ticks += [tick(1050 + 50 * k, "sneak", "forward", camera=(3, -6), buttons=clicked.get(k, ())) for k in range(10)]
     ticks += [tick(1550, "ESC"), *[tick(1600 + 50 * k, "sneak", buttons=(0,), camera=(-1.5, 0)) for k in range(20)]]
     (recording,) = parsed(tmp_path, ticks)
     assert frames_on(recording, INVENTORY) == [20, 31]
