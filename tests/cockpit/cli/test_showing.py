@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -175,7 +176,7 @@ def test_tail_follows_a_live_run_and_interrupting_it_touches_nothing(runs: Path)
 
 def test_an_early_closed_pipe_is_quiet(cockpit: Cockpit, runs: Path) -> None:
     FakeRun(runs).begin().started().epochs(*range(1, 400)).end("finished")
-    command = " ".join(COMMAND) + " tail last | head -n 3; exit ${PIPESTATUS[0]}"
+    command = shlex.join(map(str, COMMAND)) + " tail last | head -n 3; exit ${PIPESTATUS[0]}"
     answer = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert answer.returncode == 0
     assert len(answer.stdout.splitlines()) == 3
