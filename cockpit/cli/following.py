@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -204,7 +203,7 @@ def attend(run: RunDirectory, attempt: int, interrupt: FirstInterrupt) -> int:
         for status in watch.until_ended():
             if interrupt.pressed and not asked and status.live:
                 asked = True
-                send_stop(run, cmd.Stop(attempt=attempt))
+                launch.send_stop(run, cmd.Stop(attempt=attempt))
                 watch.tell(f"stopping {run_id}; Ctrl-C once more leaves it to itself")
         code = watch.tell_end()
         wait_until_gone(run)
@@ -213,17 +212,6 @@ def attend(run: RunDirectory, attempt: int, interrupt: FirstInterrupt) -> int:
         say(f"{run_id} {what}; watch it with `cockpit tail {run_id}`, stop it with `cockpit stop {run_id}`")
         return codes.INTERRUPTED
     return codes.INTERRUPTED if interrupt.pressed else code
-
-
-def send_stop(run: RunDirectory, order: cmd.Stop) -> None:
-    """Ask a run to stop; by signal where the command cannot be written, as on a full disk."""
-    try:
-        launch.send(run, order)
-    except OSError:
-        holder = lock_holder(run.lock)
-        if holder is None or holder <= 0:
-            raise
-        os.kill(holder, signal.SIGTERM)
 
 
 def wait_until_gone(run: RunDirectory) -> None:

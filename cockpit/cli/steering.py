@@ -9,7 +9,7 @@ import time
 from argparse import Namespace
 
 from cockpit.cli import codes
-from cockpit.cli.following import POLL_SECONDS, Watch, outcome, send_stop, wait_until_gone
+from cockpit.cli.following import POLL_SECONDS, Watch, outcome, wait_until_gone
 from cockpit.cli.printing import say, show
 from engines.contract import commands as cmd
 from engines.contract import launch, yaml12
@@ -54,7 +54,7 @@ def stop(arguments: Namespace) -> int:
     order = cmd.Stop(attempt=attempt, when="after_step" if arguments.after == "step" else "after_epoch")
     watch = Watch(run, table=False)
     try:
-        send_stop(run, order)
+        launch.send_stop(run, order)
         say(f"stopping {watch.id} after this {arguments.after}")
         code = watch.wait()
         wait_until_gone(run)
