@@ -156,17 +156,27 @@ class BudgetReader:
 
 
 class Poller(threading.Thread):
-    """Calls `look` again and again until stopped; `look` gives the seconds to wait before the next call."""
+    """Calls `look` again and again until stopped, unless paused; `look` gives the seconds until the next call."""
 
     def __init__(self, name: str, look: Callable[[], float]) -> None:
         super().__init__(name=name, daemon=True)
         self._look = look
         self._stopping = threading.Event()
+        self._going = threading.Event()
+        self._going.set()
 
     def run(self) -> None:
         while not self._stopping.wait(self._look()):
-            pass
+            self._going.wait()
+
+    def pause(self) -> None:
+        """Look no more until `resume`."""
+        self._going.clear()
+
+    def resume(self) -> None:
+        self._going.set()
 
     def stop(self) -> None:
         """Ask it to end; returns at once."""
         self._stopping.set()
+        self._going.set()

@@ -84,7 +84,6 @@ class RunScreen(SteeringScreen):
         self.model = RunModel()
         self._machine, self._clock = machine, clock
         self._follower = RunFollower(run)
-        self._pollers = (Poller("run", self._follow), Poller("machine", self._measure))
         self._reading: Reading | None = None
         self._my_order = ""
         self._my_order_at = 0.0
@@ -112,9 +111,8 @@ class RunScreen(SteeringScreen):
     def on_mount(self) -> None:
         self.query_one(Tabs).can_focus = False
         self.query_one(EpochTable).focus()
-        for poller in self._pollers:
-            poller.start()
-        self.set_interval(SLOW_SECONDS, self._fast.ask)
+        pollers = (Poller("run", self._follow), Poller("machine", self._measure))
+        self.follow(pollers, self.set_interval(SLOW_SECONDS, self._fast.ask))
 
     def on_resize(self) -> None:
         self._slow.ask()
@@ -122,10 +120,6 @@ class RunScreen(SteeringScreen):
     def on_screen_resume(self) -> None:
         self._fast.ask()
         self._slow.ask()
-
-    def on_unmount(self) -> None:
-        for poller in self._pollers:
-            poller.stop()
 
     # -- in the pollers' threads -----------------------------------------------------------------------------------
 

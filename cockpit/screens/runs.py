@@ -73,7 +73,6 @@ class RunsScreen(SteeringScreen):
         self._clock = clock
         self._runs: dict[Path, RunSummary] = {}
         self._loading = True
-        self._poller = Poller("runs", self._look)
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)
 
     def compose(self) -> ComposeResult:
@@ -85,14 +84,10 @@ class RunsScreen(SteeringScreen):
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
-        self._poller.start()
-        self.set_interval(SHOW_SECONDS, self._throttle.ask)
+        self.follow([Poller("runs", self._look)], self.set_interval(SHOW_SECONDS, self._throttle.ask))
 
     def on_screen_resume(self) -> None:
         self._throttle.ask()
-
-    def on_unmount(self) -> None:
-        self._poller.stop()
 
     # -- following -------------------------------------------------------------------------------------------------
 

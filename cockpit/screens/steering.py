@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,9 +12,11 @@ from textual import on
 from textual.binding import Binding
 from textual.message import Message
 from textual.screen import Screen
+from textual.timer import Timer
 
 from cockpit.core import control
 from cockpit.core.control import Action, Target
+from cockpit.core.follow import Poller
 from cockpit.core.states import Shown, is_live
 from cockpit.core.text import plain
 from cockpit.screens.confirm import StopHarder
@@ -53,7 +55,39 @@ class SteeringScreen(Screen[None]):
         self._resumed: dict[Path, int] = {}
         """Runs asked to resume, with the attempt they had then: until they have another they are not asked again."""
         self._keys_state: list[bool | None] = []
+        self._pollers: Sequence[Poller] = ()
+        self._tick: Timer | None = None
         self._question: tuple[StopHarder, Target] | None = None
+
+    # -- following only while there is something to see ----------------------------------------------------------
+
+    def follow(self, pollers: Sequence[Poller], tick: Timer) -> None:
+        """Run `pollers` and `tick` from now on."""
+        self._pollers, self._tick = pollers, tick
+        for poller in pollers:
+            poller.start()
+
+    def on_screen_suspend(self) -> None:
+        """Under another screen everything that happens here, even to no effect, would paint that one whole, 15 KB.
+
+        Only the question how to stop is worth it: it is taken back when the run ends.
+        """
+        if self._tick is not None and not isinstance(self.app.screen, StopHarder):
+            self._tick.pause()
+            for poller in self._pollers:
+                poller.pause()
+
+    def on_screen_resume(self) -> None:
+        if self._tick is not None:
+            self._tick.resume()
+        for poller in self._pollers:
+            poller.resume()
+
+    def on_unmount(self) -> None:
+        for poller in self._pollers:
+            poller.stop()
+
+    # -- what can be done ------------------------------------------------------------------------------------------
 
     def target(self) -> Target | None:
         """The run that the keys mean now."""
