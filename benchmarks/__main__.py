@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 
 from benchmarks.measure import as_json_lines, as_table
+from engines.supervise import ENVIRONMENT
 
 NAMES = ("step_overhead", "batches")
 
@@ -15,6 +17,7 @@ def main() -> None:
     parser.add_argument("name", choices=NAMES)
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     arguments = parser.parse_args()
+    os.environ.setdefault("OMP_WAIT_POLICY", ENVIRONMENT["OMP_WAIT_POLICY"])  # as engines run; read when torch loads
     measurements = importlib.import_module(f"benchmarks.{arguments.name}").measure()
     print(as_json_lines(measurements) if arguments.json else as_table(measurements))
 

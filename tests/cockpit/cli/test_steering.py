@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from cockpit.cli import steering
-from cockpit.cli.following import send_stop
 from cockpit.cli.steering import parse_scale, parse_weights
 from engines.contract import commands as cmd
 from engines.contract import events as ev
+from engines.contract import launch
 from engines.contract.errors import UserError
 from engines.contract.lock import lock_holder
 from tests.cockpit.cli.conftest import COMMAND, Cockpit
@@ -192,11 +192,11 @@ def test_a_stop_that_cannot_be_written_is_sent_as_a_signal(live: FakeRun, monkey
     sent: list[tuple[int, int]] = []
     with live.locked() as holder:
         monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
-        send_stop(live.run, cmd.Stop(attempt=2))
+        launch.send_stop(live.run, cmd.Stop(attempt=2))
         monkeypatch.undo()
         assert sent == [(holder, signal.SIGTERM)]
     with pytest.raises(IsADirectoryError):
-        send_stop(live.run, cmd.Stop(attempt=2))
+        launch.send_stop(live.run, cmd.Stop(attempt=2))
 
 
 def test_kill_ends_a_run_and_waits_until_nothing_holds_it(cockpit: Cockpit, live: FakeRun) -> None:
