@@ -108,13 +108,22 @@ def write_recording(path: Path, recording: Recording) -> None:
     replace_with(path, write)
 
 
+_ZIP_START = b"PK\x03\x04"
+
+
 def _load(path: Path) -> Mapping[str, NDArray[np.generic]]:
     """Every array of an `.npz`; nothing in it is ever unpickled."""
     try:
+        with open(path, "rb") as file:
+            start = file.read(len(_ZIP_START))
+        if start != _ZIP_START and _ZIP_START.startswith(start):  # numpy would take so little for a pickle
+            raise DataError(f"{path}: cut short after {len(start)} bytes; expected a whole .npz recording.")
         archive = np.load(path, allow_pickle=False)
         if isinstance(archive, np.lib.npyio.NpzFile):
             with archive:
                 return {key: archive[key] for key in archive.files}
+    except DataError:
+        raise
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; expected an .npz recording.") from None
     except OSError as error:
