@@ -15,6 +15,7 @@ from typing import Literal, Self
 
 from engines.contract import commands as cmd
 from engines.contract.events import Alert, CommandAnswer, EventWriter
+from engines.contract.files import FILE_MODE
 from engines.contract.jsonl import RecordFollower
 from engines.contract.rundir import RunDirectory
 
@@ -33,6 +34,7 @@ class CommandListener:
         """Steps done, for the answers; the loop puts its own counter here."""
         self._attempt = attempt
         self._events = events
+        self._commands = run.commands
         self._follower: RecordFollower[cmd.Command] = RecordFollower(run.commands, cmd.decoder)
         self._heard: set[str] = set()
         """A log that was replaced is read again, and nothing in it may happen twice."""
@@ -48,6 +50,8 @@ class CommandListener:
     def __enter__(self) -> Self:
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signal_number, self._on_signal)
+        with contextlib.suppress(OSError):
+            self._commands.touch(FILE_MODE)  # so that a run's directory is whole before anybody asks for anything
         self._hear()  # what was sent before the start is due from the first step on
         self._thread.start()
         return self

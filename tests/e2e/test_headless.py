@@ -47,9 +47,9 @@ def test_the_table_and_the_whole_run_directory(
     assert marked == [score == max(scores[: index + 1]) for index, score in enumerate(scores)]
 
     assert {path.name for path in run.path.iterdir()} == {
-        "run.json", "config_resolved.yaml", "attempts", "engine.lock", "events.jsonl", "metrics",
+        "run.json", "config_resolved.yaml", "attempts", "engine.lock", "events.jsonl", "commands.jsonl", "metrics",
         "checkpoints", "logs", "review", "report.json", "export",
-    } | ({"commands.jsonl"} if run.commands.exists() else set())  # fmt: skip
+    }  # fmt: skip
     assert len(run.train_metrics.read_text().splitlines()) == len(run.val_metrics.read_text().splitlines()) == 3
     assert run.last.is_file()
     assert run.best.is_file()
