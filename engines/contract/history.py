@@ -6,7 +6,7 @@ epoch, the one in force; `superseded` keeps the old tails.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -114,21 +114,3 @@ def column_value(source: str, row: Epoch) -> Any:
             return row.validation.get(key)
         case _:
             return getattr(row, source, None)
-
-
-def table_cells(started: RunStarted, row: Epoch) -> list[str]:
-    """One row of the epoch table as text, a cell a column; the best mark is not among them."""
-    cells = []
-    for column in started.columns:
-        value = column_value(column.source, row)
-        nonfinite = column.source in row.nonfinite
-        cells.append("nan" if nonfinite else "—" if value is None else format(value, column.format))
-    return cells
-
-
-def table_view(history: History) -> Sequence[tuple[Any, ...]]:
-    """The table without time, rates and attempts: what two equal runs have in common."""
-    return [
-        (r.epoch, r.step, r.stage, r.train, r.validation, r.score, r.lr, r.best, r.weights, r.nonfinite)
-        for r in history.epochs.values()
-    ]
