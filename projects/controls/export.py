@@ -16,6 +16,7 @@ from engines.contract.files import make_directory, replace_bytes, replace_with
 from engines.thresholds.grid import Choice, binary_threshold, confidence_threshold
 from engines.training.project import Result, TrainingLog
 from projects.controls.config import ControlsConfig
+from projects.controls.exported import POLICY_FILE
 from projects.controls.layout import (
     ACTION,
     CONTROL_NAMES,
@@ -30,10 +31,6 @@ from projects.controls.layout import (
 )
 from projects.controls.losses import PosWeights
 from projects.controls.metrics import SCORE_WEIGHTS
-
-POLICY_FILE = "control_policy_v2.pt"
-CONFIG_FILE = "control_config_v2.json"
-LOG_FILE = "training_log_v2.json"
 
 
 def write_policy(folder: Path, state: Mapping[str, Tensor]) -> None:

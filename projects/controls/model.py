@@ -63,11 +63,19 @@ class ControlTransformer(nn.Module):
         Gives float32 action_logits (batch, 12), look (batch, 2) in [-1, 1], hotbar_logits (batch, 9),
         cursor (batch, 2) in [0, 1] and inv_click_logits (batch, 3).
         """
-        positions = self.positions.weight[-features.shape[1] :]  # aligned at the newest row, wherever the window starts
+        return self.read(self.embed(features), mask)
+
+    def embed(self, features: Tensor) -> Tensor:
+        """Feature rows, each for itself: (..., 671) to (..., d_model)."""
+        rows: Tensor = self.project((features - self.feature_mean) / self.feature_std)
+        return rows
+
+    def read(self, rows: Tensor, mask: Tensor) -> dict[str, Tensor]:
+        """Controls of the newest of embedded `rows: (batch, time, d_model)`, as `forward`."""
+        positions = self.positions.weight[-rows.shape[1] :]  # aligned at the newest row, wherever the window starts
         # attention over no key at all is NaN, so a fully padded window attends to its padding and is pooled to zero
         padded = ~(mask | ~mask.any(dim=1, keepdim=True))
-        embedded = self.project((features - self.feature_mean) / self.feature_std) + positions
-        encoded = self.encoder(embedded, src_key_padding_mask=padded)
+        encoded = self.encoder(rows + positions, src_key_padding_mask=padded)
         pooled = self._pool(encoded, mask)
         return {
             "action_logits": self.action(pooled).float(),

@@ -19,7 +19,8 @@ from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
 from projects.controls.demo.task import CEILING
 from projects.controls.evaluation import ControlsEvaluation
-from projects.controls.export import CONFIG_FILE, LOG_FILE, policy_config, training_log, write_json, write_policy
+from projects.controls.export import policy_config, training_log, write_json, write_policy
+from projects.controls.exported import CONFIG_FILE, LOG_FILE
 from projects.controls.layout import ACTION, BINARY, CONTROL_NAMES, INV
 from projects.controls.losses import PosWeights, head_losses, loss_masks, pos_weights
 from projects.controls.metrics import Scores, Thresholds

@@ -1,0 +1,169 @@
+"""One frame in, one decision out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from projects.controls.exported import ExportedConfig, read_exported
+from projects.controls.layout import (
+    BINARY,
+    CONTROL_SIZE,
+    CURSOR,
+    DEFAULT_STATE,
+    FRAME_SIZE,
+    HOTBAR,
+    LOOK,
+    SCREEN_OPEN,
+    STATE_NAMES,
+    STATE_SIZE,
+)
+from projects.controls.masks import Floats
+from projects.controls.policy.network import Outputs, PolicyNetwork
+from projects.controls.policy.rules import FULL_SCALE_DEGREES, Cursor, Hotbar, Hysteresis, Keys, Look, allowed
+from projects.controls.policy.window import FeatureStream
+
+LEAST_FRAMES = 3
+"""Frames that must be buffered before anything is pressed."""
+LONGEST_GAP = 0.5
+"""Seconds between frames beyond which the stream counts as broken: the difference of two poses is no velocity then."""
+CURSOR_AT_REST = 0.5
+"""What recordings hold as both coordinates of the cursor while no screen is open."""
+SLOT = STATE_NAMES.index("hotbar_slot")
+HIGHEST_SLOT = len(HOTBAR) - 1
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to send for one frame, and the model's own answers behind it."""
+
+    ready: bool
+    """Whether the model was asked; where not, everything is released."""
+    controls: Floats
+    """(28,) as recordings lay them out: held keys 1 while held, pulses 1 where they fire, look in [-1, 1] smoothed,
+    a hotbar slot 1 where it is to change, the cursor in [0, 1] (its middle while no screen is open)."""
+    degrees: Floats
+    """(2,) yaw and pitch to turn in this frame."""
+    raw: Outputs
+    why: str = ""
+    """Where not ready: the reason, in words."""
+
+
+class ControlPolicy:
+    """Runs an exported policy on frames as they come.
+
+    The history that the model sees is its own: of each past frame the decisions in the form of the training targets,
+    before smoothing, cooldown and auto-release. Recordings hold what the player did, and those three are guards of
+    the game that no recording shows; with a hysteresis margin of 0 this is the self-fed history of the evaluation.
+
+    Nothing stays pressed by accident: a frame with a number that is not finite, a clock that stands still or goes
+    back, and a gap of more than half a second release everything and start the buffer anew. Only the caller can
+    notice that frames have stopped coming: send `release()` then.
+    """
+
+    def __init__(self, config: ExportedConfig, network: PolicyNetwork) -> None:
+        post = config.post
+        self._network = network
+        self._stream = FeatureStream(config.lagged_state)
+        self._binary = Hysteresis(np.concatenate([config.action, config.inv]), post.hysteresis_margin)
+        self._keys = Keys()
+        self._look = Look(post.look_deadzone, post.look_ema_alpha, post.look_rate_limit)
+        self._cursor = Cursor(post.cursor_ema_alpha)
+        self._hotbar = Hotbar(config.hotbar_confidence)
+        self.reset()
+
+    @classmethod
+    def load(cls, folder: Path) -> ControlPolicy:
+        """The policy that `folder` holds. Raises `DataError` with a sentence."""
+        config = read_exported(folder)
+        return cls(config, PolicyNetwork.load(config))
+
+    def reset(self) -> None:
+        """Forget all buffered frames and state."""
+        self._time = -math.inf
+        self._frames = 0
+        for part in (self._network, self._stream, self._binary, self._keys, self._look, self._cursor, self._hotbar):
+            part.reset()
+
+    def release(self, why: str = "released") -> Decision:
+        """Let go of everything and forget the frames so far."""
+        self.reset()
+        return _nothing(why)
+
+    def step(self, frame: Floats, state: Floats | None, time: float) -> Decision:
+        """Decide for one frame.
+
+        frame: (260,) as recorded. state: (46,) game state, None where the game tells nothing: gameplay then, and the
+        slot in the hand is the one chosen last. time: seconds, of any clock that only goes forward.
+
+        Raises ValueError for a wrong shape, with everything forgotten.
+        """
+        frame = self._checked(frame, FRAME_SIZE, "frame")
+        known = DEFAULT_STATE if state is None else self._checked(state, STATE_SIZE, "state")
+        if not (math.isfinite(time) and np.isfinite(frame).all() and np.isfinite(known).all()):
+            return self.release("a number in the frame, the state or the time is not finite")
+        broken = self._broken(time)
+        if broken:
+            self.reset()
+        self._time = time
+        self._frames += 1
+        self._network.push(self._stream.row(frame, known))
+        if broken or self._frames < LEAST_FRAMES:
+            return _nothing(broken or f"{self._frames} of {LEAST_FRAMES} frames buffered")
+        return self._decide(known, None if state is None else _slot(known), time)
+
+    def observe(self, controls: Floats) -> None:
+        """Replace the history entry of the frame just stepped, as by recorded `controls: (28,)`: teacher forcing."""
+        self._stream.observe(self._checked(controls, CONTROL_SIZE, "controls"))
+
+    def _broken(self, time: float) -> str:
+        """Why the stream of frames cannot go on at `time`, or nothing."""
+        if time <= self._time:
+            return "the clock stood still or went back"
+        return f"no frame for over {LONGEST_GAP} s" if self._frames and time - self._time > LONGEST_GAP else ""
+
+    def _decide(self, state: Floats, slot: int | None, time: float) -> Decision:
+        answer = self._network.answer()
+        screen = bool(state[SCREEN_OPEN] > 0)
+        on = self._binary.step(np.concatenate([answer.action, answer.inv]), allowed(screen))
+        past, controls = _rest(), _rest()
+        past[list(BINARY)] = on
+        controls[list(BINARY)] = self._keys.step(on, time)
+        if screen:
+            past[list(CURSOR)] = answer.cursor
+            controls[list(CURSOR)] = self._cursor.step(answer.cursor)
+            self._look.reset()
+        else:
+            past[list(LOOK)] = answer.look
+            controls[list(LOOK)] = self._look.step(answer.look)
+            self._cursor.reset()
+            if (chosen := self._hotbar.step(answer.hotbar, slot, time)) is not None:
+                past[HOTBAR[chosen]] = controls[HOTBAR[chosen]] = 1
+        self._stream.observe(past)
+        return Decision(True, controls, controls[list(LOOK)] * FULL_SCALE_DEGREES, answer)
+
+    def _checked(self, values: Floats, size: int, what: str) -> Floats:
+        array = np.asarray(values)
+        if array.shape != (size,) or array.dtype.kind not in "fiub":
+            self.reset()
+            raise ValueError(f"{what} has shape {array.shape} of {array.dtype}, expected ({size},) numbers")
+        return array.astype(np.float32)
+
+
+def _rest() -> Floats:
+    """Controls of a player who does nothing."""
+    controls = np.zeros(CONTROL_SIZE, np.float32)
+    controls[list(CURSOR)] = CURSOR_AT_REST
+    return controls
+
+
+def _nothing(why: str) -> Decision:
+    return Decision(False, _rest(), np.zeros(len(LOOK), np.float32), Outputs.nothing(), why)
+
+
+def _slot(state: Floats) -> int:
+    """The slot in the hand, 0 to 8."""
+    return int(np.clip(round(float(state[SLOT]) * HIGHEST_SLOT), 0, HIGHEST_SLOT))
