@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from engines.training.project import Batch, Context, Evaluation, Loss, Result
-from projects.controls.batches import MASK_NAMES
 from projects.controls.layout import BINARY, CONTROL_NAMES, HOTBAR, INV
 from projects.controls.losses import PosWeights, head_losses
-from projects.controls.masks import Masks
-from projects.controls.metrics import Prediction, Thresholds, score_controls
+from projects.controls.metrics import Prediction, Thresholds, Truth, score_controls
+from projects.controls.predictions import Gathered
 from projects.controls.report import score_tables
 
 
@@ -31,44 +29,32 @@ class ControlsEvaluation(Evaluation):
         self._weights = weights
         self._thresholds = thresholds
         self._sessions = sessions
-        self._kept: list[dict[str, Tensor]] = []
+        self._gathered = Gathered()
 
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         outputs = model(batch["features"], batch["mask"])
-        self._kept.append(
-            {
-                "action": outputs["action_logits"].sigmoid(),
-                "look": outputs["look"],
-                "hotbar": outputs["hotbar_logits"].softmax(1),
-                "cursor": outputs["cursor"],
-                "inv": outputs["inv_click_logits"].sigmoid(),
-                **{name: batch[name] for name in ("target", *MASK_NAMES)},
-            }
-        )
+        self._gathered.add(outputs, batch)
         losses = head_losses(outputs, batch, self._weights)
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
     def result(self) -> Result:
-        kept = {name: torch.cat([part[name] for part in self._kept]).cpu().numpy() for name in self._kept[0]}
-        prediction = Prediction(*(kept[name] for name in ("action", "look", "hotbar", "cursor", "inv")))
-        masks = Masks(*(kept[name] for name in MASK_NAMES))
-        scores = score_controls(prediction, kept["target"], masks, self._thresholds)
+        prediction, truth = self._gathered.arrays()
+        scores = score_controls(prediction, truth, self._thresholds)
         return Result(
             values=scores.values,
             score=scores.score,
-            review=_review(prediction, kept["target"], masks, self._sessions),
+            review=review_arrays(prediction, truth, self._sessions),
             tables=score_tables(scores, self._weights.unsupported),
         )
 
 
-def _review(
-    prediction: Prediction, targets: NDArray[np.float32], masks: Masks, sessions: NDArray[np.int64]
-) -> dict[str, NDArray[np.generic]]:
+def review_arrays(prediction: Prediction, truth: Truth, sessions: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
     """What choosing thresholds needs of n windows.
 
     names: (15,) controls. scores, targets, masks: (n, 15) probabilities, whether pressed, whether judged.
     idle: (n,). groups: (n,) session. hotbar_confidence, hotbar_correct, hotbar_mask: (n,) for the slot chosen.
     """
+    targets, masks = truth.targets, truth.masks
     judged_inv = np.repeat(masks.screen_open[:, None], len(INV), axis=1)
     slot = targets[:, HOTBAR].argmax(1)
     return {

@@ -6,14 +6,16 @@ A control counts as pressed where its probability is at or above its threshold, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from projects.controls.layout import ACTION, CONTROL_NAMES, CURSOR, HOTBAR, INV, LOOK
 from projects.controls.masks import Bools, Floats, Masks
+
+Rows = Bools | NDArray[np.int64] | slice
 
 SCREEN_PIXELS = (1280.0, 720.0)
 """Pixel errors are given for a screen of this width and height."""
@@ -35,18 +37,52 @@ class Prediction:
     cursor: Floats
     inv: Floats
 
+    def __getitem__(self, frames: Rows) -> Prediction:
+        return Prediction(*(getattr(self, field.name)[frames] for field in fields(self)))
+
+    @classmethod
+    def of_controls(cls, controls: Floats) -> Prediction:
+        """From rows in the layout of a recording: (n, 28), probabilities where a control is on or off."""
+        return cls(*(controls[:, columns] for columns in (ACTION, LOOK, HOTBAR, CURSOR, INV)))
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the player did on n frames.
+
+    targets: (n, 28) controls. previous: (n, 28) controls of the frame before, zeros before a session's first frame.
+    """
+
+    targets: Floats
+    previous: Floats
+    masks: Masks
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitem__(self, frames: Rows) -> Truth:
+        return Truth(self.targets[frames], self.previous[frames], self.masks[frames])
+
 
 @dataclass(frozen=True)
 class Thresholds:
-    """From which probability on a control counts as pressed. action: (12,). inv: (3,)."""
+    """From which probability on a control counts as pressed. action: (12,). inv: (3,).
+
+    hotbar: the least confidence that changes the slot; accuracy does not depend on it.
+    """
 
     action: NDArray[np.float64] = field(default_factory=lambda: np.full(len(ACTION), 0.5))
     inv: NDArray[np.float64] = field(default_factory=lambda: np.full(len(INV), 0.5))
+    hotbar: float = 0.3
 
 
 @dataclass(frozen=True)
 class ControlScore:
-    """One binary control on the frames where it is judged. Without support there is no recall and no F1."""
+    """One binary control on the frames where it is judged. Without support there is no recall and no F1.
+
+    changes: judged frames on which the control differs from the frame before. change_f1: F1 on these frames alone, None
+    where it never goes on.
+    """
 
     name: str
     threshold: float
@@ -55,6 +91,8 @@ class ControlScore:
     precision: float | None
     recall: float | None
     f1: float | None
+    changes: int
+    change_f1: float | None
 
 
 @dataclass(frozen=True)
@@ -66,22 +104,23 @@ class Scores:
     controls: tuple[ControlScore, ...]
 
 
-def score_controls(
-    prediction: Prediction, targets: Floats, masks: Masks, thresholds: Thresholds | None = None
-) -> Scores:
-    """Score predictions of n frames against `targets: (n, 28)`; thresholds are 0.5 where absent."""
+def score_controls(prediction: Prediction, truth: Truth, thresholds: Thresholds | None = None) -> Scores:
+    """Score predictions of the frames of `truth`; thresholds are 0.5 where absent."""
     thresholds = thresholds or Thresholds()
+    targets, masks = truth.targets, truth.masks
     on = prediction.action >= thresholds.action
-    actions = _binary_scores(ACTION, on, targets, masks.action, thresholds.action)
+    actions = _binary_scores(ACTION, on, truth, masks.action, thresholds.action)
     inv_mask = np.repeat(masks.screen_open[:, None], len(INV), axis=1)
-    inv = _binary_scores(INV, prediction.inv >= thresholds.inv, targets, inv_mask, thresholds.inv)
+    inv = _binary_scores(INV, prediction.inv >= thresholds.inv, truth, inv_mask, thresholds.inv)
     hotbar = targets[:, HOTBAR][masks.hotbar_changed].argmax(1)
     values: dict[str, float | None] = {
-        "action_f1": _mean([control.f1 for control in actions if control.f1 is not None]),
+        "action_f1": _macro(control.f1 for control in actions),
+        "action_change_f1": _macro(control.change_f1 for control in actions),
         **_look(prediction.look[masks.look], targets[masks.look][:, LOOK]),
         "hotbar_accuracy": _mean(prediction.hotbar[masks.hotbar_changed].argmax(1) == hotbar),
         **_cursor(prediction.cursor[masks.screen_open], targets[masks.screen_open][:, CURSOR]),
-        "inv_f1": _mean([control.f1 for control in inv if control.f1 is not None]),
+        "inv_f1": _macro(control.f1 for control in inv),
+        "inv_change_f1": _macro(control.change_f1 for control in inv),
         "idle_accuracy": _mean(~on[masks.idle].any(axis=1)),
     }
     return Scores(values, combined_score(values), actions + inv)
@@ -109,25 +148,46 @@ def combined_score(values: Mapping[str, float | None]) -> float | None:
 
 
 def _binary_scores(
-    columns: tuple[int, ...], on: Bools, targets: Floats, masks: Bools, thresholds: NDArray[np.float64]
+    columns: tuple[int, ...], on: Bools, truth: Truth, masks: Bools, thresholds: NDArray[np.float64]
 ) -> tuple[ControlScore, ...]:
-    wanted = targets[:, columns] > 0.5
-    hits = (on & wanted & masks).sum(0)
-    predicted = (on & masks).sum(0)
-    support = (wanted & masks).sum(0)
-    frames = masks.sum(0)
+    wanted = truth.targets[:, columns] > 0.5
+    changed = masks & (wanted != (truth.previous[:, columns] > 0.5))
+    everywhere, changes = _Counts(on, wanted, masks), _Counts(on, wanted, changed)
     return tuple(
         ControlScore(
             name=CONTROL_NAMES[column],
             threshold=float(thresholds[k]),
-            support=int(support[k]),
-            frames=int(frames[k]),
-            precision=float(hits[k] / predicted[k]) if predicted[k] else None,
-            recall=float(hits[k] / support[k]) if support[k] else None,
-            f1=float(2 * hits[k] / (predicted[k] + support[k])) if support[k] else None,
+            support=int(everywhere.wanted[k]),
+            frames=int(masks[:, k].sum()),
+            precision=_ratio(everywhere.hits[k], everywhere.said[k]),
+            recall=_ratio(everywhere.hits[k], everywhere.wanted[k]),
+            f1=everywhere.f1(k),
+            changes=int(changed[:, k].sum()),
+            change_f1=changes.f1(k),
         )
         for k, column in enumerate(columns)
     )
+
+
+class _Counts:
+    """hits, said, wanted: (controls,) counts over the frames that `masks: (n, controls)` keeps."""
+
+    def __init__(self, on: Bools, wanted: Bools, masks: Bools) -> None:
+        self.hits = (on & wanted & masks).sum(0)
+        self.said = (on & masks).sum(0)
+        self.wanted = (wanted & masks).sum(0)
+
+    def f1(self, k: int) -> float | None:
+        return _ratio(2 * self.hits[k], self.said[k] + self.wanted[k]) if self.wanted[k] else None
+
+
+def _ratio(part: np.integer, whole: np.integer) -> float | None:
+    return float(part / whole) if whole else None
+
+
+def _macro(scores: Iterable[float | None]) -> float | None:
+    """The mean over the controls that have a score."""
+    return _mean([score for score in scores if score is not None])
 
 
 def _look(predicted: Floats, wanted: Floats) -> dict[str, float | None]:

@@ -9,6 +9,7 @@ from projects.controls.metrics import SCREEN_PIXELS, Scores
 
 HEAD_VALUES = {
     "action_f1": "action F1, mean over supported controls",
+    "action_change_f1": "action F1 on frames where the control changes",
     "look_mse": "look squared error",
     "look_direction_yaw": "look yaw direction accuracy",
     "look_direction_pitch": "look pitch direction accuracy",
@@ -16,6 +17,7 @@ HEAD_VALUES = {
     "cursor_mse": "cursor squared error",
     "cursor_pixels": "cursor error in pixels",
     "inv_f1": "inventory F1, mean over supported controls",
+    "inv_change_f1": "inventory F1 on frames where the control changes",
     "idle_accuracy": "idle accuracy",
 }
 _NO_SUPPORT = "empty: no such frame in validation; its share of the score goes to the other heads"

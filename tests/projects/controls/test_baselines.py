@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.contract.errors import DataError
-from projects.controls.baselines import best_f1_thresholds, evaluate_baselines
+from projects.controls.baselines import evaluate_baselines
 from projects.controls.batches import WindowSource
 from projects.controls.demo.names import ATTACK, DROP, FORWARD, LEFT_CLICK, SHIFT
 from projects.controls.demo.session import make_session
 from projects.controls.layout import CURSOR, HOTBAR, LOOK, SCREEN_OPEN
+from projects.controls.logistic import best_f1_thresholds
 from projects.controls.masks import frame_masks
-from projects.controls.metrics import Scores
+from projects.controls.metrics import Prediction, Scores, Truth
 from projects.controls.recordings import Recording
 from tests.projects.controls.sessions import random_session
 
@@ -73,6 +74,9 @@ def test_zero_and_repeated_controls_score_what_can_be_counted(
     expected = 2 * both / (now[game, FORWARD].sum() + before[game, FORWARD].sum())
     assert f1(scores["repeat-last"], "move_forward") == pytest.approx(expected)
     assert f1(scores["repeat-last"], "attack") == 0
+    for name in ("all-zero", "repeat-last"):
+        assert scores[name].values["action_change_f1"] == scores[name].values["inv_change_f1"] == 0
+    assert (scores["ceiling"].values["action_change_f1"] or 0) > 0.8
 
 
 def test_the_frames_are_those_of_the_models_windows(demo: tuple[dict[str, Scores], list[Recording]]) -> None:
@@ -136,9 +140,10 @@ def test_no_threshold_has_a_better_f1(pairs: list[tuple[float, bool]]) -> None:
     rows[:, DROP], targets[:, DROP] = zip(*pairs, strict=True)
     rows[:, LEFT_CLICK], targets[:, LEFT_CLICK] = zip(*pairs, strict=True)
     state = np.zeros((len(pairs), 46), np.float32)
-    game = best_f1_thresholds(rows, targets, frame_masks(targets, state)).action[9]
+    prediction = Prediction.of_controls(rows)
+    game = best_f1_thresholds(prediction, Truth(targets, targets, frame_masks(targets, state))).action[9]
     state[:, SCREEN_OPEN] = 0.33
-    screen = best_f1_thresholds(rows, targets, frame_masks(targets, state)).inv[0]
+    screen = best_f1_thresholds(prediction, Truth(targets, targets, frame_masks(targets, state))).inv[0]
     assert game == screen
 
     def score(threshold: float) -> float:

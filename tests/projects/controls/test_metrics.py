@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from projects.controls.layout import ACTION, CONTROL_NAMES, CURSOR, HOTBAR, INV, LOOK
+from projects.controls.layout import ACTION, BINARY, CONTROL_NAMES, CURSOR, INV, LOOK
 from projects.controls.masks import Masks, frame_masks
-from projects.controls.metrics import Prediction, Thresholds, combined_score, score_controls
+from projects.controls.metrics import Prediction, Thresholds, Truth, combined_score, score_controls
 from tests.projects.controls.sessions import random_session
 
 
-def random_case(frames: int, seed: int) -> tuple[Prediction, np.ndarray, Masks]:
+def random_case(frames: int, seed: int) -> tuple[Prediction, Truth]:
     session = random_session("a", frames, seed)
     rng = np.random.default_rng(seed + 1)
 
@@ -24,18 +25,16 @@ def random_case(frames: int, seed: int) -> tuple[Prediction, np.ndarray, Masks]:
 
     hotbar = rng.random((frames, 9)).astype(np.float32)
     prediction = Prediction(chance(12), chance(2) * 2 - 1, hotbar, chance(2), chance(3))
-    return prediction, session.controls, frame_masks(session.controls, session.state)
-
-
-def perfect(targets: np.ndarray) -> Prediction:
-    return Prediction(*(targets[:, columns] for columns in (ACTION, LOOK, HOTBAR, CURSOR, INV)))
+    before = np.concatenate([np.zeros((1, 28), np.float32), session.controls[:-1]])
+    return prediction, Truth(session.controls, before, frame_masks(session.controls, session.state))
 
 
 @settings(max_examples=40, deadline=None)
 @given(frames=st.integers(1, 60), seed=st.integers(0, 10**6), threshold=st.sampled_from([0.3, 0.5, 0.9]))
 def test_every_value_equals_a_count_frame_by_frame(frames: int, seed: int, threshold: float) -> None:
-    prediction, targets, masks = random_case(frames, seed)
-    scores = score_controls(prediction, targets, masks, Thresholds(np.full(12, threshold), np.full(3, threshold)))
+    prediction, truth = random_case(frames, seed)
+    targets, masks = truth.targets, truth.masks
+    scores = score_controls(prediction, truth, Thresholds(np.full(12, threshold), np.full(3, threshold)))
     f1: dict[str, list[float]] = {"action": [], "inv": []}
     for group, columns, chances in (("action", ACTION, prediction.action), ("inv", INV, prediction.inv)):
         for k, column in enumerate(columns):
@@ -73,8 +72,9 @@ def test_every_value_equals_a_count_frame_by_frame(frames: int, seed: int, thres
 
 
 def test_the_perfect_prediction_scores_one() -> None:
-    _, targets, masks = random_case(200, 0)
-    scores = score_controls(perfect(targets), targets, masks)
+    _, truth = random_case(200, 0)
+    scores = score_controls(Prediction.of_controls(truth.targets), truth)
+    assert scores.values["action_change_f1"] == scores.values["inv_change_f1"] == 1
     assert scores.score == pytest.approx(1)
     assert scores.values["cursor_pixels"] == 0
     assert scores.values["look_direction_pitch"] == 1
@@ -104,22 +104,48 @@ def test_a_value_that_is_not_a_number_gives_no_score() -> None:
 
 
 def test_heads_without_a_frame_are_null() -> None:
-    prediction, targets, _ = random_case(50, 1)
+    prediction, truth = random_case(50, 1)
     nothing = np.zeros(50, np.bool_)
     empty = Masks(nothing, nothing, nothing, nothing, nothing)
-    scores = score_controls(prediction, targets, empty)
-    assert all(value is None for name, value in scores.values.items() if name != "action_f1")
+    scores = score_controls(prediction, replace(truth, masks=empty))
+    assert all(value is None for name, value in scores.values.items() if name not in ("action_f1", "action_change_f1"))
     supported = [control.name for control in scores.controls if control.f1 is not None]
     assert supported == ["open_inventory"], "it is judged on every frame"
 
 
 def test_unsupported_controls_count_in_no_mean() -> None:
-    prediction, targets, masks = random_case(400, 2)
-    before = score_controls(prediction, targets, masks)
-    targets = targets.copy()
+    prediction, truth = random_case(400, 2)
+    before = score_controls(prediction, truth)
+    targets = truth.targets.copy()
     targets[:, 7] = 0
-    after = score_controls(prediction, targets, masks)
+    after = score_controls(prediction, replace(truth, targets=targets))
     attack = next(control for control in after.controls if control.name == "attack")
     assert (attack.support, attack.recall, attack.f1) == (0, None, None)
     kept = [control.f1 for control in before.controls[:12] if control.name != "attack"]
     assert after.values["action_f1"] == pytest.approx(np.mean([f1 for f1 in kept if f1 is not None]))
+
+
+@settings(max_examples=30, deadline=None)
+@given(frames=st.integers(1, 60), seed=st.integers(0, 10**6))
+def test_change_frames_are_those_that_differ_from_the_frame_before(frames: int, seed: int) -> None:
+    prediction, truth = random_case(frames, seed)
+    chances = np.concatenate([prediction.action, prediction.inv], axis=1)
+    for k, score in enumerate(score_controls(prediction, truth).controls):
+        column, said = BINARY[k], []
+        for n in range(frames):
+            judged = truth.masks.screen_open[n] if k >= 12 else truth.masks.gameplay[n] or column == 13
+            before = truth.targets[n - 1, column] if n else 0
+            if judged and truth.targets[n, column] != before:
+                said.append((bool(chances[n, k] >= 0.5), truth.targets[n, column] == 1))
+        hits = said.count((True, True))
+        wrong = said.count((True, False)) + said.count((False, True))
+        onsets = sum(wanted for _, wanted in said)
+        assert score.changes == len(said)
+        assert score.change_f1 == (pytest.approx(2 * hits / (2 * hits + wrong)) if onsets else None)
+
+
+def test_repeating_the_last_controls_earns_nothing_where_they_change() -> None:
+    _, truth = random_case(500, 3)
+    held = score_controls(Prediction.of_controls(truth.previous), truth)
+    assert (held.values["action_f1"] or 0) > 0, "a held key is right on most frames"
+    assert held.values["action_change_f1"] == held.values["inv_change_f1"] == 0
