@@ -15,13 +15,17 @@ import torch
 from torch import Tensor
 
 from engines.training.project import Batch
+from projects.controls.augment import draw, send, shown_rows, write_frames
+from projects.controls.config import Augmentation
 from projects.controls.features import SOURCES, lagged_state, target_frames, velocity
 from projects.controls.layout import (
     CONTROL_SIZE,
     COORDINATES,
     FEATURE_SIZE,
+    FRAME_FEATURES,
     HISTORY,
     HISTORY_FEATURES,
+    STATE_FEATURES,
     VELOCITY_FEATURES,
     WINDOW,
 )
@@ -30,6 +34,8 @@ from projects.controls.recordings import Recording
 
 BASE = HISTORY_FEATURES.start
 LEAST_DEVIATION = 1e-6
+CHUNK = 8192
+"""Rows that statistics look at in one piece."""
 ROW = 672
 """Rows of a batch lie this many floats apart, one more than they have: aligned writes save a quarter of the time."""
 MASK_NAMES = tuple(field.name for field in fields(Masks))
@@ -42,30 +48,41 @@ class WindowSource:
         recordings: the sessions, in the order their windows are numbered.
         device: where the arrays live and batches are made.
         history_dropout: chance that a past frame's controls are hidden from a window, in every row that shows them.
+        augmentation: what else is done to training windows; nothing where absent.
     """
 
-    def __init__(self, recordings: Sequence[Recording], device: torch.device, history_dropout: float) -> None:
+    def __init__(
+        self,
+        recordings: Sequence[Recording],
+        device: torch.device,
+        history_dropout: float,
+        augmentation: Augmentation | None = None,
+    ) -> None:
         rows = sum(_padding(len(recording)) + len(recording) for recording in recordings)
         base = np.zeros((rows, BASE), np.float32)
         controls = np.zeros((rows, CONTROL_SIZE), np.float32)
         masks = np.zeros((rows, len(MASK_NAMES)), np.bool_)
         real = np.zeros(rows, np.bool_)
-        starts, row = [], 0
+        starts, firsts, row = [], [], 0
         for recording in recordings:
             first = row + _padding(len(recording))
             row = first + len(recording)
-            parts = (recording.frames, velocity(recording.frames), lagged_state(recording.state))
-            np.concatenate(parts, axis=1, out=base[first:row])
+            base[first:row, FRAME_FEATURES] = recording.frames
+            base[first:row, VELOCITY_FEATURES] = velocity(recording.frames)
+            base[first:row, STATE_FEATURES] = lagged_state(recording.state)
             controls[first:row] = recording.controls
             session = frame_masks(recording.controls, recording.state)
             masks[first:row] = np.stack([getattr(session, name) for name in MASK_NAMES], axis=1)
             real[first:row] = True
             starts.append(np.array(target_frames(len(recording))) + (first - WINDOW + 1))
+            firsts.append(first)
         self.sessions = np.repeat(np.arange(len(starts)), [len(session) for session in starts])
         """Which recording a window comes from: (windows,)."""
         self._device = device
         self._history_dropout = history_dropout
+        self._augmentation = augmentation
         self._starts = torch.from_numpy(np.concatenate(starts)).to(device)
+        self._firsts = torch.from_numpy(np.array(firsts)[self.sessions]).to(device)
         self._base = torch.from_numpy(base).to(device)
         self._controls = torch.from_numpy(controls).to(device)
         self._masks = torch.from_numpy(masks).to(device)
@@ -81,53 +98,66 @@ class WindowSource:
     @property
     def nbytes(self) -> int:
         """Bytes of everything that stays in memory."""
-        arrays = (self._starts, self._base, self._controls, self._masks, self._real)
+        arrays = (self._starts, self._firsts, self._base, self._controls, self._masks, self._real)
         return sum(array.nbytes for array in arrays) + self.sessions.nbytes
 
     def batch(self, indices: Tensor, rng: np.random.Generator | None) -> Batch:
-        """The windows `indices: (batch,) int64`; `rng` draws which past frames are hidden, None hides none.
+        """The windows `indices: (batch,) int64`; `rng` draws what augmentation does and which past frames are hidden.
 
-        Gives features (batch, 30, 671), mask (batch, 30) bool, target (batch, 28) and, for the target frame, the
-        bools gameplay, screen_open, hotbar_changed, look_active and idle, each (batch,).
+        Without `rng` nothing is augmented or hidden. Gives features (batch, 30, 671), zeros where padded, mask
+        (batch, 30) bool, target (batch, 28) and, for the target frame, the bools gameplay, screen_open,
+        hotbar_changed, look_active and idle, each (batch,).
         """
-        start = self._starts.index_select(0, self._send(indices))
-        last = start + (WINDOW - 1)
+        index = send(indices, self._device)
+        start = self._starts.index_select(0, index)
         features = self._base.new_empty(len(indices), WINDOW, ROW)[..., :FEATURE_SIZE]
-        torch.index_select(self._base_windows, 0, start, out=features[..., :BASE])
-        features[..., BASE:] = self._history(start, rng)
+        if rng is None or self._augmentation is None or not self._augmentation.on:
+            last = start + (WINDOW - 1)
+            mask = self._real_windows.index_select(0, start)
+            torch.index_select(self._base_windows, 0, start, out=features[..., :BASE])
+            past = self._control_windows.index_select(0, start - HISTORY)
+            features[..., BASE:] = self._history(past, rng)
+        else:
+            draws = draw(self._augmentation, len(indices), self._device, rng)
+            shown = shown_rows(start, self._firsts.index_select(0, index), draws, self._augmentation.crop)
+            last, mask = shown.last, shown.mask
+            write_frames(features, self._base, shown, draws.noise)
+            past = self._controls.index_select(0, shown.past.flatten()).view(len(indices), -1)
+            features[..., BASE:] = self._history(past, rng)
+            features.mul_(mask[..., None])
         masks = self._masks.index_select(0, last).unbind(1)
         return {
             "features": features,
-            "mask": self._real_windows.index_select(0, start),
+            "mask": mask,
             "target": self._controls.index_select(0, last),
             **dict(zip(MASK_NAMES, masks, strict=True)),
         }
 
-    def _history(self, start: Tensor, rng: np.random.Generator | None) -> Tensor:
-        """History rows of windows: (batch, 30, 140), all of them views of the 34 past frames, hidden ones zero."""
-        shown = self._control_windows.index_select(0, start - HISTORY)
+    def _history(self, past: Tensor, rng: np.random.Generator | None) -> Tensor:
+        """History rows of windows: (batch, 30, 140), views of `past: (batch, 34 · 28)` with hidden frames zero."""
         if rng is not None and self._history_dropout:
-            kept = rng.random((len(start), SOURCES, 1), np.float32) >= self._history_dropout
-            shown.view(-1, SOURCES, CONTROL_SIZE).mul_(self._send(torch.from_numpy(kept)))
-        return shown.as_strided((len(start), WINDOW, HISTORY * CONTROL_SIZE), (shown.shape[1], CONTROL_SIZE, 1))
-
-    def _send(self, tensor: Tensor) -> Tensor:
-        """To the device without making the host wait for it."""
-        if self._device.type == "cuda" and tensor.device.type == "cpu":
-            tensor = tensor.pin_memory()
-        return tensor.to(self._device, non_blocking=True)
+            kept = rng.random((len(past), SOURCES, 1), np.float32) >= self._history_dropout
+            past.view(-1, SOURCES, CONTROL_SIZE).mul_(send(torch.from_numpy(kept), self._device))
+        return past.as_strided((len(past), WINDOW, HISTORY * CONTROL_SIZE), (past.shape[1], CONTROL_SIZE, 1))
 
     def feature_statistics(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation over all frames, each (671,), for coordinates and velocities only.
 
         Flags, visibilities, state and history are scaled already: their mean is 0 and their deviation 1, like the
-        deviation of whatever does not move.
+        deviation of whatever does not move. In float64, since a joint may move by millimetres far from the origin.
         """
-        frames = self._base[self._real]
+        wide = torch.float32 if self._device.type == "mps" else torch.float64
+        chunks = [
+            (rows[:, : STATE_FEATURES.start], real)
+            for rows, real in zip(torch.split(self._base, CHUNK), torch.split(self._real[:, None], CHUNK), strict=True)
+        ]
+        count = self._real.sum()
+        # rows that pad are zero, so they add nothing to the mean, but they would to the deviation from it
+        centre = torch.stack([rows.sum(0, dtype=wide) for rows, _ in chunks]).sum(0) / count
+        squares = torch.stack([((rows.to(wide) - centre) * real).square_().sum(0) for rows, real in chunks]).sum(0)
         mean, std = torch.zeros(FEATURE_SIZE, device=self._device), torch.ones(FEATURE_SIZE, device=self._device)
         for moving in (slice(0, COORDINATES), VELOCITY_FEATURES):
-            values = frames[:, moving]
-            std[moving], mean[moving] = torch.std_mean(values, dim=0, correction=0)
+            mean[moving], std[moving] = centre[moving].float(), (squares[moving] / count).sqrt().float()
         std[std < LEAST_DEVIATION] = 1.0
         return mean, std
 

@@ -14,6 +14,21 @@ InnerShare = Annotated[float, Field(gt=0, lt=1)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 
 
+class Augmentation(Section):
+    """What is done to training windows, never to validation ones; 0 turns a part off."""
+
+    crop: Annotated[float, Field(ge=0, lt=0.5)] = 0.1
+    """Largest share of a window's frames that is cut off at each end; the target is the last frame left."""
+    warp: Annotated[float, Field(ge=0, lt=0.5)] = 0.2
+    """Windows run at 1 - warp to 1 + warp times their speed."""
+    noise: NonNegative = 0.005
+    """Standard deviation of the noise on the coordinates, in their own unit (metres)."""
+
+    @property
+    def on(self) -> bool:
+        return bool(self.crop or self.warp or self.noise)
+
+
 class ControlsData(Data):
     val_fraction: InnerShare = 0.2
     """Share of the sessions of each type that validate; at least one session in all."""
@@ -21,6 +36,11 @@ class ControlsData(Data):
     """Which sessions validate; the same seed gives the same split."""
     history_dropout: Share = 0.3
     """Chance that one past frame's controls are hidden from a training window, in every row that shows them."""
+    augmentation: Augmentation = Augmentation()
+    pos_weight: Literal["neg_pos", "total_2pos"] = "neg_pos"
+    """Weight of a control's positives: negatives / positives, which balances the two, or all / (2 positives)."""
+    pos_weight_cap: Positive = 50.0
+    """Largest such weight."""
 
 
 class ControlsModel(Section):

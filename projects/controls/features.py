@@ -7,6 +7,8 @@ so that the newest frame is still the last row.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -79,3 +81,54 @@ def window_features(recording: Recording, last: int, hidden: Bools | None = None
                 start = FEATURE_SIZE - (HISTORY - slot) * CONTROL_SIZE
                 features[i, start : start + CONTROL_SIZE] = 0
     return features, mask
+
+
+class Warped(NamedTuple):
+    """An augmented window: features (30, 671), mask (30,), and the frame that is its target now."""
+
+    features: Floats
+    mask: NDArray[np.bool_]
+    target: int
+
+
+def augmented_window(
+    recording: Recording,
+    last: int,
+    crop: tuple[int, int],
+    factor: np.float32,
+    noise: Floats,
+    hidden: Bools | None = None,
+) -> Warped:
+    """The window that ends at frame `last`, augmented, row by row.
+
+    crop: frames cut at the old and at the new end. factor: frames a row. noise: (31, 225), added to the coordinates of
+    the pose before the first row and of the 30 rows. hidden: as in `window_features`.
+    """
+    begin, target = max(last - WINDOW + 1, 0) + crop[0], last - crop[1]
+    state, coordinates = lagged_state(recording.state), recording.frames[:, :COORDINATES]
+    features, mask = np.zeros((WINDOW, FEATURE_SIZE), np.float32), np.zeros(WINDOW, np.bool_)
+
+    def age(rows: int) -> np.float32:
+        """Frames before the target of what stands `rows` rows above the newest."""
+        return np.float32(rows) * factor
+
+    def pose(rows: int) -> Floats:
+        older, newer = target - int(np.ceil(age(rows))), target - int(np.floor(age(rows)))
+        between = coordinates[older] + (np.ceil(age(rows)) - age(rows)) * (coordinates[newer] - coordinates[older])
+        return np.asarray(between + noise[WINDOW - rows], np.float32)
+
+    for i in range(WINDOW):
+        rows = WINDOW - 1 - i
+        if age(rows) > target - begin:
+            continue
+        mask[i] = True
+        nearest = target - int(np.rint(age(rows)))
+        moved = pose(rows) - pose(rows + 1) if age(rows + 1) <= target else np.zeros(COORDINATES, np.float32)
+        past = []
+        for slot in range(HISTORY):
+            frame = target - int(np.rint(age(SOURCES - i - slot)))
+            shown = frame >= 0 and (hidden is None or not hidden[i + slot])
+            past.append(recording.controls[frame] if shown else np.zeros(CONTROL_SIZE, np.float32))
+        others = recording.frames[nearest, COORDINATES:]
+        features[i] = np.concatenate([pose(rows), others, moved, state[nearest], *past])
+    return Warped(features, mask, target)

@@ -8,6 +8,7 @@ square of the share of gameplay.)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -17,12 +18,10 @@ from engines.training.project import Batch, Loss
 from projects.controls.batches import WindowSource
 from projects.controls.layout import ACTION, CONTROL_NAMES, CURSOR, HOTBAR, INV, LOOK, OPEN_INVENTORY
 
-POS_WEIGHT_CAP = 50.0
-
 
 @dataclass(frozen=True)
 class PosWeights:
-    """Weights of positive targets, negatives over positives up to 50; 1 for a control without positives.
+    """Weights of positive targets; 1 for a control without positives.
 
     action: (12,). inv: (3,). unsupported: names of the controls without a positive in the training data.
     """
@@ -32,19 +31,28 @@ class PosWeights:
     unsupported: tuple[str, ...]
 
 
-def pos_weights(train: WindowSource) -> PosWeights:
-    """Weights that balance each binary control over the frames its loss sees."""
+Formula = Literal["neg_pos", "total_2pos"]
+
+
+def pos_weights(train: WindowSource, formula: Formula = "neg_pos", cap: float = 50.0) -> PosWeights:
+    """Weights of each binary control over the frames its loss sees, at most `cap`.
+
+    neg_pos: negatives / positives, with which both weigh the same. total_2pos: frames / (2 · positives), half of that
+    and a half: positives weigh less than negatives.
+    """
     targets, masks = train.labels()
     inv_mask = masks["screen_open"][:, None].expand(-1, len(INV))
-    action, action_names = _balance(targets[:, ACTION], _action_mask(masks), ACTION)
-    inv, inv_names = _balance(targets[:, INV], inv_mask, INV)
+    action, action_names = _balance(targets[:, ACTION], _action_mask(masks), ACTION, formula, cap)
+    inv, inv_names = _balance(targets[:, INV], inv_mask, INV, formula, cap)
     return PosWeights(action, inv, action_names + inv_names)
 
 
-def _balance(targets: Tensor, mask: Tensor, columns: tuple[int, ...]) -> tuple[Tensor, tuple[str, ...]]:
-    positives = (_pressed(targets) * mask).sum(0)
-    negatives = mask.sum(0) - positives
-    weight = torch.where(positives > 0, (negatives / positives.clamp(min=1)).clamp(max=POS_WEIGHT_CAP), 1.0)
+def _balance(
+    targets: Tensor, mask: Tensor, columns: tuple[int, ...], formula: Formula, cap: float
+) -> tuple[Tensor, tuple[str, ...]]:
+    positives, frames = (_pressed(targets) * mask).sum(0), mask.sum(0)
+    against = frames - positives if formula == "neg_pos" else frames / 2
+    weight = torch.where(positives > 0, (against / positives.clamp(min=1)).clamp(max=cap), 1.0)
     names = tuple(CONTROL_NAMES[column] for column, found in zip(columns, positives.tolist(), strict=True) if not found)
     return weight, names
 

@@ -126,3 +126,17 @@ def test_class_weights_are_negatives_over_positives_capped_at_50() -> None:
     assert weights.action[11] == 50, "3 of 600 frames, all of them with the screen open"
     assert weights.inv[2] == 1
     assert weights.unsupported == ("strafe_left", "inv_shift_held")
+
+
+def test_the_other_formula_and_the_cap_of_class_weights() -> None:
+    session = random_session("a", 1029, 3)
+    session.state[:, 38] = 0
+    session.controls[:, [0, 1, 2]] = 0
+    session.controls[29:129, 0] = 1
+    session.controls[29:31, 1] = 1
+    source = WindowSource([session], torch.device("cpu"), 0.0)
+    halved = pos_weights(source, "total_2pos")
+    assert halved.action[:3].tolist() == [5, 50, 1], "1000 frames: 100, 2 and no positives"
+    assert pos_weights(source).action[:3].tolist() == [9, 50, 1]
+    assert pos_weights(source, "neg_pos", cap=7.5).action[:3].tolist() == [7.5, 7.5, 1]
+    assert pos_weights(source, "total_2pos", cap=1000).action[1] == 250
