@@ -133,5 +133,5 @@ def _interleave(folder: Path) -> InterleavingSource:
     split = Split(interleaved, data.validation)
     quiet = contextlib.redirect_stdout(sys.stderr)  # the engine logs to stdout
     with quiet, CommandListener(run, 1, events) as listener, contextlib.suppress(Enough):
-        Trainer(run, settings, HEADS, project, split, model, events, listener).train()
+        Trainer(run, settings, SPEC.heads, project, split, model, events, listener).train()
     return interleaved

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import psutil
 import torch
 from torch import Tensor, nn
@@ -25,7 +24,7 @@ from engines.contract.config import LoadedConfig, load_config
 from engines.contract.errors import UserError
 from engines.contract.rundir import runs_folder
 from engines.contract.settings import RunConfig, Training
-from engines.training.order import ShuffledOrder, step_generator
+from engines.training.order import step_generator
 from engines.training.precision import Precision, choose_device, seed_everything
 from engines.training.project import Context, Project, Split
 from engines.training.stages import StagePlan
@@ -59,8 +58,7 @@ def _look(loaded: LoadedConfig, found: dict[str, Any]) -> None:
     found["project"] = loaded.spec.name
     device = choose_device(settings.launch.device)
     found["device"] = str(device)
-    heads = [head.name for head in loaded.spec.heads]
-    stage = StagePlan(training, heads).stages[0]
+    plan = StagePlan(training, loaded.spec.heads)
     precision = Precision(training.amp, device)
     seed_everything(training.seed)
     project: Project[Any] = specs.load(loaded.spec.project)()
@@ -74,10 +72,12 @@ def _look(loaded: LoadedConfig, found: dict[str, Any]) -> None:
         "total": sum(parameter.numel() for parameter in model.parameters()),
         "trainable": sum(parameter.numel() for parameter in trained),
     }
-    order = ShuffledOrder(np.arange(len(data.train)), training.batch_size, training.seed)
+    order = plan.orders(project, settings, data)[0]
+    plan.rehearse(project, model)
     per_epoch = training.steps_per_epoch or order.steps_per_pass
     found["steps"] = {"per_epoch": per_epoch, "epochs": training.epochs, "total": per_epoch * training.epochs}
-    ctx = Context(step=0, epoch=0, progress=0.0, stage=stage.name, heads=frozenset(stage.heads or heads))
+    first_stage, on = plan.stages[0].name, plan.switches[0]
+    ctx = Context(step=0, epoch=0, progress=0.0, stage=first_stage, heads=on.heads, parts=on.parts)
     first = order.indices(0, 0)[: training.batch_size // training.micro_batches]
     activations = activation_size(project, model, data, first, ctx, precision, training.seed)
     found["memory"] = _memory(device, model, trained, data_size, activations, found["faults"])

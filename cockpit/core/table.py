@@ -49,7 +49,9 @@ class TableText:
 
 
 def _value_width(spec: str) -> int:
-    """Room for a usual value: `0.500`, `1.0e-4`, a four-digit epoch."""
+    """Room for a usual value: `0.500`, `1.0e-4`, a four-digit epoch; for words what their format says (`9s`)."""
+    if spec.endswith("s") and spec[:-1].isdecimal():
+        return min(int(spec[:-1]), WIDEST_TITLE)
     return INTEGER_WIDTH if spec.endswith("d") else min(len(number(0.5, spec)), WIDEST_TITLE)
 
 

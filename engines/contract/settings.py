@@ -34,8 +34,8 @@ class Stage(Section):
     """Length of this stage; the last stage without one takes what is left of training.epochs."""
     patience: Count | None = None
     """Epochs without a better score before this stage ends; training.patience where absent."""
-    heads: list[str] | None = None
-    """Loss terms that are on; all where absent."""
+    heads: Annotated[list[str], Field(min_length=1)] | None = None
+    """Loss terms that are on, or parts of one (`action.sprint`); all where absent."""
     frozen: list[str] = []
     """Parameter-name patterns (`encoder.*`) that get no gradient in this stage."""
     data: str | None = None

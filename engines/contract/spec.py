@@ -37,6 +37,10 @@ class Head:
     name: str
     weight: float
     title: str
+    parts: tuple[str, ...] = ()
+    """What a stage may turn on by itself, as `head.part`."""
+    parameters: str = ""
+    """Name pattern of the parameters that serve this head alone: frozen in a stage where it is off."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +59,8 @@ class Spec:
     """Other long work by name, each `module:function` taking (arguments, `engines.tasks.TaskContext`)."""
     stats: str | None = None
     """`module:function` taking a data path and giving named tables, for `cockpit data stats`."""
+    thresholds: str | None = None
+    """`module:object`, an `engines.thresholds.adapter.ThresholdAdapter`, for the review of thresholds; torch-free."""
     demo: str | None = None
     """File name of the demo config under `configs/`."""
 

@@ -13,6 +13,7 @@ from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
 from engines.contract.errors import DataError
 from engines.contract.rundir import RunDirectory
+from engines.contract.spec import Column, Spec
 from engines.contract.state import RunReader
 from engines.listener import CommandListener
 from engines.training import checkpoint
@@ -34,8 +35,7 @@ def _load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, liste
         print(f"data: {key} {value}")
     model = project.model(settings, data).to(device)
     print(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {device}", flush=True)
-    heads = [head.name for head in loaded.spec.heads]
-    return Trainer(run, settings, heads, project, data, model, events, listener)
+    return Trainer(run, settings, loaded.spec.heads, project, data, model, events, listener)
 
 
 def _resume(run: RunDirectory, trainer: Trainer) -> None:
@@ -56,6 +56,15 @@ def _resume(run: RunDirectory, trainer: Trainer) -> None:
     print(f"resumed from {path.name} at step {trainer.state.step}, epoch {trainer.state.epoch}", flush=True)
 
 
+def _columns(spec: Spec, trainer: Trainer) -> list[Column]:
+    """The project's columns, and the stage behind the first where a run has several."""
+    columns = list(spec.columns)
+    names = [stage.name for stage in trainer.plan.stages]
+    if len(names) > 1:
+        columns.insert(1, Column("Stage", "stage", f"{max(map(len, names))}s"))
+    return columns
+
+
 def _announce(loaded: LoadedConfig, trainer: Trainer, events: ev.EventWriter) -> None:
     live = trainer.state.live
     device = next(trainer.model.parameters()).device
@@ -63,7 +72,7 @@ def _announce(loaded: LoadedConfig, trainer: Trainer, events: ev.EventWriter) ->
     events.write(
         ev.RunStarted(
             project=loaded.spec.name, device=name, epochs=live.epochs, steps_per_epoch=trainer.steps_per_epoch,
-            columns=list(loaded.spec.columns), stages=trainer.plan.planned(live.epochs),
+            columns=_columns(loaded.spec, trainer), stages=trainer.plan.planned(live.epochs),
             patience=trainer.plan.patience(trainer.state), resumed_step=trainer.state.step,
         )
     )  # fmt: skip

@@ -7,19 +7,18 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from engines.contract import events as ev
-from engines.contract.errors import DataError
 from engines.contract.events import CommandAnswer, EventWriter
 from engines.contract.rundir import RunDirectory
-from engines.contract.settings import RunConfig, Stage
+from engines.contract.settings import RunConfig
+from engines.contract.spec import Head
 from engines.listener import CommandListener
 from engines.training import checkpoint
 from engines.training.evaluate import evaluate
-from engines.training.order import ShuffledOrder, step_generator
+from engines.training.order import step_generator
 from engines.training.phases import Phases
 from engines.training.precision import Precision, random_state, random_state_kept, restore_random_state
 from engines.training.project import Context, Project, Result, Split
@@ -43,7 +42,7 @@ class Trainer:
         self,
         run: RunDirectory,
         settings: RunConfig,
-        heads: Sequence[str],
+        heads: Sequence[Head],
         project: Project[Any],
         data: Split,
         model: nn.Module,
@@ -52,11 +51,11 @@ class Trainer:
     ) -> None:
         self.run, self.settings, self.project, self.data, self.model = run, settings, project, data, model
         self.training = training = settings.training
-        self.heads = list(heads)
+        self.heads = names = [head.name for head in heads]
         self.events, self.listener = events, listener
         device = next(model.parameters()).device
         weights = settings.loss_weights.model_dump()
-        live = LiveSettings({head: float(weights[head]) for head in heads}, 1.0, training.epochs)
+        live = LiveSettings({name: float(weights[name]) for name in names}, 1.0, training.epochs)
         self.state = TrainState(live)
         self.plan = StagePlan(training, heads)
         self.precision = Precision(training.amp, device)
@@ -64,16 +63,17 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(groups, lr=training.lr, fused=True)
         compiled: nn.Module = torch.compile(model) if training.compile else model  # type: ignore[assignment]
         self.step = TrainStep(
-            project, compiled, self.optimizer, self.precision, heads,
+            project, compiled, self.optimizer, self.precision, names,
             grad_clip=training.grad_clip, micro_batches=training.micro_batches,
         )  # fmt: skip
         scaled = self.precision.scaler.is_enabled()
-        self.step_log = StepLog(run, events, heads, training.log_every, device, scaled=scaled)
+        self.step_log = StepLog(run, events, names, training.log_every, device, scaled=scaled)
         self.records = EpochRecorder(run, events)
         self.phases = Phases(events, lambda: self.state.step)
         self._saved = time.monotonic()
         self._saved_at: tuple[int, int] | None = None
-        self._orders = [self._order_of(stage) for stage in self.plan.stages]
+        self._orders = self.plan.orders(project, settings, data)
+        self.plan.rehearse(project, model)
         self._enter_stage()
 
     # -- the loop ------------------------------------------------------------------------------------------------
@@ -188,25 +188,18 @@ class Trainer:
         if self.plan.current(self.state).restart_optimizer:
             self.optimizer.state.clear()
         self._enter_stage()
+        stage = self.plan.current(self.state)
+        text = f"stage {stage.name} begins: {', '.join(stage.heads or ['everything on'])}"
+        self.events.write(ev.Alert(code="stage", level="info", text=text, step=self.state.step))
 
     def _enter_stage(self) -> None:
         """Turn on what the current stage trains, and take its data."""
-        stage = self.plan.current(self.state)
-        self.project.freeze(self.model, stage.frozen)
-        self.step.set_active(self.plan.heads(self.state))
+        on = self.plan.on(self.state)
+        self.project.freeze(self.model, list(on.frozen))
+        self.step.set_active(on.heads)
         self._weights_changed()
         self.order = self._orders[self.state.stage]
         self.steps_per_epoch = self.training.steps_per_epoch or self.order.steps_per_pass
-
-    def _order_of(self, stage: Stage) -> ShuffledOrder:
-        """The order of a stage's samples. Raises `DataError` for a stage without any, before the first one begins."""
-        samples = np.arange(len(self.data.train))
-        if stage.data is not None:
-            samples = self.project.select(self.settings, self.data, stage.data)
-        if not len(samples):
-            which = f"the data filter {stage.data!r} of stage {stage.name!r}" if stage.data else self.settings.data.path
-            raise DataError(f"{which} leaves no training samples; choose other data.")
-        return ShuffledOrder(samples, self.training.batch_size, self.training.seed)
 
     def _weights_changed(self) -> None:
         self.step.set_weights(self.state.live.weights)
@@ -224,8 +217,8 @@ class Trainer:
     def context(self) -> Context:
         state = self.state
         progress = (state.epoch + state.step_in_epoch / self.steps_per_epoch) / state.live.epochs
-        stage = self.plan.current(state).name
-        return Context(state.step, state.epoch, min(1.0, progress), stage, self.plan.heads(state))
+        stage, on = self.plan.current(state).name, self.plan.on(state)
+        return Context(state.step, state.epoch, min(1.0, progress), stage, on.heads, on.parts)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from engines.contract.errors import UserError, nearest
+
 Config = TypeVar("Config")
 Batch = dict[str, Tensor]
 """Named tensors of one batch, on the run's device; the first dimension of each is the batch."""
@@ -70,6 +72,8 @@ class Context:
     stage: str
     heads: frozenset[str]
     """Loss terms that are on in this stage."""
+    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Of those heads, the ones that are on in part only, each with its parts that are on."""
 
 
 Cell = str | float | int | None
@@ -147,9 +151,23 @@ class Project(ABC, Generic[Config]):
         return [group for group in groups if group["params"]]
 
     def freeze(self, model: nn.Module, patterns: list[str]) -> None:
-        """Turn gradients off for parameters whose name matches a pattern, on for all others."""
+        """Turn gradients off for parameters whose name matches a pattern, on for all others.
+
+        Raises `UserError` for a pattern that matches none, and where nothing is left to train.
+        """
+        names = [name for name, _ in model.named_parameters()]
+        for pattern in patterns:
+            if not fnmatch.filter(names, pattern):
+                begins = sorted({name.split(".")[0] for name in names})
+                raise UserError(
+                    f"frozen: no parameter matches {pattern!r}{nearest(pattern.split('.')[0], begins)}; "
+                    f"their names begin with {', '.join(begins)}, as in {names[0]}."
+                )
+        frozen = {name for pattern in patterns for name in fnmatch.filter(names, pattern)}
+        if len(frozen) == len(names):
+            raise UserError("every parameter is frozen, so nothing would be trained; expected some that are not.")
         for name, parameter in model.named_parameters():
-            parameter.requires_grad_(not any(fnmatch.fnmatch(name, pattern) for pattern in patterns))
+            parameter.requires_grad_(name not in frozen)
 
     def trainable_state(self, model: nn.Module) -> dict[str, Tensor]:
         """What a checkpoint holds of the model; the default is all of it."""

@@ -2,42 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from engines.contract.errors import UserError, nearest
+import numpy as np
+from torch import nn
+
+from engines.contract.errors import DataError, UserError, nearest
 from engines.contract.events import EndReason, StageInfo
-from engines.contract.settings import Stage, Training
+from engines.contract.settings import RunConfig, Stage, Training
+from engines.contract.spec import Head
+from engines.training.order import ShuffledOrder
+from engines.training.project import Project, Split
 from engines.training.state import TrainState
 
 WHOLE = Stage(name="train")
 """The one stage of a run that names none."""
 
 
-class StagePlan:
-    """The stages of a config, or one with everything on."""
+@dataclass(frozen=True)
+class Switches:
+    """What a stage trains.
 
-    def __init__(self, training: Training, heads: Sequence[str]) -> None:
+    heads: loss terms that are on. parts: for those on in part only, the parts that are. frozen: patterns of the
+    parameters without a gradient, the stage's own and those of the heads that are off.
+    """
+
+    heads: frozenset[str]
+    parts: Mapping[str, frozenset[str]]
+    frozen: tuple[str, ...]
+
+
+class StagePlan:
+    """The stages of a config, or one with everything on. Raises `UserError` for heads there are not."""
+
+    def __init__(self, training: Training, heads: Sequence[Head]) -> None:
         self.stages = training.stages or [WHOLE]
-        self._heads = heads
-        self._patience = training.patience
-        for stage in self.stages:
-            for head in stage.heads or ():
-                if head not in heads:
-                    raise UserError(
-                        f"training.stages, stage {stage.name!r}: no head is called {head!r}{nearest(head, heads)}; "
-                        f"the heads are {', '.join(heads)}."
-                    )
+        self.switches = [_switches(stage, heads) for stage in self.stages]
+        self._training = training
 
     def current(self, state: TrainState) -> Stage:
         return self.stages[state.stage]
 
-    def heads(self, state: TrainState) -> frozenset[str]:
-        """Loss terms that are on."""
-        chosen = self.current(state).heads
-        return frozenset(self._heads if chosen is None else chosen)
+    def on(self, state: TrainState) -> Switches:
+        """What the current stage trains."""
+        return self.switches[state.stage]
+
+    def rehearse(self, project: Project[Any], model: nn.Module) -> None:
+        """Freeze as every stage will, the first one last, so that a bad pattern is found before the first step."""
+        for stage, switches in reversed(list(zip(self.stages, self.switches, strict=True))):
+            try:
+                project.freeze(model, list(switches.frozen))
+            except UserError as error:
+                raise UserError(f"training.stages, stage {stage.name!r}: {error}") from None
+
+    def orders(self, project: Project[Any], settings: RunConfig, data: Split) -> list[ShuffledOrder]:
+        """The order of each stage's samples. Raises `DataError` for a stage without any."""
+        orders = []
+        for stage in self.stages:
+            samples = np.arange(len(data.train))
+            if stage.data is not None:
+                samples = project.select(settings, data, stage.data)
+            if not len(samples):
+                filtered = f"the data filter {stage.data!r} of stage {stage.name!r}"
+                raise DataError(
+                    f"{filtered if stage.data else settings.data.path} leaves no training samples; choose other data."
+                )
+            orders.append(ShuffledOrder(samples, self._training.batch_size, self._training.seed))
+        return orders
 
     def patience(self, state: TrainState) -> int:
-        return state.live.patience or self.current(state).patience or self._patience
+        return state.live.patience or self.current(state).patience or self._training.patience
 
     def is_last(self, state: TrainState) -> bool:
         return state.stage == len(self.stages) - 1
@@ -87,3 +123,33 @@ class StagePlan:
 
     def _out_of_patience(self, state: TrainState) -> bool:
         return state.epochs_without_best >= self.patience(state)
+
+
+def _switches(stage: Stage, heads: Sequence[Head]) -> Switches:
+    """What `stage.heads` turns on; a head named beside parts of it is on as a whole."""
+    names = [head.name for head in heads]
+    chosen = names if stage.heads is None else stage.heads
+    parts = {head.name: frozenset(part for part in head.parts if f"{head.name}.{part}" in chosen) for head in heads}
+    known = [*names, *(f"{head.name}.{part}" for head in heads for part in head.parts)]
+    for name in chosen:
+        if name not in known:
+            raise UserError(
+                f"training.stages, stage {stage.name!r}: no head is called {name!r}{nearest(name, known)}; "
+                f"the heads are {', '.join(names)}{_example(heads)}."
+            )
+    on = frozenset(head.name for head in heads if head.name in chosen or parts[head.name])
+    off = tuple(head.parameters for head in heads if head.parameters and head.name not in on)
+    return Switches(
+        heads=on,
+        parts={name: parts[name] for name in names if name in on and name not in chosen},
+        frozen=(*stage.frozen, *off),
+    )
+
+
+def _example(heads: Sequence[Head]) -> str:
+    """How parts are named, where there are any."""
+    divided = [head for head in heads if head.parts]
+    if not divided:
+        return ""
+    names = ", ".join(head.name for head in divided)
+    return f"; a part of {names} is named as in {divided[0].name}.{divided[0].parts[0]}"

@@ -10,14 +10,14 @@ from torch import nn
 
 from engines.training.project import Batch, Context, Evaluation, Loss, Result
 from projects.controls.layout import BINARY, CONTROL_NAMES, HOTBAR, INV
-from projects.controls.losses import PosWeights, head_losses
+from projects.controls.losses import PosWeights, head_losses, off_controls
 from projects.controls.metrics import Prediction, Thresholds, Truth, score_controls
 from projects.controls.predictions import Gathered
 from projects.controls.report import score_tables
 
 
 class ControlsEvaluation(Evaluation):
-    """Scores the model, and keeps what a review of the thresholds needs.
+    """Scores what the stage trains of the model, and keeps what a review of the thresholds needs.
 
     Args:
         weights: class weights of the losses.
@@ -30,20 +30,22 @@ class ControlsEvaluation(Evaluation):
         self._thresholds = thresholds
         self._sessions = sessions
         self._gathered = Gathered()
+        self._off: frozenset[str] = frozenset()
 
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         outputs = model(batch["features"], batch["mask"])
         self._gathered.add(outputs, batch)
-        losses = head_losses(outputs, batch, self._weights)
+        self._off = off_controls(ctx)
+        losses = head_losses(outputs, batch, self._weights, self._off)
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
     def result(self) -> Result:
         prediction, truth = self._gathered.arrays()
-        scores = score_controls(prediction, truth, self._thresholds)
+        scores = score_controls(prediction, truth, self._thresholds, self._off)
         return Result(
             values=scores.values,
             score=scores.score,
-            review=review_arrays(prediction, truth, self._sessions),
+            review={**review_arrays(prediction, truth, self._sessions), **self._weights.arrays()},
             tables=score_tables(scores, self._weights.unsupported),
         )
 

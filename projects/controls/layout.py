@@ -35,6 +35,8 @@ LOOK = (9, 10)
 HOTBAR = (14, 15, 16, 17, 18, 19, 20, 21, 22)
 CURSOR = (23, 24)
 INV = (25, 26, 27)
+HEADS = {"action": ACTION, "look": LOOK, "hotbar": HOTBAR, "cursor": CURSOR, "inv": INV}
+"""Which controls a head of the model gives, in order."""
 BINARY = ACTION + INV
 """The 15 on-off controls."""
 OPEN_INVENTORY = 11
@@ -52,7 +54,9 @@ STATE_NAMES = (
 )  # fmt: skip
 SCREEN_OPEN = 38
 """State column: 0 no screen, .33 inventory, .66 chest, 1 other."""
-LEAKING_STATE = (20, 21, 25, 44)
+HOTBAR_SLOT = 44
+"""State column: the slot in the hand, 0 to 8, over 8."""
+LEAKING_STATE = (20, 21, 25, HOTBAR_SLOT)
 """sprinting, sneaking, is_using_item and hotbar_slot give away the same frame's controls: features lag them a frame."""
 
 DEFAULT_STATE = np.zeros(STATE_SIZE, np.float32)

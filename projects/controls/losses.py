@@ -7,16 +7,19 @@ square of the share of gameplay.)
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from engines.training.project import Batch, Loss
+from engines.training.project import Batch, Context, Loss
 from projects.controls.batches import WindowSource
-from projects.controls.layout import ACTION, CONTROL_NAMES, CURSOR, HOTBAR, INV, LOOK, OPEN_INVENTORY
+from projects.controls.layout import ACTION, CONTROL_NAMES, CURSOR, HEADS, HOTBAR, INV, LOOK, OPEN_INVENTORY
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,11 @@ class PosWeights:
     action: Tensor
     inv: Tensor
     unsupported: tuple[str, ...]
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """As a run keeps them: pos_weights (15,), and the names of the unsupported controls."""
+        weights = torch.cat([self.action, self.inv]).cpu().numpy()
+        return {"pos_weights": weights, "unsupported": np.array(self.unsupported, np.str_)}
 
 
 Formula = Literal["neg_pos", "total_2pos"]
@@ -69,13 +77,31 @@ def _action_mask(masks: Batch) -> Tensor:
     return masks["gameplay"][:, None] | everywhere
 
 
-def loss_masks(batch: Batch) -> dict[str, Tensor]:
-    """Which elements of each head's loss count, one bool an element: (batch,) for hotbar, else (batch, outputs)."""
+def off_controls(ctx: Context) -> frozenset[str]:
+    """Names of the controls that the stage does not train."""
+    off: set[str] = set()
+    for head, columns in HEADS.items():
+        names = {CONTROL_NAMES[column] for column in columns}
+        off |= names if head not in ctx.heads else names - ctx.parts.get(head, names)
+    return frozenset(off)
+
+
+@functools.lru_cache(maxsize=64)
+def _on(columns: tuple[int, ...], off: frozenset[str], device: torch.device) -> Tensor:
+    """(columns,) bool, made once a stage: a tensor of Python values makes the host wait for a GPU."""
+    return torch.tensor([CONTROL_NAMES[column] not in off for column in columns], device=device)
+
+
+def loss_masks(batch: Batch, off: frozenset[str] = frozenset()) -> dict[str, Tensor]:
+    """Which elements of each head's loss count, one bool an element: (batch,) for hotbar, else (batch, outputs).
+
+    Of action and inv, and of the idle penalty on the actions, the controls named in `off` do not count.
+    """
 
     def wide(mask: Tensor, width: int) -> Tensor:
         return mask[:, None].expand(-1, width)
 
-    return {
+    masks = {
         "action": _action_mask(batch),
         "look": wide(batch["gameplay"] & batch["look_active"], len(LOOK)),
         "hotbar": batch["hotbar_changed"],
@@ -83,10 +109,18 @@ def loss_masks(batch: Batch) -> dict[str, Tensor]:
         "inv": wide(batch["screen_open"], len(INV)),
         "idle": wide(batch["idle"], len(ACTION)),
     }
+    if off:
+        for head, columns in (("action", ACTION), ("inv", INV), ("idle", ACTION)):
+            masks[head] = masks[head] & _on(columns, off, masks[head].device)
+    return masks
 
 
-def head_losses(outputs: dict[str, Tensor], batch: Batch, weights: PosWeights) -> dict[str, Loss]:
+def head_losses(
+    outputs: dict[str, Tensor], batch: Batch, weights: PosWeights, off: frozenset[str] = frozenset()
+) -> dict[str, Loss]:
     """The unweighted losses of every head from the model's `outputs`; zero, but attached, where no frame counts.
+
+    The controls named in `off` are left out of sums and counts.
 
     action and inv: binary cross-entropy. look: smooth L1 (beta 1). hotbar: cross-entropy. cursor: squared error.
     idle: probability of the 12 actions on idle frames.
@@ -105,5 +139,5 @@ def head_losses(outputs: dict[str, Tensor], batch: Batch, weights: PosWeights) -
         ),
         "idle": logits.sigmoid(),
     }
-    masks = loss_masks(batch)
+    masks = loss_masks(batch, off)
     return {name: Loss((masks[name] * value).sum(), masks[name].sum()) for name, value in elements.items()}

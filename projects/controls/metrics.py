@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from projects.controls.layout import ACTION, CONTROL_NAMES, CURSOR, HOTBAR, INV, LOOK
+from projects.controls.layout import ACTION, CONTROL_NAMES, CURSOR, HEADS, HOTBAR, INV, LOOK
 from projects.controls.masks import Bools, Floats, Masks
 
 Rows = Bools | NDArray[np.int64] | slice
@@ -104,14 +104,20 @@ class Scores:
     controls: tuple[ControlScore, ...]
 
 
-def score_controls(prediction: Prediction, truth: Truth, thresholds: Thresholds | None = None) -> Scores:
-    """Score predictions of the frames of `truth`; thresholds are 0.5 where absent."""
+def score_controls(
+    prediction: Prediction, truth: Truth, thresholds: Thresholds | None = None, off: frozenset[str] = frozenset()
+) -> Scores:
+    """Score predictions of the frames of `truth`; thresholds are 0.5 where absent.
+
+    The controls named in `off` (a stage does not train them yet) count as never pressed and are not judged.
+    """
     thresholds = thresholds or Thresholds()
     targets, masks = truth.targets, truth.masks
-    on = prediction.action >= thresholds.action
+    on = (prediction.action >= thresholds.action) & [CONTROL_NAMES[column] not in off for column in ACTION]
     actions = _binary_scores(ACTION, on, truth, masks.action, thresholds.action)
     inv_mask = np.repeat(masks.screen_open[:, None], len(INV), axis=1)
     inv = _binary_scores(INV, prediction.inv >= thresholds.inv, truth, inv_mask, thresholds.inv)
+    actions, inv = (tuple(_unjudged(c) if c.name in off else c for c in controls) for controls in (actions, inv))
     hotbar = targets[:, HOTBAR][masks.hotbar_changed].argmax(1)
     values: dict[str, float | None] = {
         "action_f1": _macro(control.f1 for control in actions),
@@ -123,7 +129,18 @@ def score_controls(prediction: Prediction, truth: Truth, thresholds: Thresholds 
         "inv_change_f1": _macro(control.change_f1 for control in inv),
         "idle_accuracy": _mean(~on[masks.idle].any(axis=1)),
     }
+    values |= {key: None for key in values if off.issuperset(_names_behind(key))}
     return Scores(values, combined_score(values), actions + inv)
+
+
+def _names_behind(key: str) -> list[str]:
+    """Names of the controls that the value `key` judges."""
+    head = key.partition("_")[0]
+    return [CONTROL_NAMES[column] for column in HEADS["action" if head == "idle" else head]]
+
+
+def _unjudged(score: ControlScore) -> ControlScore:
+    return replace(score, precision=None, recall=None, f1=None, change_f1=None)
 
 
 def combined_score(values: Mapping[str, float | None]) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engines.contract.spec import Column, Head, Spec
+from projects.controls.layout import ACTION, CONTROL_NAMES, INV
 
 SPEC = Spec(
     name="controls",
@@ -25,14 +26,27 @@ SPEC = Spec(
         Column("LR", "lr", ".1e"),
     ),
     heads=(
-        Head(name="action", weight=1.0, title="12 on-off actions"),
-        Head(name="look", weight=0.5, title="Yaw and pitch"),
-        Head(name="hotbar", weight=0.3, title="Hotbar slot"),
-        Head(name="cursor", weight=0.5, title="Cursor position"),
-        Head(name="inv", weight=0.3, title="Inventory clicks"),
+        Head(
+            name="action",
+            weight=1.0,
+            title="12 on-off actions",
+            parameters="action.*",
+            parts=tuple(CONTROL_NAMES[column] for column in ACTION),
+        ),
+        Head(name="look", weight=0.5, title="Yaw and pitch", parameters="look.*"),
+        Head(name="hotbar", weight=0.3, title="Hotbar slot", parameters="hotbar.*"),
+        Head(name="cursor", weight=0.5, title="Cursor position", parameters="cursor.*"),
+        Head(
+            name="inv",
+            weight=0.3,
+            title="Inventory clicks",
+            parameters="inv.*",
+            parts=tuple(CONTROL_NAMES[column] for column in INV),
+        ),
         Head(name="idle", weight=0.3, title="Idle penalty"),
     ),
-    tasks={"make": "projects.controls.demo.task:make", "parse": "projects.controls.minerl:parse"},
+    tasks={"make": "projects.controls.demo.task:make", "parse": "projects.controls.importers.task:parse"},
     stats="projects.controls.stats:tables",
+    thresholds="projects.controls.thresholds:THRESHOLDS",
     demo="controls_demo.yaml",
 )

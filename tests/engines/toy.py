@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
 from engines.contract.settings import Data, RunConfig, Section
+from engines.contract.spec import Head
 from engines.listener import CommandListener
 from engines.training.loop import Trainer
 from engines.training.project import Batch, Context, Evaluation, Loss, Project, Result, Split
 
-HEADS = ("all", "rare")
+HEADS = (Head(name="all", weight=1.0, title="All"), Head(name="rare", weight=0.5, title="Rare"))
 
 
 class ToyWeights(Section):
