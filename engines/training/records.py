@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from engines.contract import files
 from engines.contract.events import Epoch, EventWriter, finite
 from engines.contract.jsonl import LineWriter
 from engines.contract.rundir import RunDirectory
+from engines.thresholds.review import About, write_review
 from engines.training.project import Result
 from engines.training.state import TrainState
 
@@ -73,10 +71,6 @@ class EpochRecorder:
         self._validation.append(msgspec.json.encode({**line, **values, "nonfinite": bad}))
 
     def write_review(self, result: Result, *, step: int, epoch: int) -> None:
-        """The arrays of the best epoch, one file each, and what they belong to (written last)."""
-        for name, array in result.review.items():
-            buffer = io.BytesIO()
-            np.save(buffer, array, allow_pickle=False)
-            files.replace_bytes(self._run.review / f"{name}.npy", buffer.getvalue())
-        about = {"checkpoint": self._run.best.name, "step": step, "epoch": epoch, "score": result.score}
-        files.replace_bytes(self._run.review / "about.json", msgspec.json.encode(about))
+        """The arrays of the best epoch and what they belong to, replaced all at once."""
+        about = About(checkpoint=self._run.best.name, step=step, epoch=epoch, score=result.score)
+        write_review(self._run.review, result.review, about)

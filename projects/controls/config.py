@@ -86,6 +86,8 @@ class ControlsThresholds(Section):
     inv: InnerShare = 0.5
     hotbar_min_confidence: Share = 0.3
     """Used by the exported policy where validation has no hotbar change to choose it by."""
+    search: Literal["exact", "grid"] = "exact"
+    """How the export searches: over all distinct scores, or over the 17 values .10, .15 … .90, for comparison."""
 
 
 class ControlsPostProcessing(Section):

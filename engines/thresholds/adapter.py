@@ -1,0 +1,60 @@
+"""What a project says about its thresholds, so that whoever reviews them needs no knowledge of the project."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from engines.contract.errors import DataError
+from engines.thresholds.head import Head
+
+Arrays = Mapping[str, NDArray[Any]]
+Thresholds = Mapping[str, float]
+"""Threshold by the name of its head."""
+
+
+class ThresholdAdapter(ABC):
+    """A spec names one as `module:object`; it must import neither torch nor the project's config model."""
+
+    file: str
+    """The exported config that holds the thresholds: a JSON file in `export/`."""
+
+    @abstractmethod
+    def heads(self, arrays: Arrays) -> list[Head]:
+        """The heads of a review. Raises `DataError` where arrays are missing or do not fit."""
+
+    @abstractmethod
+    def defaults(self, config: Mapping[str, Any]) -> dict[str, float]:
+        """The thresholds in force before an export, from the run's resolved config. Raises `DataError`."""
+
+    @abstractmethod
+    def read(self, exported: Mapping[str, Any]) -> dict[str, float]:
+        """The thresholds of an exported config. Raises `DataError` where it holds none."""
+
+    @abstractmethod
+    def write(self, exported: Mapping[str, Any], thresholds: Thresholds) -> dict[str, Any]:
+        """The exported config with these thresholds in place of its own."""
+
+    @abstractmethod
+    def checkpoint(self, exported: Mapping[str, Any]) -> tuple[int | None, int | None]:
+        """Epoch and step of the weights that were exported; None where the config does not say."""
+
+    @abstractmethod
+    def totals(self, arrays: Arrays, thresholds: Thresholds) -> dict[str, float | None]:
+        """What all thresholds together reach, by name; None without support."""
+
+
+def require(arrays: Arrays, names: Sequence[str]) -> None:
+    """Raises `DataError` where a review lacks an array, or has one whose rows are not one a frame."""
+    if missing := [name for name in names if name not in arrays]:
+        raise DataError(
+            f"The review lacks {', '.join(missing)}: it was written by another version; the next best epoch of a "
+            "resumed run writes it anew."
+        )
+    lengths = {name: len(arrays[name]) for name in names}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} {rows:,}" for name, rows in lengths.items())
+        raise DataError(f"The review's arrays do not belong together (rows: {shown}); expected as many in each.")

@@ -1,0 +1,86 @@
+"""How sure a threshold is: its interval over resampled sessions.
+
+Frames of one session are alike, so whole sessions are drawn, with replacement. A resample is a weight a session: its
+counts are a product with the counts of each session, and nothing is sorted again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engines.thresholds.head import Head
+from engines.thresholds.objectives import Counts, Floats, Ints
+from engines.thresholds.plateau import best_plateau
+
+RESAMPLES = 1000
+LEVEL = 0.95
+MOST_CUTS = 256
+"""Distinct scores a resample chooses from; of more, quantiles of the positives and of the negatives."""
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The middle 95 % of the thresholds chosen on `resamples` resamples of `sessions` sessions."""
+
+    low: float
+    high: float
+    sessions: int
+    resamples: int
+
+
+def session_interval(head: Head, resamples: int = RESAMPLES) -> Interval | None:
+    """The interval of a tunable head's threshold; None where sessions cannot tell.
+
+    One session cannot, nor can sessions of which too few hold positives or negatives: half of all resamples must hold
+    both.
+    """
+    sessions, members = np.unique(head.groups, return_inverse=True)
+    if len(sessions) < 2:
+        return None
+    cuts = _cuts(head)
+    yes, totals = _session_counts(head, cuts, members, len(sessions))
+    random = np.random.default_rng(SEED)
+    weights = random.multinomial(len(sessions), np.full(len(sessions), 1 / len(sessions)), size=resamples)
+    weights = weights[(weights @ totals[:, :2] > 0).all(axis=1)]
+    if len(weights) < resamples / 2:
+        return None
+    thresholds = [_threshold(head, cuts, yes, totals, weight) for weight in weights]
+    low, high = np.quantile(thresholds, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
+    return Interval(float(low), float(high), len(sessions), len(weights))
+
+
+def _threshold(head: Head, cuts: Floats, yes: Ints, totals: Ints, weight: Ints) -> float:
+    """The best threshold where each session counts `weight: (sessions,)` times."""
+    counts = Counts(*(weight @ kind for kind in yes), *(weight @ totals))
+    return best_plateau(cuts, head.objective.value(counts)).threshold
+
+
+def _cuts(head: Head) -> Floats:
+    """At most about MOST_CUTS distinct finite scores, ascending."""
+    scores = head.scores.astype(np.float64)
+    finite = np.isfinite(scores)
+    distinct = np.unique(scores[finite])
+    if len(distinct) <= MOST_CUTS:
+        return distinct
+    shares = np.linspace(0, 1, MOST_CUTS // 2)
+    kinds = (scores[finite & head.targets], scores[finite & ~head.targets])
+    chosen = [np.quantile(kind, shares, method="nearest") for kind in kinds if len(kind)]
+    return np.unique(np.concatenate(chosen))
+
+
+def _session_counts(head: Head, cuts: Floats, members: Ints, sessions: int) -> tuple[Ints, Ints]:
+    """Yeses of each session at each cut: (3, sessions, cuts + 1), and what there is to say yes to: (sessions, 3)."""
+    reached = np.searchsorted(cuts, head.scores.astype(np.float64), side="right")  # how many cuts say yes
+    cells = members * (len(cuts) + 1) + reached
+    idle = np.zeros(len(cells), np.bool_) if head.idle is None else head.idle
+    tables = [
+        np.bincount(cells[kind], minlength=sessions * (len(cuts) + 1)).reshape(sessions, len(cuts) + 1)
+        for kind in (head.targets, ~head.targets, idle)
+    ]
+    at_least = np.stack([table[:, ::-1].cumsum(axis=1)[:, ::-1] for table in tables])
+    # a frame that reaches r cuts counts at the cuts 0 … r − 1; nothing counts at the last, which says yes to nothing
+    yes = np.concatenate([at_least[:, :, 1:], np.zeros((3, sessions, 1), np.int64)], axis=2)
+    return yes, at_least[:, :, 0].T

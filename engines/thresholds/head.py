@@ -1,0 +1,50 @@
+"""What one threshold is chosen for: the scores of a binary or confidence head, and what would have been right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.thresholds.objectives import Bools, Ints, Objective
+
+Scores = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The n frames on which one control is judged.
+
+    scores: (n,) probability, logit or confidence. targets: (n,) whether a yes is right. idle: (n,) frames on which any
+    yes is a nuisance; None where there are no such frames. groups: (n,) session of each frame; frames of one session
+    are alike, so an interval resamples sessions. bounds: the thresholds that make sense.
+    """
+
+    name: str
+    objective: Objective
+    scores: Scores
+    targets: Bools
+    groups: Ints
+    idle: Bools | None = None
+    bounds: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def positives(self) -> int:
+        return int(np.count_nonzero(self.targets))
+
+    @property
+    def negatives(self) -> int:
+        return len(self.targets) - self.positives
+
+    @cached_property
+    def untunable(self) -> str:
+        """Why no threshold can be chosen from these frames; empty where one can."""
+        if damaged := int(np.count_nonzero(np.isnan(self.scores))):
+            return f"{damaged:,} of {len(self.scores):,} scores are not numbers"
+        if not len(self.scores):
+            return "never judged"
+        if not self.positives:
+            return "no positives"
+        return "" if self.negatives else "no negatives"
