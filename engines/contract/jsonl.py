@@ -18,6 +18,7 @@ from engines.contract.files import FILE_MODE
 
 Record = TypeVar("Record")
 BLOCK = 1 << 20
+KNOWN_AGAIN = 64
 
 
 class LineWriter:
@@ -53,34 +54,52 @@ def append_line(path: Path, line: bytes) -> None:
         writer.close()
 
 
-class LineFollower:
-    """Gives the whole lines that were appended to a file since the last call. A missing file is an empty one."""
+class ByteFollower:
+    """Gives the bytes that were appended to a file since the last call. A missing file is an empty one.
 
-    def __init__(self, path: Path) -> None:
+    A file that was truncated, replaced or written anew in place is given again from its start. `at_once` bounds what
+    one call gives of a long file.
+    """
+
+    def __init__(self, path: Path, at_once: int | None = None) -> None:
         self.path = path
         self.restarts = 0
         """Times the file was found truncated or replaced and read again from its start."""
+        self._at_once = at_once
         self._offset = 0
         self._inode: int | None = None
-        self._partial = b""
+        self._last = b""
+        """The end of what was read: a file that holds something else there was written anew."""
 
-    def poll(self) -> list[bytes]:
-        """New whole lines, without their newlines. An unfinished last line waits for its end."""
+    def poll_bytes(self) -> bytes:
+        """What is new, empty when nothing is."""
         try:
             status = os.stat(self.path)
         except FileNotFoundError:
             self._inode = None  # a new file may get the old one's inode
-            return []
-        if self._offset and (status.st_ino != self._inode or status.st_size < self._offset):
-            self.restarts += 1
-            self._offset, self._partial = 0, b""
+            return b""
+        size = status.st_size
+        if self._offset and (status.st_ino != self._inode or size < self._offset):
+            self._restart()
         self._inode = status.st_ino
-        if status.st_size == self._offset:
-            return []
-        data = self._read(status.st_size)
+        if size == self._offset:
+            return b""
+        if self._last and not self._continues():
+            self._restart()
+        data = self._read(size if self._at_once is None else min(size, self._offset + self._at_once))
         self._offset += len(data)
-        *lines, self._partial = (self._partial + data).split(b"\n")
-        return lines
+        self._last = (self._last + data[-KNOWN_AGAIN:])[-KNOWN_AGAIN:]
+        return data
+
+    def _restart(self) -> None:
+        self.restarts += 1
+        self._offset, self._last = 0, b""
+
+    def _continues(self) -> bool:
+        with contextlib.suppress(FileNotFoundError), open(self.path, "rb", buffering=0) as file:
+            file.seek(self._offset - len(self._last))
+            return file.read(len(self._last)) == self._last
+        return False
 
     def _read(self, end: int) -> bytes:
         parts = []
@@ -91,6 +110,30 @@ class LineFollower:
                 parts.append(part)
                 position += len(part)
         return b"".join(parts)
+
+
+class LineFollower(ByteFollower):
+    """Gives the whole lines that were appended to a file since the last call."""
+
+    def __init__(self, path: Path, at_once: int | None = None) -> None:
+        super().__init__(path, at_once)
+        self._partial = b""
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of a last line that waits for its end."""
+        return len(self._partial)
+
+    def poll(self) -> list[bytes]:
+        """New whole lines, without their newlines. An unfinished last line waits for its end."""
+        restarts = self.restarts
+        data = self.poll_bytes()
+        if self.restarts != restarts:
+            self._partial = b""
+        if not data:
+            return []
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        return lines
 
 
 @dataclass(frozen=True)
