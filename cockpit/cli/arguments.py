@@ -58,6 +58,7 @@ def _add_all(commands: Commands[Parser]) -> list[str]:
     _add_steering(commands)
     _add_showing(commands)
     _add_data(commands)
+    _add_playing(commands)
     return list(commands.choices)
 
 
@@ -120,6 +121,7 @@ def _add_showing(commands: Commands[Parser]) -> None:
     _json_option(_run_command(commands, "show", "showing:show_run", "say everything about a run"))
     _run_command(commands, "tail", "showing:tail", "show a run's table until it ends; Ctrl-C only stops watching")
     _json_option(_run_command(commands, "report", "showing:report", "print the tables that a run wrote"))
+    _run_command(commands, "export", "export:export", "write what a run delivers anew, from its best checkpoint so far")
 
 
 def _add_data(commands: Commands[Parser]) -> None:
@@ -143,3 +145,9 @@ def _add_data(commands: Commands[Parser]) -> None:
     stats.add_argument("path", metavar="PATH", help="folder of data")
     stats.add_argument("--project", default="controls", metavar="PROJECT", help="default: controls")
     _json_option(stats)
+
+
+def _add_playing(commands: Commands[Parser]) -> None:
+    play = _run_command(commands, "play", "play:play", "step through a session with what a run has exported")
+    play.add_argument("--recording", metavar="FILE", help="default: the run's first validation session")
+    play.add_argument("--ascii", action="store_true", help="draw with plain characters only")

@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -40,6 +40,14 @@ def replace_with(path: Path, write: Callable[[IO[bytes]], None]) -> None:
 
     Raises OSError (disk full, read-only …) with the old file untouched and no temporary left.
     """
+    with _filled(path, write) as temporary:
+        os.replace(temporary, path)
+    sync_directory(path.parent)
+
+
+@contextlib.contextmanager
+def _filled(path: Path, write: Callable[[IO[bytes]], None]) -> Iterator[Path]:
+    """A durable temporary file beside `path` that `write` has filled; gone afterwards where nobody renamed it."""
     temporary = temporary_name(path)
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
@@ -47,21 +55,39 @@ def replace_with(path: Path, write: Callable[[IO[bytes]], None]) -> None:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        yield temporary
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
         raise
-    sync_directory(path.parent)
+
+
+def _write_bytes(content: bytes) -> Callable[[IO[bytes]], None]:
+    def write(file: IO[bytes]) -> None:
+        file.write(content)
+
+    return write
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
     """Atomically replace `path` with `content`."""
+    replace_with(path, _write_bytes(content))
 
-    def write(file: IO[bytes]) -> None:
-        file.write(content)
 
-    replace_with(path, write)
+def replace_together(contents: Mapping[Path, bytes]) -> None:
+    """Atomically replace several files: all are written and durable before the first one is renamed.
+
+    Raises OSError with all old files untouched. Only a kill between two renames leaves some old and some new, each
+    whole; readers that need the set notice by a digest in it.
+    """
+    with contextlib.ExitStack() as stack:
+        temporaries = {
+            path: stack.enter_context(_filled(path, _write_bytes(content))) for path, content in contents.items()
+        }
+        for path, temporary in temporaries.items():
+            os.replace(temporary, path)
+    for folder in {path.parent for path in contents}:
+        sync_directory(folder)
 
 
 def replace_by_link(source: Path, target: Path) -> None:

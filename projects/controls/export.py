@@ -1,10 +1,16 @@
-"""What a finished run delivers: the weights, how to use them, and how they came about."""
+"""What a run delivers: the weights, how to use them, and how they came about.
+
+One path for the end of a training and for `cockpit export`: everything comes from the run's own records, the review
+arrays of the best epoch among them, so that no data is read again.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,11 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.contract.files import make_directory, replace_bytes, replace_with
-from engines.thresholds.grid import Choice, binary_threshold, confidence_threshold
-from engines.training.project import Result, TrainingLog
+from engines.contract.files import make_directory, replace_together
+from engines.training.project import TrainingLog
 from projects.controls.config import ControlsConfig
-from projects.controls.exported import POLICY_FILE
+from projects.controls.exported import CONFIG_FILE, GRAPH_FILE, LOG_FILE, POLICY_FILE
 from projects.controls.layout import (
     ACTION,
     CONTROL_NAMES,
@@ -29,28 +34,61 @@ from projects.controls.layout import (
     LOOK,
     STATE_NAMES,
 )
-from projects.controls.losses import PosWeights
 from projects.controls.metrics import SCORE_WEIGHTS
+from projects.controls.thresholds import search_thresholds
+
+Arrays = Mapping[str, NDArray[np.generic]]
+REVIEWED = ("thresholds", "thresholds_unsupported", "thresholds_reviewed")
+"""Keys of the config that a person's review settles."""
 
 
-def write_policy(folder: Path, state: Mapping[str, Tensor]) -> None:
-    """The weights as a plain state dict on the CPU, readable with `torch.load(…, weights_only=True)`."""
-    on_cpu = {name: tensor.detach().cpu() for name, tensor in state.items()}
+def write_export(
+    folder: Path,
+    cfg: ControlsConfig,
+    state: Mapping[str, Tensor],
+    *,
+    review: Arrays,
+    values: Mapping[str, float | None],
+    log: TrainingLog,
+    graph: bytes | None = None,
+) -> str:
+    """Write the export into `folder`, all or nothing, and say in a sentence what became of reviewed thresholds.
 
-    def write(file: IO[bytes]) -> None:
-        torch.save(on_cpu, file)
+    state: the best weights. review: arrays of that epoch, as an evaluation of the project gives them. values: its
+    validation values. graph: the same weights as a graph, where there is one; an older graph is removed.
 
+    Raises OSError with the older files untouched.
+    """
     make_directory(folder)
-    replace_with(folder / POLICY_FILE, write)
+    weights = serialised(state)
+    config = policy_config(cfg, review, values, log) | {"policy_sha256": hashlib.sha256(weights).hexdigest()}
+    reviewed, sentence = _reviewed_before(folder / CONFIG_FILE, config)
+    contents = {POLICY_FILE: weights, CONFIG_FILE: as_json(config | reviewed), LOG_FILE: as_json(training_log(log))}
+    if graph is not None:
+        contents[GRAPH_FILE] = graph
+    replace_together({folder / name: content for name, content in contents.items()})
+    if graph is None:
+        (folder / GRAPH_FILE).unlink(missing_ok=True)
+    return sentence
 
 
-def write_json(path: Path, content: object) -> None:
-    """Indented JSON, whole or not at all; numbers that are not finite become null."""
-    replace_bytes(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+def serialised(state: Mapping[str, Tensor]) -> bytes:
+    """A plain state dict on the CPU, readable with `torch.load(…, weights_only=True)`."""
+    buffer = io.BytesIO()
+    torch.save({name: tensor.detach().cpu() for name, tensor in state.items()}, buffer)
+    return buffer.getvalue()
 
 
-def policy_config(cfg: ControlsConfig, weights: PosWeights, result: Result, log: TrainingLog) -> dict[str, Any]:
+def as_json(content: object) -> bytes:
+    """Indented JSON; numbers that are not finite become null."""
+    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+
+
+def policy_config(
+    cfg: ControlsConfig, review: Arrays, values: Mapping[str, float | None], log: TrainingLog
+) -> dict[str, Any]:
     """How to run the policy: sizes, thresholds and post-processing, with the training that made it."""
+    weights = [float(weight) for weight in review["pos_weights"]]
     return {
         "version": 2,
         "model": {
@@ -68,7 +106,7 @@ def policy_config(cfg: ControlsConfig, weights: PosWeights, result: Result, log:
             "normalisation": "inside the model",
         },
         "control_names": CONTROL_NAMES,
-        **search_thresholds(result.review, cfg.thresholds.hotbar_min_confidence),
+        **search_thresholds(review, cfg.thresholds.hotbar_min_confidence, cfg.thresholds.search),
         "thresholds_reviewed": False,
         "post_processing": cfg.post_processing.model_dump(),
         "training": {
@@ -79,12 +117,13 @@ def policy_config(cfg: ControlsConfig, weights: PosWeights, result: Result, log:
             "combined_score_weights": SCORE_WEIGHTS,
             "epochs_trained": len(log.epochs),
             "best_epoch": log.best_epoch,
+            "best_step": next((row.get("step") for row in log.epochs if row["epoch"] == log.best_epoch), None),
             "best_combined_score": log.best_score,
-            "per_head_metrics": result.values,
+            "per_head_metrics": values,
             "pos_weights": {
-                "action": weights.action.tolist(),
-                "inv_click": weights.inv.tolist(),
-                "unsupported": weights.unsupported,
+                "action": weights[: len(ACTION)],
+                "inv_click": weights[len(ACTION) :],
+                "unsupported": review["unsupported"].tolist(),
             },
         },
     }
@@ -94,27 +133,19 @@ def training_log(log: TrainingLog) -> dict[str, Any]:
     return {"version": 2, "best_epoch": log.best_epoch, "best_score": log.best_score, "epochs": log.epochs}
 
 
-def search_thresholds(
-    review: Mapping[str, NDArray[np.generic]], hotbar_default: float
-) -> dict[str, dict[str, Any] | list[str]]:
-    """`thresholds` from the 17-value grid on the validation windows, and the controls that could not be searched.
-
-    Actions: F1 less half the false presses on idle frames. Inventory: F1. Hotbar: accuracy times coverage.
-    """
-    arrays = {name: np.asarray(array) for name, array in review.items()}
-    choices = []
-    for k in range(len(ACTION) + len(INV)):
-        kept = arrays["masks"][:, k]
-        idle = arrays["idle"][kept] if k < len(ACTION) else None
-        choices.append(binary_threshold(arrays["scores"][kept, k], arrays["targets"][kept, k], idle))
-    asked = arrays["hotbar_mask"]
-    hotbar = confidence_threshold(arrays["hotbar_confidence"][asked], arrays["hotbar_correct"][asked])
-    named: dict[str, Choice] = dict(zip(arrays["names"].tolist(), choices, strict=True)) | {"hotbar": hotbar}
-    return {
-        "thresholds": {
-            "action": [choice.threshold for choice in choices[: len(ACTION)]],
-            "hotbar_min_confidence": hotbar.threshold if hotbar.supported else hotbar_default,
-            "inv_click": [choice.threshold for choice in choices[len(ACTION) :]],
-        },
-        "thresholds_unsupported": [name for name, choice in named.items() if not choice.supported],
-    }
+def _reviewed_before(path: Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Thresholds in the config at `path` that a person reviewed for the checkpoint of `config`, and a sentence."""
+    try:
+        before = msgspec.json.decode(path.read_bytes())
+        if before["thresholds_reviewed"] is not True:
+            return {}, ""
+        reviewed = {key: before[key] for key in REVIEWED}
+        theirs, ours = ([made["training"][key] for key in ("best_epoch", "best_step")] for made in (before, config))
+    except (OSError, msgspec.DecodeError, KeyError, TypeError):  # none, or nothing that could be kept
+        return {}, ""
+    if theirs == ours:
+        return reviewed, "The reviewed thresholds are kept."
+    return {}, (
+        f"The thresholds reviewed for epoch {theirs[0]} are not kept, since the best epoch is {ours[0]} now: review "
+        "them again with `cockpit thresholds RUN`."
+    )

@@ -14,20 +14,19 @@ from torch import Tensor, nn
 
 from engines.contract.errors import DataError, UserError, nearest
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
-from projects.controls.baselines import evaluate_baselines
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
-from projects.controls.demo.task import CEILING
-from projects.controls.evaluation import ControlsEvaluation
-from projects.controls.export import policy_config, training_log, write_json, write_policy
-from projects.controls.exported import CONFIG_FILE, LOG_FILE
-from projects.controls.layout import ACTION, BINARY, CONTROL_NAMES, INV
-from projects.controls.losses import PosWeights, head_losses, loss_masks, pos_weights
-from projects.controls.metrics import Scores, Thresholds
+from projects.controls.evaluation import ControlsEvaluation, ControlsResult
+from projects.controls.export import write_export
+from projects.controls.layout import BINARY, CONTROL_NAMES
+from projects.controls.losses import PosWeights, head_losses, loss_masks, off_controls, pos_weights
 from projects.controls.model import ControlTransformer
 from projects.controls.recordings import Recording
-from projects.controls.report import comparison_table, never_pressed
+from projects.controls.report import never_pressed
+from projects.controls.run_report import RunReport
+from projects.controls.run_tables import not_made
 from projects.controls.split import read_split
+from projects.controls.tuning import configured
 
 
 class ControlsProject(Project[ControlsConfig]):
@@ -37,13 +36,15 @@ class ControlsProject(Project[ControlsConfig]):
     _validation: WindowSource
     _weights: PosWeights
     _types: list[str]
+    _names: list[str]
 
     def data(self, cfg: ControlsConfig, device: torch.device) -> Split:
         train, validation = read_split(cfg.data)
-        self._train = WindowSource(train, device, cfg.data.history_dropout)
+        self._train = WindowSource(train, device, cfg.data.history_dropout, cfg.data.augmentation)
         self._validation = WindowSource(validation, device, cfg.data.history_dropout)
-        self._weights = pos_weights(self._train)
+        self._weights = pos_weights(self._train, cfg.data.pos_weight, cfg.data.pos_weight_cap)
         self._types = [recording.session_type for recording in train]
+        self._names = [recording.name for recording in validation]
         return Split(self._train, self._validation, _summary(train, validation, self._train, self._weights))
 
     def model(self, cfg: ControlsConfig, data: Split) -> nn.Module:
@@ -52,11 +53,11 @@ class ControlsProject(Project[ControlsConfig]):
         return model
 
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
-        losses = head_losses(model(batch["features"], batch["mask"]), batch, self._weights)
+        losses = head_losses(model(batch["features"], batch["mask"]), batch, self._weights, off_controls(ctx))
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
-        return {name: mask.sum() for name, mask in loss_masks(batch).items() if name in ctx.heads}
+        return {name: mask.sum() for name, mask in loss_masks(batch, off_controls(ctx)).items() if name in ctx.heads}
 
     def select(self, cfg: ControlsConfig, data: Split, data_filter: str) -> NDArray[np.int64]:
         """The windows of training sessions whose type is `data_filter`."""
@@ -70,28 +71,21 @@ class ControlsProject(Project[ControlsConfig]):
         return np.flatnonzero(of_type[self._train.sessions])
 
     def evaluation(self, cfg: ControlsConfig, data: Split) -> ControlsEvaluation:
-        thresholds = Thresholds(
-            action=np.full(len(ACTION), cfg.thresholds.action), inv=np.full(len(INV), cfg.thresholds.inv)
-        )
-        return ControlsEvaluation(self._weights, thresholds, self._validation.sessions)
+        return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions)
 
     def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
-        """The run beside its baselines, read again from the data so that a run need not keep it twice."""
+        """The run beside its baselines, and what its numbers are worth. What cannot be made says why instead."""
+        if not isinstance(result, ControlsResult):
+            raise TypeError(f"expected the result of a controls evaluation, not a {type(result).__name__}")
         try:
-            train, validation = read_split(cfg.data)
-        except DataError as error:  # data that has gone must not cost the run its end
-            return {"baselines": Table(("predictor",), (), note=f"Not made: {error}")}
-        ours = Scores(values=result.values, score=result.score, controls=())
-        baselines = evaluate_baselines(train, validation, Path(cfg.data.path).expanduser() / CEILING)
-        note = f"On the {len(self._validation)} validation windows of {len(validation)} sessions."
-        return {"baselines": comparison_table({"this run": ours, **baselines}, note)}
+            return RunReport(cfg, model, self._validation, result, self._names, self._weights).tables()
+        except DataError as error:
+            return {"baselines": not_made(error)}
 
     def export(
         self, cfg: ControlsConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog
     ) -> None:
-        write_policy(folder, model.state_dict())
-        write_json(folder / CONFIG_FILE, policy_config(cfg, self._weights, result, log))
-        write_json(folder / LOG_FILE, training_log(log))
+        write_export(folder, cfg, model.state_dict(), review=result.review, values=result.values, log=log)
 
 
 def _summary(

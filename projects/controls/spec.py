@@ -45,7 +45,11 @@ SPEC = Spec(
         ),
         Head(name="idle", weight=0.3, title="Idle penalty"),
     ),
-    tasks={"make": "projects.controls.demo.task:make", "parse": "projects.controls.importers.task:parse"},
+    tasks={
+        "make": "projects.controls.demo.task:make",
+        "parse": "projects.controls.importers.task:parse",
+        "export": "projects.controls.export_run:export",
+    },
     stats="projects.controls.stats:tables",
     thresholds="projects.controls.thresholds:THRESHOLDS",
     demo="controls_demo.yaml",
