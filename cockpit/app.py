@@ -14,8 +14,10 @@ from textual.screen import ModalScreen, Screen
 from textual.worker import get_current_worker
 
 from cockpit.core.machine import LocalMachine, Machine
+from cockpit.core.play import open_play
 from cockpit.core.text import plain
 from cockpit.screens.help import HelpScreen
+from cockpit.screens.play import PlayScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.theme import THEME, VARIABLES
@@ -49,6 +51,8 @@ class CockpitApp(App[None]):
         folder: Path | None = None,
         open_run: RunDirectory | None = None,
         demo: Demo | None = None,
+        play: RunDirectory | None = None,
+        ascii_only: bool = False,
         machine: Machine | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -61,6 +65,10 @@ class CockpitApp(App[None]):
         self.install_screen(RunsScreen(folder or runs_folder(), clock), RUNS)
         self._open_first = open_run
         self._demo = demo
+        self._play_first = play
+        self._ascii = ascii_only
+        self._played: RunDirectory | None = None
+        """The run whose screen the play screen was opened from."""
         self._machine = machine or LocalMachine()
         self._clock = clock
 
@@ -77,6 +85,8 @@ class CockpitApp(App[None]):
             self.open_run(self._open_first)
         if self._demo is not None:
             self._play_demo(self._demo)
+        if self._play_first is not None:
+            self._show_play(self._play_first)
 
     # -- screens ---------------------------------------------------------------------------------------------------
 
@@ -89,6 +99,31 @@ class CockpitApp(App[None]):
     @on(RunScreen.Back)
     def show_runs(self) -> None:
         self.switch_screen(RUNS)
+
+    @on(RunScreen.Play)
+    def _play(self, message: RunScreen.Play) -> None:
+        """Start a play engine from the run's screen, and show it there unless the person has gone elsewhere."""
+
+        def start() -> None:
+            try:
+                session = open_play(message.run)
+            except (UserError, OSError) as error:
+                self.call_from_thread(self.notify, plain(str(error)), severity="error", timeout=10, markup=False)
+            else:
+                self.call_from_thread(self._show_play, session, message.run)
+
+        self.run_worker(start, thread=True, group="play", exclusive=True)
+
+    def _show_play(self, session: RunDirectory, played: RunDirectory | None = None) -> None:
+        self._played = played
+        self.switch_screen(PlayScreen(session, ascii_only=self._ascii))
+
+    @on(PlayScreen.Back)
+    def _leave_play(self) -> None:
+        if self._played is None:
+            self.show_runs()
+        else:
+            self.open_run(self._played)
 
     @on(RunsScreen.Open)
     def _open(self, message: RunsScreen.Open) -> None:
@@ -137,8 +172,18 @@ class CockpitApp(App[None]):
             self.notify("The demo's data is made; its training has started.")
 
 
-def run(demo: Demo | None = None, *, open_run: Path | None = None) -> int:
-    """Show the cockpit until the person leaves and give the exit code; with `open_run`, that run's screen on top."""
-    app = CockpitApp(open_run=RunDirectory(open_run) if open_run else None, demo=demo)
+def run(
+    demo: Demo | None = None,
+    *,
+    open_run: Path | None = None,
+    play: RunDirectory | None = None,
+    ascii_only: bool = False,
+) -> int:
+    """Show the cockpit until the person leaves and give the exit code.
+
+    On top: the screen of `open_run`, or what the play engine of `play` shows; that with ASCII alone on demand.
+    """
+    open_first = RunDirectory(open_run) if open_run else None
+    app = CockpitApp(open_run=open_first, demo=demo, play=play, ascii_only=ascii_only)
     app.run()
     return app.return_code or 0

@@ -19,9 +19,10 @@ PROGRESS_SECONDS = 0.25
 
 
 class EventContext:
-    """A `TaskContext` that speaks through the run's events and log."""
+    """An `InteractiveContext` that speaks through the run's events and log."""
 
     def __init__(self, attempt: Attempt) -> None:
+        self.folder = attempt.run.path
         self._events, self._listener = attempt.events, attempt.listener
         self._told = 0.0
 
@@ -30,6 +31,10 @@ class EventContext:
         if done >= total or time.monotonic() - self._told > PROGRESS_SECONDS:
             self._told = time.monotonic()
             self._events.write(Progress(done=done, total=total, unit=unit))
+        self.check()
+
+    def check(self) -> None:
+        """Raises `StopRequested` after a stop."""
         if self._listener.stop_requested:
             raise StopRequested
 

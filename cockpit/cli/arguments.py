@@ -120,6 +120,12 @@ def _add_showing(commands: Commands[Parser]) -> None:
     _json_option(_add(commands, "ls", "showing:ls", "list the runs, newest first"))
     _json_option(_run_command(commands, "show", "showing:show_run", "say everything about a run"))
     _run_command(commands, "tail", "showing:tail", "show a run's table until it ends; Ctrl-C only stops watching")
+    review = _run_command(commands, "thresholds", "thresholds:thresholds", "review thresholds, change and save them")
+    review.add_argument("--optimize", action="store_true", help="take the best threshold of every control")
+    _set_option(review, "take this threshold for a control, as in --set sprint=0.4")
+    review.add_argument("--diff", action="store_true", help="show only what changes")
+    review.add_argument("--save", action="store_true", help="show what changes and save it in the exported config")
+    _json_option(review)
     _json_option(_run_command(commands, "report", "showing:report", "print the tables that a run wrote"))
     _run_command(commands, "export", "export:export", "write what a run delivers anew, from its best checkpoint so far")
 

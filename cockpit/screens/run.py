@@ -18,6 +18,7 @@ from cockpit.core.control import Target
 from cockpit.core.follow import News, Poller, RunFollower
 from cockpit.core.machine import Machine, Reading
 from cockpit.core.model import Order, RunModel
+from cockpit.core.play import can_play
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.screens.run_charts import loss_curves, score_curve
@@ -56,6 +57,7 @@ class RunScreen(SteeringScreen):
     BINDINGS = [
         *SteeringScreen.STEERING,
         Binding("k", "checkpoint", "checkpoint", id="run.checkpoint", tooltip="Save last.pt now"),
+        Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
         Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
         *(
             Binding(str(place), f"tab('{name}')", name, show=False, id=f"show.{name}", tooltip=f"Show {name}")
@@ -65,6 +67,12 @@ class RunScreen(SteeringScreen):
 
     class Back(Message):
         """The person wants the list of runs."""
+
+    @dataclass
+    class Play(Message):
+        """The person wants to play what the run has exported."""
+
+        run: RunDirectory
 
     @dataclass
     class Followed(Message):
@@ -77,6 +85,7 @@ class RunScreen(SteeringScreen):
         """The machine was read."""
 
         reading: Reading
+        playable: bool
 
     def __init__(self, run: RunDirectory, machine: Machine, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -85,6 +94,7 @@ class RunScreen(SteeringScreen):
         self._machine, self._clock = machine, clock
         self._follower = RunFollower(run)
         self._reading: Reading | None = None
+        self._playable = False
         self._my_order = ""
         self._my_order_at = 0.0
         self._opened = time.time()
@@ -130,7 +140,7 @@ class RunScreen(SteeringScreen):
         return POLL_SECONDS if self._follower.live else ENDED_POLL_SECONDS
 
     def _measure(self) -> float:
-        self.post_message(self.Measured(self._machine.read(self.run.path)))
+        self.post_message(self.Measured(self._machine.read(self.run.path), can_play(self.run)))
         return MACHINE_SECONDS
 
     # -- taking what they say --------------------------------------------------------------------------------------
@@ -151,6 +161,9 @@ class RunScreen(SteeringScreen):
     @on(Measured)
     def _take_reading(self, message: Measured) -> None:
         self._reading = message.reading
+        if message.playable != self._playable:
+            self._playable = message.playable
+            self.refresh_bindings()
         self._fast.ask()
 
     @on(SteeringScreen.Sent)
@@ -227,6 +240,8 @@ class RunScreen(SteeringScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "tab":
             return not (self.model.is_task and parameters == ("charts",))
+        if action == "play":
+            return self._playable or None
         return super().check_action(action, parameters)
 
     def action_tab(self, name: str) -> None:
@@ -238,6 +253,9 @@ class RunScreen(SteeringScreen):
             self.set_class(event.tab.id == f"tab-{name}", f"-{name}")
         if (focused := self.focused) is not None and not focused.display:
             self.focus_next()
+
+    def action_play(self) -> None:
+        self.post_message(self.Play(self.run))
 
     def action_back(self) -> None:
         self.post_message(self.Back())

@@ -49,6 +49,7 @@ SPEC = Spec(
         "make": "projects.controls.demo.task:make",
         "parse": "projects.controls.importers.task:parse",
         "export": "projects.controls.export_run:export",
+        "play": "projects.controls.play:step_through",
     },
     stats="projects.controls.stats:tables",
     thresholds="projects.controls.thresholds:THRESHOLDS",

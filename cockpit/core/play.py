@@ -1,0 +1,184 @@
+"""The viewer's end of an interactive engine: starts one, follows its scenes, tells it what to do. Textual-free."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from cockpit.core.states import is_live
+from engines.contract import commands as cmd
+from engines.contract import launch, scenes
+from engines.contract import spec as specs
+from engines.contract.errors import DataError, UserError
+from engines.contract.events import Progress
+from engines.contract.jsonl import last_lines
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.sockets import short_address
+from engines.contract.state import RunReader, Status
+
+TASK = "play"
+"""Name of the interactive task in a project's spec."""
+WAIT_SECONDS = 0.2
+BLOCK = 1 << 16
+LOG_LINES = 12
+
+
+def can_play(run: RunDirectory) -> bool:
+    """Whether a training has exported something to play; of a play task, whether it is there to be watched."""
+    try:
+        info = run.info
+        if info.kind == "task":
+            return (run.path / scenes.SOCKET).exists() and lock_holder(run.lock) is not None
+        return run.export.is_dir() and any(run.export.iterdir()) and TASK in specs.find(info.project).tasks
+    except (UserError, OSError):
+        return False
+
+
+def open_play(run: RunDirectory, recording: str = "") -> RunDirectory:
+    """The play engine of `run`, started now, or the one that still waits for its viewer to come back.
+
+    `recording`: a file; the project chooses where empty. Raises `UserError` where that cannot be played.
+    """
+    info = run.info
+    if info.kind == "task":
+        if not can_play(run):
+            raise DataError(f"{info.id} is a task that shows nothing now; give the id of a training.")
+        return run
+    if TASK not in specs.find(info.project).tasks:
+        raise UserError(f"The project {info.project!r} has nothing to play.")
+    if not can_play(run):
+        raise DataError(f"{info.id} has exported nothing yet; make its files with `cockpit export {info.id}`.")
+    if recording and not Path(recording).is_file():
+        raise DataError(f"{recording}: there is no such file; expected a recording to play.")
+    arguments = {"run": str(run.path), "recording": recording and str(Path(recording).absolute())}
+    title = f"{info.id} played on {Path(recording).name or 'its first validation session'}"
+    if (waiting := _waiting(title, arguments)) is not None:
+        return waiting
+    play = launch.prepare_task(info.project, TASK, arguments, title=title)
+    launch.start(play)
+    return play
+
+
+def _waiting(title: str, arguments: dict[str, str]) -> RunDirectory | None:
+    """A live engine that was given the same order."""
+    for run in list_runs():
+        with contextlib.suppress(DataError, OSError):
+            if run.info.title == title and lock_holder(run.lock) is not None:
+                text = run.config.read_text(encoding="utf-8")
+                if all(value in text for value in arguments.values()):
+                    return run
+    return None
+
+
+@dataclass(frozen=True)
+class PlayNews:
+    """How things stand with an interactive engine."""
+
+    status: Status
+    progress: Progress | None
+    """Of what it does before there is anything to see."""
+    scene: scenes.Scene | None
+    """The newest, None before the first."""
+    log: tuple[str, ...] = ()
+    """The last lines of its log, once it has ended."""
+
+    @property
+    def live(self) -> bool:
+        return is_live(self.status.state)
+
+
+class PlayFollower:
+    """Follows one interactive engine: `poll` in a thread of its own, `send` from any."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+        self._reader = RunReader(run)
+        self._connection: socket.socket | None = None
+        self._partial = b""
+        self._scene: scenes.Scene | None = None
+        self.damaged = 0
+        """Lines that were no scenes."""
+
+    def poll(self, seconds: float = WAIT_SECONDS) -> PlayNews:
+        """Wait for a scene, at most `seconds`, and say how things stand."""
+        if self._connection is None:
+            self._connect()
+        if self._connection is None:
+            select.select([], [], [], seconds)
+        else:
+            self._receive(self._connection, seconds)
+        return self._news()
+
+    def _news(self) -> PlayNews:
+        status = self._reader.status()
+        log = () if status.live else tuple(last_lines(self.run.stdout, LOG_LINES))
+        return PlayNews(status, self._reader.history.progress, self._scene, log)
+
+    def send(self, order: scenes.Input) -> bool:
+        """Tell the engine; False where nobody listens. Never waits: an engine that does not read hears less."""
+        connection = self._connection
+        if connection is None:
+            return False
+        try:
+            connection.send(scenes.encode(order), socket.MSG_DONTWAIT)
+        except OSError:
+            return False
+        return True
+
+    def end(self) -> None:
+        """End the engine, however far it is, and leave it. Raises OSError where it cannot be told."""
+        told = self.send(scenes.End())
+        attempts = self.run.attempt_numbers()
+        if not told and attempts and lock_holder(self.run.lock) is not None:
+            launch.send_stop(self.run, cmd.Stop(attempt=attempts[-1]))
+        self.close()
+
+    def close(self) -> None:
+        """Leave the engine to itself."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _connect(self) -> None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with short_address(self.run.path, scenes.SOCKET) as address:
+                connection.connect(address)
+        except (OSError, DataError):  # not yet, or no more: the run's state says which
+            connection.close()
+            return
+        self._partial = b""
+        self._connection = connection
+
+    def _receive(self, connection: socket.socket, seconds: float) -> None:
+        """Take what has come; of several scenes the newest counts."""
+        try:
+            while select.select([connection], [], [], seconds)[0]:
+                data = connection.recv(BLOCK)
+                if not data:
+                    raise ConnectionResetError
+                *lines, self._partial = (self._partial + data).split(b"\n")
+                if len(self._partial) > scenes.LONGEST_SCENE:
+                    raise ConnectionAbortedError
+                if lines and self._take(lines):
+                    return
+                seconds = 0.0 if not self._partial else seconds
+        except (OSError, ValueError):  # ValueError: closed by another thread
+            self.close()
+
+    def _take(self, lines: list[bytes]) -> bool:
+        """Keep the newest of `lines` that is a scene; whether there was one."""
+        for line in reversed(lines):
+            try:
+                self._scene = scenes.scene_decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self.damaged += 1
+                continue
+            return True
+        return False

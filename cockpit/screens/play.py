@@ -1,0 +1,212 @@
+"""Scenes of an interactive engine. The screen knows no project: the engine says what is drawn and which keys there are.
+
+Leaving it ends the engine, since nothing of it is worth keeping. A terminal that dies tells it nothing: then it ends by
+itself after a while, and until then `cockpit play` finds it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingsMap
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from cockpit.core.ascii import text_in_ascii
+from cockpit.core.follow import Poller
+from cockpit.core.format import bar, count, percent
+from cockpit.core.play import PlayFollower, PlayNews
+from cockpit.core.states import label
+from cockpit.core.text import plain
+from cockpit.screens.palette import ActionProvider
+from cockpit.widgets.scene_view import PlayHeader, SceneView, Timeline
+from engines.contract.rundir import RunDirectory
+from engines.contract.scenes import Action, Press, Seek
+
+LEAST_SECONDS = 0.1
+"""Between two pictures, at least."""
+BYTES_PER_SECOND = 9000
+"""To a terminal of 80 × 24; a larger one gets more, as its picture has more to say."""
+SMALL = 80 * 24
+MOST_LARGER = 4.0
+BAR_WIDTH = 40
+GONE_SECONDS = 0.5
+_ID, _KEY = re.compile(r"[a-z][a-z0-9-]{0,30}"), re.compile(r"[A-Za-z0-9_]{1,24}")
+
+
+class PlayScreen(Screen[None]):
+    CSS_PATH = "play.tcss"
+    COMMANDS = {ActionProvider}
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
+    OWN = (
+        Binding("escape", "back", "back", id="go.back", tooltip="Back; the session ends, nothing of it is kept"),
+        Binding("q", "leave", "leave", id="go.leave", tooltip="Leave the cockpit; the session ends, every run goes on"),
+    )
+    BINDINGS = list(OWN)
+
+    class Back(Message):
+        """The person wants back to where they came from."""
+
+    class Told(Message):
+        """The follower has looked; only the newest counts."""
+
+        def __init__(self, news: PlayNews) -> None:
+            super().__init__()
+            self.news = news
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, PlayScreen.Told)
+
+    def __init__(self, run: RunDirectory, *, ascii_only: bool = False) -> None:
+        super().__init__()
+        self.run = run
+        self._ascii = ascii_only
+        self._follower = PlayFollower(run)
+        self._poller = Poller("play", self._look)
+        self._news: PlayNews | None = None
+        self._told: PlayNews | None = None
+        self._actions: list[Action] = []
+        self._next = 0.0
+        self._due = False
+
+    def compose(self) -> ComposeResult:
+        yield PlayHeader(ascii_only=self._ascii)
+        yield Static(id="banner", markup=False)
+        yield Static(id="waiting", classes="pane", markup=False)
+        yield SceneView(ascii_only=self._ascii)
+        yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        self.set_class(self._ascii, "-ascii")
+        self._poller.start()
+
+    def on_screen_suspend(self) -> None:
+        """Under another screen every change would paint that one whole."""
+        self._poller.pause()
+
+    def on_screen_resume(self) -> None:
+        self._poller.resume()
+
+    def on_unmount(self) -> None:
+        self._poller.stop()
+        with contextlib.suppress(OSError):  # then it ends when it has waited long enough
+            self._follower.end()
+
+    def _look(self) -> float:
+        """Runs in the poller's thread, and waits there for the engine."""
+        news = self._follower.poll()
+        if news != self._told:
+            self._told = news
+            self.post_message(self.Told(news))
+        return 0.0 if news.live else GONE_SECONDS
+
+    # -- showing ---------------------------------------------------------------------------------------------------
+
+    @on(Told)
+    def _take(self, message: Told) -> None:
+        self._news = message.news
+        wait = self._next - time.monotonic()
+        if wait <= 0:
+            self._show()
+        elif not self._due:
+            self._due = True
+            self.set_timer(wait, self._show)
+
+    def on_resize(self) -> None:
+        if self._news is not None:
+            self._take(self.Told(self._news))
+
+    def _show(self) -> None:
+        """Draw the newest, and wait as long as the terminal's share of the line takes to carry it."""
+        self._due = False
+        news = self._news
+        if news is None or not self.is_active:
+            return
+        scene = news.scene
+        self.set_class(scene is not None, "-shown")
+        if scene is None:
+            cost = self._show_waiting(news)
+        else:
+            self._offer(scene.actions)
+            cost = self.query_one(SceneView).show(scene)
+        self._show_banner(news)
+        cost += self.query_one(PlayHeader).say(scene.title if scene else self.run.path.name, *_state(news), scene)
+        larger = min(max(self.size.width * self.size.height / SMALL, 1.0), MOST_LARGER)
+        self._next = time.monotonic() + max(LEAST_SECONDS, cost / (BYTES_PER_SECOND * larger))
+
+    def _show_waiting(self, news: PlayNews) -> int:
+        """What the engine does before there is anything to see, or why there never will be."""
+        words = Text("" if news.live else "\n".join(plain(line) for line in news.log))
+        if (progress := news.progress) is not None and news.live:
+            share = progress.done / progress.total if progress.total else 0.0
+            filled = f"{bar(share, BAR_WIDTH):·<{BAR_WIDTH}}"
+            words.append(f"{text_in_ascii(filled) if self._ascii else filled} {percent(share)}\n")
+            words.append(f"{count(progress.done)} of {count(progress.total)} {plain(progress.unit)}")
+        waiting = self.query_one("#waiting", Static)
+        if waiting.content != words:
+            waiting.update(words)
+        return 0
+
+    def _show_banner(self, news: PlayNews) -> None:
+        """How it ended, when it has."""
+        banner = self.query_one("#banner", Static)
+        words = "" if news.live else _how_ended(news)
+        banner.set_class(bool(words), "-shown")
+        banner.set_class(news.status.state in ("failed", "lost"), "-bad")
+        if banner.content != words:
+            banner.update(words)
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def _offer(self, actions: Sequence[Action]) -> None:
+        """Bind the engine's keys, where they are keys at all and not the screen's own."""
+        if actions == self._actions:
+            return
+        self._actions = list(actions)
+        ours = {binding.key for binding in self.OWN} | {"question_mark", "tab", "enter"}
+        bindings = [
+            Binding(
+                ",".join(keys), f"press('{action.id}')", plain(action.label)[:16], id=f"play.{action.id}",
+                tooltip=plain(action.about or action.label)[:120],
+            )
+            for action in self._actions
+            if _ID.fullmatch(action.id)
+            and (keys := [key for key in action.key.split(",") if _KEY.fullmatch(key) and key not in ours])
+        ]  # fmt: skip
+        self._bindings = BindingsMap([*bindings, *self.OWN])
+        self.refresh_bindings()
+
+    def action_press(self, action: str) -> None:
+        self._follower.send(Press(action))
+
+    @on(Timeline.Picked)
+    def _seek(self, message: Timeline.Picked) -> None:
+        if self._news is not None and self._news.scene is not None:
+            self._follower.send(Seek(round(message.share * (self._news.scene.total - 1))))
+
+    def action_back(self) -> None:
+        self.post_message(self.Back())
+
+    async def action_leave(self) -> None:
+        await self.app.run_action("app.leave")
+
+
+def _state(news: PlayNews) -> tuple[str, str]:
+    """What it does now, in words with a sign, and the colour of that."""
+    if not news.live:
+        return label(news.status.state), "bad" if news.status.state in ("failed", "lost") else "quiet"
+    if news.scene is None:
+        return label("starting"), "quiet"
+    return ("● playing", "live") if news.scene.playing else ("‖ paused", "text")
+
+
+def _how_ended(news: PlayNews) -> str:
+    detail = news.status.detail or (news.log[-1] if news.log else "")
+    return plain(f"{label(news.status.state)}: {detail}. escape goes back.".replace("..", "."))

@@ -1,0 +1,87 @@
+"""A pane of cells that change often and a few at a time: only lines that changed go to the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from rich.markup import escape
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from cockpit.core.ascii import in_ascii
+from cockpit.core.canvas import BLANK, Row
+from cockpit.core.text import plain
+
+STYLE_BYTES = 42
+"""What a terminal is sent for one stretch of one colour besides its characters, in 24-bit colour."""
+MOVE_BYTES = 8
+
+
+class CellsView(Widget):
+    """Shows rows of cells that fill it. `draw(width, height)` makes them whenever they are asked for."""
+
+    COMPONENT_CLASSES = {f"cells--{kind}" for kind in (
+        "plain", "quiet", "faint", "accent", "first", "second", "good", "bad"
+    )}  # fmt: skip
+
+    def __init__(self, *, id: str, classes: str = "pane", ascii_only: bool = False) -> None:
+        super().__init__(id=id, classes=classes)
+        self._ascii = ascii_only
+        self._names = ("", "")
+        self._rows: list[Row] = []
+        self._draw: Callable[[int, int], Sequence[Row]] = lambda width, height: []
+
+    def entitle(self, title: str, subtitle: str = "") -> None:
+        """Words in the frame, never markup; the same again cost nothing."""
+        if (title, subtitle) != self._names:
+            self._names = title, subtitle
+            self.border_title, self.border_subtitle = (escape(plain(words)) for words in self._names)
+
+    def show(self, draw: Callable[[int, int], Sequence[Row]]) -> int:
+        """Take what is to be seen now; gives about how many bytes the terminal is sent for it."""
+        self._draw = draw
+        before, self._rows = self._rows, self._drawn()
+        if len(before) != len(self._rows) or not before or len(before[0]) != len(self._rows[0]):
+            self.refresh()
+            return sum(_cost(row) for row in self._rows)
+        cost = 0
+        for y, (old, new) in enumerate(zip(before, self._rows, strict=True)):
+            if old != new:
+                last = max(x for x in range(len(new)) if old[x] != new[x])
+                self.refresh(Region(0, y, last + 1, 1))  # a line is sent from its start in any case
+                cost += _cost(new[: last + 1])
+        return cost
+
+    def on_resize(self) -> None:
+        self._rows = self._drawn()
+        self.refresh()
+
+    def _drawn(self) -> list[Row]:
+        width, height = self.size
+        rows = [list(row) for row in self._draw(width, height)]
+        rows += [[BLANK] * width for _ in range(height - len(rows))]
+        return [in_ascii(row) for row in rows] if self._ascii else rows
+
+    def render_line(self, y: int) -> Strip:
+        """A line of the widget's content."""
+        row = self._rows[y] if y < len(self._rows) else []
+        segments = [
+            Segment("".join(character for character, _ in group), self._style(kind))
+            for kind, group in groupby(row, key=lambda cell: cell[1])
+        ]
+        return Strip(segments).adjust_cell_length(self.size.width).apply_style(self.rich_style)
+
+    def _style(self, kind: str) -> Style:
+        if kind.startswith("rgb:"):
+            upper, lower = kind.split(":")[1:]
+            return Style(color=upper, bgcolor=lower)
+        return self.get_component_rich_style(f"cells--{kind}", partial=True)
+
+
+def _cost(row: Row) -> int:
+    styles = sum(1 for _ in groupby(row, key=lambda cell: cell[1]))
+    return MOVE_BYTES + styles * STYLE_BYTES + len("".join(character for character, _ in row).encode())

@@ -1,0 +1,113 @@
+"""A scene on the screen: the world, the panels beside it, the timeline below, and a line that says where it stands."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.widget import Widget
+
+from cockpit.core import canvas, panels
+from cockpit.core.ascii import text_in_ascii
+from cockpit.core.format import count
+from cockpit.core.text import plain
+from cockpit.widgets.cells_view import CellsView
+from engines.contract.scenes import Panel, Scene
+
+MOST_PANELS = 8
+
+
+class Timeline(CellsView):
+    """Levels along the session and the place in it; a click goes there."""
+
+    class Picked(Message):
+        """A place was clicked: `share` of the way from start to end."""
+
+        def __init__(self, share: float) -> None:
+            super().__init__()
+            self.share = share
+
+    def on_click(self, event: events.Click) -> None:
+        self.post_message(self.Picked(event.x / max(1, self.size.width - 1)))
+
+
+class SceneView(Vertical):
+    """Everything of a scene but its title line and its actions."""
+
+    def __init__(self, *, ascii_only: bool) -> None:
+        super().__init__(id="scene")
+        self._ascii = ascii_only
+        self._panels: list[CellsView] = []
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="beside"):
+            yield CellsView(id="world", ascii_only=self._ascii)
+            yield Vertical(id="panels")
+        yield Timeline(id="timeline", classes="", ascii_only=self._ascii)
+
+    def show(self, scene: Scene) -> int:
+        """Draw what changed of `scene`; gives about how many bytes the terminal is sent."""
+        world = self.query_one("#world", CellsView)
+        world.entitle(scene.view.title)
+        cost = world.show(partial(canvas.draw, scene.view))
+        cost += self._show_panels(scene.panels[:MOST_PANELS])
+        strip = partial(_strip, scene)
+        return cost + self.query_one(Timeline).show(strip)
+
+    def _show_panels(self, shown: list[Panel]) -> int:
+        column = self.query_one("#panels", Vertical)
+        column.display = bool(shown)
+        while len(self._panels) < len(shown):
+            panel = CellsView(id=f"panel-{len(self._panels)}", ascii_only=self._ascii)
+            self._panels.append(panel)
+            column.mount(panel)
+        cost = 0
+        for k, widget in enumerate(self._panels):
+            widget.display = k < len(shown)
+            if k < len(shown):
+                widget.styles.height = f"{max(1, len(shown[k].rows))}fr"
+                widget.entitle(shown[k].title, shown[k].note)
+                cost += widget.show(partial(panels.draw_panel, shown[k]))
+        return cost
+
+
+def _strip(scene: Scene, width: int, height: int) -> list[canvas.Row]:
+    return panels.draw_strip(scene.strip, scene.position, scene.total, width)[:height]
+
+
+class PlayHeader(Widget):
+    """Which session, what it does now, where it stands."""
+
+    COMPONENT_CLASSES = {"header--app", "header--name", "header--text", "header--quiet", "header--live", "header--bad"}
+
+    def __init__(self, *, ascii_only: bool) -> None:
+        super().__init__(id="header")
+        self._ascii = ascii_only
+        self._text = Text()
+
+    def say(self, name: str, state: str, tone: str, scene: Scene | None) -> int:
+        """Draws only if a character changes; gives about how many bytes the terminal is sent."""
+        parts = [("◢ ", "app"), (plain(name), "name"), (f"  {state}", tone)]
+        if scene is not None:
+            of = f"/{count(scene.total)}" if scene.total else ""
+            parts.append((f"  {plain(scene.unit)} {count(scene.position + 1)}{of}  ×{scene.speed:g}", "text"))
+            parts.append((f"  {plain(scene.note)}", "quiet"))
+        text = Text(no_wrap=True, overflow="ellipsis")
+        for words, kind in parts:
+            text.append(text_in_ascii(words) if self._ascii else words, self._style(kind))
+        if text == self._text:
+            return 0
+        self._text = text
+        self.refresh()
+        return 200
+
+    def render(self) -> Text:
+        return self._text
+
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"header--{name}", partial=True)
