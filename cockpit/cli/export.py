@@ -8,17 +8,15 @@ from cockpit.cli.following import start_and_attend
 from engines.contract import launch
 from engines.contract import spec as specs
 from engines.contract.errors import UserError
-from engines.contract.rundir import find_run
+from engines.contract.rundir import find_training
 
 TASK = "export"
 """A project that can export names this task in its spec; it gets the run's directory."""
 
 
 def export(arguments: Namespace) -> int:
-    run = find_run(arguments.run)
+    run = find_training(arguments.run)
     info = run.info
-    if info.kind != "training":
-        raise UserError(f"{info.id} is a {info.kind}, and only trainings export.")
     if TASK not in specs.find(info.project).tasks:
         raise UserError(
             f"The project {info.project!r} exports nothing but what a finished run writes into {run.export}."

@@ -17,7 +17,7 @@ from cockpit.core.cost import seconds_spent, usd_spent
 from cockpit.core.fleet import Fleet, RunSummary
 from cockpit.core.format import duration, money, number, short_duration, size
 from engines.contract.errors import DataError
-from engines.contract.rundir import find_run, runs_folder
+from engines.contract.rundir import find_run, find_training, runs_folder
 from engines.contract.state import RunReader
 
 
@@ -121,7 +121,7 @@ def tail(arguments: Namespace) -> int:
 
 
 def report(arguments: Namespace) -> int:
-    run = find_run(arguments.run)
+    run = find_training(arguments.run)
     try:
         tables = msgspec.json.decode(run.report.read_bytes())["tables"]
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from cockpit.cli import codes
 from cockpit.cli.following import FirstInterrupt, attend, start_and_attend
 from cockpit.cli.printing import say, show
 from engines.contract import launch
-from engines.contract.rundir import RunDirectory, find_run
+from engines.contract.rundir import RunDirectory, find_training
 
 
 def train(arguments: Namespace) -> int:
@@ -23,7 +23,7 @@ def train(arguments: Namespace) -> int:
 
 
 def resume(arguments: Namespace) -> int:
-    run = find_run(arguments.run)
+    run = find_training(arguments.run)
     for sentence in launch.prepare_resume(run, arguments.overrides):
         say(sentence)
     return _start(run, detach=arguments.detach)

@@ -250,3 +250,19 @@ def find_run(name: str) -> RunDirectory:
     raise UserError(
         f"No run is called {name!r} in {runs_folder()}{nearest(name, named)}; `cockpit ls` shows the runs there are."
     )
+
+
+def find_training(name: str) -> RunDirectory:
+    """As `find_run`, among trainings: `last` is the newest of them, whatever task came later. Raises `UserError`."""
+    trainings = [run for run in list_runs() if _kind(run) == "training"] if name == "last" else []
+    run = max(trainings, key=_created) if trainings else find_run(name)
+    if (info := run.info).kind != "training":
+        raise UserError(f"{info.id} is a {info.kind} ({info.title}); expected a training.")
+    return run
+
+
+def _kind(run: RunDirectory) -> Kind | None:
+    try:
+        return run.info.kind
+    except DataError:
+        return None

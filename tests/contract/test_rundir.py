@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from engines.contract.errors import DataError, UserError
-from engines.contract.rundir import Attempt, ProcessMark, RunDirectory, create_run, find_run, list_runs, new_run_id
+from engines.contract.rundir import (
+    Attempt,
+    ProcessMark,
+    RunDirectory,
+    create_run,
+    find_run,
+    find_training,
+    list_runs,
+    new_run_id,
+)
 from tests.support.fake_run import FakeRun
 
 
@@ -142,6 +151,22 @@ NAMES = ("agent-20261127-201500-oak", "controls-20261127-201400-amber", "control
 def three(runs: Path) -> list[FakeRun]:
     runs.mkdir()
     return [FakeRun(runs, name, created=float(index)) for index, name in enumerate(NAMES)]
+
+
+def test_last_among_trainings_passes_over_newer_tasks(runs: Path) -> None:
+    def task() -> RunDirectory:
+        return create_run("controls", "task: export", kind="task", engine="engines.task", title="an export")
+
+    task()
+    with pytest.raises(UserError, match=r"is a task \(an export\); expected a training"):
+        find_training("last")
+    training = make()
+    newest = task()
+    assert find_run("last").path == newest.path
+    assert find_training("last").path == training.path
+    assert find_training(training.info.id).path == training.path
+    with pytest.raises(UserError, match="expected a training"):
+        find_training(newest.info.id)
 
 
 @pytest.mark.usefixtures("three")
