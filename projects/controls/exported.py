@@ -214,9 +214,10 @@ class _Reader:
         defaults = PostProcessing()
         values = {ours: self._number(given, theirs, getattr(defaults, ours)) for ours, theirs in names.items()}
         for ours, value in values.items():
-            most = math.inf if ours == "look_rate_limit" else 1.0
-            if not 0 <= value <= most or (ours.endswith("alpha") and value == 0):
-                self._refuse(names[ours], value, "a number from 0 to 1" if most == 1 else "a number above 0")
+            if value < 0 or (value == 0 and not ours.endswith(("margin", "deadzone"))):
+                self._refuse(names[ours], value, "a number above 0")  # 0 would hold look or cursor still for ever
+            if value > 1 and ours != "look_rate_limit":
+                self._refuse(names[ours], value, "a number up to 1")
         return PostProcessing(**values)
 
     def _digest(self, config: Mapping[str, Any]) -> str | None:

@@ -32,6 +32,11 @@ class Outputs:
     cursor: Floats
     inv: Floats
 
+    @property
+    def finite(self) -> bool:
+        parts = (self.action, self.look, self.hotbar, self.cursor, self.inv)
+        return all(bool(np.isfinite(part).all()) for part in parts)
+
     @classmethod
     def nothing(cls) -> Outputs:
         """Zeros, where the model was not asked."""

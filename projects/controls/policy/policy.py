@@ -16,9 +16,9 @@ from projects.controls.layout import (
     DEFAULT_STATE,
     FRAME_SIZE,
     HOTBAR,
+    HOTBAR_SLOT,
     LOOK,
     SCREEN_OPEN,
-    STATE_NAMES,
     STATE_SIZE,
 )
 from projects.controls.masks import Floats
@@ -32,8 +32,6 @@ LONGEST_GAP = 0.5
 """Seconds between frames beyond which the stream counts as broken: the difference of two poses is no velocity then."""
 CURSOR_AT_REST = 0.5
 """What recordings hold as both coordinates of the cursor while no screen is open."""
-SLOT = STATE_NAMES.index("hotbar_slot")
-HIGHEST_SLOT = len(HOTBAR) - 1
 
 
 @dataclass(frozen=True)
@@ -112,6 +110,7 @@ class ControlPolicy:
         self._frames += 1
         self._network.push(self._stream.row(frame, known))
         if broken or self._frames < LEAST_FRAMES:
+            self._stream.observe(_rest())
             return _nothing(broken or f"{self._frames} of {LEAST_FRAMES} frames buffered")
         return self._decide(known, None if state is None else _slot(known), time)
 
@@ -127,6 +126,8 @@ class ControlPolicy:
 
     def _decide(self, state: Floats, slot: int | None, time: float) -> Decision:
         answer = self._network.answer()
+        if not answer.finite:  # as from coordinates of astronomic size
+            return self.release("the model's answer is not finite")
         screen = bool(state[SCREEN_OPEN] > 0)
         on = self._binary.step(np.concatenate([answer.action, answer.inv]), allowed(screen))
         past, controls = _rest(), _rest()
@@ -150,7 +151,8 @@ class ControlPolicy:
         if array.shape != (size,) or array.dtype.kind not in "fiub":
             self.reset()
             raise ValueError(f"{what} has shape {array.shape} of {array.dtype}, expected ({size},) numbers")
-        return array.astype(np.float32)
+        with np.errstate(over="ignore"):  # too large for a float32 is not finite
+            return array.astype(np.float32)
 
 
 def _rest() -> Floats:
@@ -166,4 +168,5 @@ def _nothing(why: str) -> Decision:
 
 def _slot(state: Floats) -> int:
     """The slot in the hand, 0 to 8."""
-    return int(np.clip(round(float(state[SLOT]) * HIGHEST_SLOT), 0, HIGHEST_SLOT))
+    highest = len(HOTBAR) - 1
+    return int(np.clip(np.rint(state[HOTBAR_SLOT] * highest), 0, highest))
