@@ -15,6 +15,8 @@ Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 WIDE = ("step", "time", "loss", "lr", "grad_norm")
 """What is kept of each step, NaN where a segment lacks the column."""
+OLD_BRANCHES = 16
+"""Superseded branches that are kept, the newest."""
 BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -23,10 +25,11 @@ class Steps:
     """One value a step, in step order: an immutable view `(columns, n)` of what has been read."""
 
     table: Floats
+    names: tuple[str, ...] = WIDE
 
     def column(self, name: str) -> Floats:
         """`(n,)`."""
-        column: Floats = self.table[WIDE.index(name)]
+        column: Floats = self.table[self.names.index(name)]
         return column
 
     @property
@@ -45,10 +48,16 @@ NO_STEPS = Steps(np.empty((len(WIDE), 0)))
 
 
 class StepFollower:
-    """Reads the records appended to `metrics/steps` since the last call; attempts supersede as in `read_series`."""
+    """Reads the records appended to `metrics/steps` since the last call; attempts supersede as in `read_series`.
 
-    def __init__(self, folder: Path) -> None:
+    It keeps the columns WIDE, or those and all others that appear, and then also what was superseded.
+    """
+
+    def __init__(self, folder: Path, *, everything: bool = False) -> None:
         self._folder = folder
+        self._everything = everything
+        self._names: tuple[str, ...] = WIDE
+        self._old: list[Floats] = []
         self._segment = 0
         self._offset = 0
         self._table = NO_STEPS.table
@@ -56,7 +65,12 @@ class StepFollower:
 
     @property
     def steps(self) -> Steps:
-        return Steps(self._table[:, : self._count])
+        return Steps(self._table[:, : self._count], self._names)
+
+    @property
+    def superseded(self) -> list[Steps]:
+        """What later attempts replaced, one unbroken branch each, oldest first; only where everything is kept."""
+        return [Steps(branch, self._names[: len(branch)]) for branch in self._old]
 
     def poll(self) -> bool:
         """Read what is new and say whether anything changed. Raises OSError."""
@@ -64,6 +78,7 @@ class StepFollower:
         changed = False
         if self._vanished(dict(segments)):
             self._segment, self._offset, self._count, changed = 0, 0, 0, True
+            self._old.clear()
         for number, file in segments:
             if number > self._segment:
                 self._segment, self._offset = number, 0
@@ -96,8 +111,10 @@ class StepFollower:
         return True
 
     def _take(self, names: Sequence[str], records: Floats) -> None:
-        columns = np.full((len(WIDE), len(records)), np.nan)
-        for place, name in enumerate(WIDE):
+        if self._everything:
+            self._add_columns([name for name in names if name not in self._names])
+        columns = np.full((len(self._names), len(records)), np.nan)
+        for place, name in enumerate(self._names):
             if name in names:
                 columns[place] = records[:, names.index(name)]
         columns = columns[:, np.isfinite(columns[0])]
@@ -106,14 +123,30 @@ class StepFollower:
         # Backwards in time a record counts only while its step is below everything seen since.
         lowest = np.minimum.accumulate(columns[0, ::-1])[::-1]
         kept = int(np.searchsorted(self._table[0, : self._count], lowest[0]))
-        columns = columns[:, columns[0] < np.append(lowest[1:], np.inf)]
+        counts = columns[0] < np.append(lowest[1:], np.inf)
+        if self._everything:
+            self._keep_old(self._table[:, kept : self._count].copy(), columns[:, ~counts])
+        columns = columns[:, counts]
         total = kept + columns.shape[1]
         if total > self._table.shape[1] or kept < self._count:  # never write into what a reader may hold
-            grown = np.empty((len(WIDE), max(1024, 2 * total)))
+            grown = np.empty((len(self._names), max(1024, 2 * total)))
             grown[:, :kept] = self._table[:, :kept]
             self._table = grown
         self._table[:, kept:total] = columns
         self._count = total
+
+    def _add_columns(self, new: Sequence[str]) -> None:
+        if new:
+            self._names += tuple(dict.fromkeys(new))
+            missing = np.full((len(self._names) - len(self._table), self._table.shape[1]), np.nan)
+            self._table = np.concatenate([self._table, missing])
+
+    def _keep_old(self, *parts: Floats) -> None:
+        """Keep superseded records as branches, each from one step that went back to the next."""
+        for part in parts:
+            backwards = np.flatnonzero(np.diff(part[0]) <= 0) + 1
+            self._old += [branch for branch in np.split(part, backwards, axis=1) if branch.size]
+        del self._old[:-OLD_BRANCHES]
 
 
 @dataclass(frozen=True)

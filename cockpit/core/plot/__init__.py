@@ -1,0 +1,1 @@
+"""The mathematics of charts: smoothing, reduction to pixels, scales, ticks, and a picture made of characters."""

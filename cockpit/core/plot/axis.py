@@ -1,0 +1,70 @@
+"""The x axes a chart can have: steps, epochs, or hours since the first point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+
+from cockpit.core.metric_series import Floats, Series
+from cockpit.core.plot.scale import label, multiples, nice_step
+
+AxisName = Literal["step", "epoch", "time"]
+AXES: tuple[AxisName, ...] = ("step", "epoch", "time")
+SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+HOUR, DAY = 3600, 86400
+
+
+def coordinates(series: Series, axis: AxisName) -> Floats:
+    """`(n,)`: where the points of `series` lie on the axis; of `time` seconds since 1970."""
+    return {"step": series.step, "epoch": series.epoch, "time": series.time}[axis]
+
+
+def first_time(series: Iterable[Series]) -> float:
+    """The earliest time of all, where the axis of hours begins; 0 when none is known."""
+    firsts = [float(np.nanmin(one.time)) for one in series if np.isfinite(one.time).any()]
+    return min(firsts, default=0.0)
+
+
+def x_ticks(axis: AxisName, start: float, end: float, count: int) -> list[tuple[float, str]]:
+    """About `count` labelled places in [start, end]."""
+    least = (end - start) / max(count, 1)
+    if axis == "time":
+        step = next((float(s) for s in SECONDS if s >= least), DAY * nice_step(least / DAY, whole=True))
+        return [(x, clock(x)) for x in multiples(start, end, step)]
+    step = nice_step(least, whole=True)
+    return [(x, label(x, step)) for x in multiples(start, end, step)]
+
+
+def clock(seconds: float) -> str:
+    """Time since the first point: `45s`, `12m`, `1h20`, `2d 3h`."""
+    whole = round(seconds)
+    if whole < 0:
+        return "-" + clock(-seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < HOUR:
+        return f"{whole // 60}m" + (f"{whole % 60:02d}" if whole % 60 else "")
+    if whole < DAY:
+        return f"{whole // HOUR}h" + (f"{whole % HOUR // 60:02d}" if whole % HOUR // 60 else "")
+    return f"{whole // DAY}d" + (f" {whole % DAY // HOUR}h" if whole % DAY // HOUR else "")
+
+
+def place_name(axis: AxisName, x: float) -> str:
+    """A place on the axis in words: `step 412`, `epoch 3.25`, `1h20 in`."""
+    if axis == "time":
+        return f"{clock(x)} in"
+    if axis == "epoch":
+        return f"epoch {x:.2f}".rstrip("0").rstrip(".") if x != round(x) else f"epoch {x:.0f}"
+    return f"step {x:,.0f}"
+
+
+def roomy_end(start: float, end: float) -> float:
+    """An end a little further on, so that the axis of a growing curve moves seldom: by 1 to 10 % of its length."""
+    span = end - start
+    if span <= 0:
+        return start + 1.0
+    grain = 10.0 ** (math.floor(math.log10(span)) - 1)
+    return start + math.ceil(span / grain - 1e-9) * grain

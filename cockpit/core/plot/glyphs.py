@@ -1,0 +1,45 @@
+"""The characters a chart is made of: braille dots, or plain ASCII where a terminal cannot show those."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+BRAILLE = 0x2800
+BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""The bit of each dot of a braille character, by row and column."""
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """How many dots a character holds, and the signs around them."""
+
+    dots_wide: int
+    dots_high: int
+    corners: str
+    """Upper left, upper right, lower left, lower right."""
+    across: str
+    down: str
+    tick: str
+    """Of the y axis."""
+    mark: str
+    """Of a tick on the x axis."""
+    origin: str
+    cursor: str
+    bad: str
+    samples: Mapping[str, str]
+    """The look of a line, by its dash; with one dot a character also what the line is drawn with."""
+
+
+UNICODE = Glyphs(
+    2, 4, "╭╮╰╯", "─", "│", "┤", "┬", "└", "┊", "×", {"solid": "━", "dashed": "╍", "dotted": "┅", "thin": "─"}
+)
+ASCII = Glyphs(
+    1, 1, "++++", "-", "|", "+", "+", "+", ":", "x", {"solid": "*", "dashed": "o", "dotted": "#", "thin": "."}
+)
+
+
+def glyphs_for(environment: Mapping[str, str], encoding: str) -> Glyphs:
+    """ASCII on the Linux console, a dumb terminal and wherever output is not UTF-8."""
+    plain = environment.get("TERM", "") in ("dumb", "linux") or "utf" not in encoding.lower()
+    return ASCII if plain else UNICODE

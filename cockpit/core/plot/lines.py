@@ -1,0 +1,117 @@
+"""The lines of one chart, made of its series: on an axis, smoothed, each with its look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cockpit.core.metric_series import Floats, Series
+from cockpit.core.plot.axis import AxisName, coordinates
+from cockpit.core.plot.groups import Role
+from cockpit.core.plot.reduce import all_finite
+from cockpit.core.plot.scale import height
+from cockpit.core.plot.smooth import Smoother
+
+NOWHERE = np.empty(0)
+Member = tuple[Role, Series]
+
+
+@dataclass(frozen=True)
+class Look:
+    """How all charts are drawn."""
+
+    axis: AxisName = "step"
+    origin: float = 0.0
+    """What is taken off every place: the first time on the axis of hours."""
+    smoothing: float = 0.0
+    """Weight of the past; 0 smooths nothing."""
+    log: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """`x, y, raw: (n,)`, x finite and ascending; `y` is drawn (smoothed, on the scale), `raw` was logged.
+
+    Of what cannot be drawn the places: `bad` (NaN, infinite) and `hidden` (not above 0, on a logarithmic scale).
+    """
+
+    style: str
+    dash: str
+    x: Floats
+    y: Floats
+    raw: Floats
+    bad: Floats
+    hidden: Floats
+    behind: bool
+    """Whether it lies behind the others, without a value of its own: raw values, superseded branches."""
+
+
+LOOKS = {
+    "step": ("step", "thin"), "logged": ("train", "solid"), "train": ("train", "solid"),
+    "validation": ("validation", "dashed"), "test": ("test", "dotted"),
+}  # fmt: skip
+"""Style and dash by role, in the order of drawing. Never told apart by colour alone."""
+FAINT = {"step": "old", "train": "step", "validation": "validation-faint", "test": "old"}
+"""The style of the raw values behind a smoothed line, by the style of that."""
+
+
+class ChartLines:
+    """Makes the lines of one chart; of a series that has grown it smooths only what is new."""
+
+    def __init__(self) -> None:
+        self._smoothers: dict[str, Smoother] = {}
+        self._look = Look()
+        self._asked: tuple[object, ...] = ()
+        self._series: list[Series] = []
+        self._lines: tuple[Line, ...] = ()
+
+    def make(self, members: Sequence[Member], look: Look) -> tuple[Line, ...]:
+        """Lines behind come first."""
+        asked = (look, len(members))
+        series = [one for _, one in members]
+        if asked == self._asked and all(a is b for a, b in zip(series, self._series, strict=True)):
+            return self._lines
+        if self._look.smoothing != look.smoothing:
+            self._smoothers.clear()
+        self._asked, self._series, self._look = asked, series, look
+        roles = {role for role, _ in members}
+        made: list[tuple[str, Line]] = []
+        for role, one in members:
+            kind = "step" if role == "logged" and "train" in roles else role
+            made += [(kind, line) for line in self._of_series(one, *LOOKS[kind])]
+        order = list(LOOKS)
+        made.sort(key=lambda pair: (not pair[1].behind, order.index(pair[0])))
+        self._lines = tuple(line for _, line in made)
+        return self._lines
+
+    def _of_series(self, one: Series, style: str, dash: str) -> list[Line]:
+        look = self._look
+        lines = []
+        if look.axis == "step":  # a superseded branch knows no other place
+            lines += [self._line("old", "thin", *on_axis(step, value), behind=True) for step, value in one.old]
+        x, raw = on_axis(coordinates(one, look.axis) - look.origin, one.value)
+        if look.smoothing:
+            lines.append(self._line(FAINT[style], "thin", x, raw, behind=True))
+        return [*lines, self._line(style, dash, x, raw, name=one.name)]
+
+    def _line(self, style: str, dash: str, x: Floats, raw: Floats, *, name: str = "", behind: bool = False) -> Line:
+        """Smoothed first, then brought to the scale; what lies behind is drawn as it was logged."""
+        y, log = raw, self._look.log
+        if self._look.smoothing and not behind:
+            y = self._smoothers.setdefault(name, Smoother(self._look.smoothing)).smooth(raw)
+        bad = NOWHERE if all_finite(raw) else x[~np.isfinite(raw)]
+        hidden = x[np.isfinite(raw) & (raw <= 0)] if log else NOWHERE
+        return Line(style, dash, x, height(y, log), raw, bad, hidden, behind)
+
+
+def on_axis(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The points whose place is known, in the order of the axis (those at one place as they were logged)."""
+    if not np.isfinite(x).all():
+        known = np.isfinite(x)
+        x, y = x[known], y[known]
+    if len(x) > 1 and (np.diff(x) < 0).any():
+        order = np.argsort(x, kind="stable")
+        x, y = x[order], y[order]
+    return x, y

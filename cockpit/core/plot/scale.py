@@ -1,0 +1,91 @@
+"""From values to heights, linear or logarithmic, with a range and ticks that stay put while a curve grows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cockpit.core.metric_series import Floats
+
+LARGEST = 1e300
+"""Values beyond are drawn here: twice of it is still a number."""
+QUARTERS = 4
+"""A range ends on a quarter of the distance between two ticks."""
+
+
+def height(values: Floats, log: bool) -> Floats:
+    """`values` on the scale: themselves, or their decimal logarithm (NaN where that is none)."""
+    if not log:
+        return values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log10(np.where(values > 0, values, np.nan))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Heights from `low` to `high` and the `ticks` between them, as (height, label) from the lowest up."""
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+
+
+def fit_scale(low: float, high: float, ticks: int, log: bool) -> Scale:
+    """A scale that holds the heights [low, high] with about `ticks` ticks at round values."""
+    low, high = max(low, -LARGEST), min(high, LARGEST)
+    if high <= low:
+        margin = 0.5 if log else abs(low) / 2 or 1.0
+        low, high = low - margin, high + margin
+    step = nice_step((high - low) / max(ticks, 1), whole=False)
+    if log and high - low >= 1:
+        step = max(1.0, float(math.ceil(step)))  # whole decades
+    quarter = step / QUARTERS
+    low, high = math.floor(low / quarter + 1e-9) * quarter, math.ceil(high / quarter - 1e-9) * quarter
+    heights = multiples(low, high, step)
+    if log:
+        return Scale(low, high, tuple((h, label(10.0**h, 10.0**h if step >= 1 else 0.0)) for h in heights))
+    return Scale(low, high, tuple((h, label(h, step)) for h in heights))
+
+
+def nice_step(least: float, whole: bool) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is at least `least` (and at least 1 where `whole`)."""
+    if least <= 0 or (whole and least <= 1):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(least))
+    return next((digit * power for digit in (1, 2, 5) if digit * power >= least * (1 - 1e-9)), 10 * power)
+
+
+def multiples(low: float, high: float, step: float) -> list[float]:
+    """All multiples of `step` in [low, high]; zero is exactly zero."""
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [place * step for place in range(first, last + 1)]
+
+
+UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def label(value: float, step: float) -> str:
+    """A tick's value, as precise as its `step` asks: `0.35`, `1.25k`, `3.4e-5`; step 0 means three digits."""
+    size = abs(value)
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}".replace("-0", "0")
+    if size < 1e-3 or size >= 1e15:
+        return _exponent(value, step)
+    unit, name = next(((unit, name) for unit, name in UNITS if size >= unit * 0.9995), (1.0, ""))
+    if unit == 1.0 and step and step < 1e-3 and size < 1:
+        return _exponent(value, step)
+    if not step:
+        return f"{value / unit:.3g}{name}"
+    places = min(max(0, -math.floor(math.log10(step / unit) + 1e-9)), 4)
+    return f"{value / unit:.{places}f}{name}"
+
+
+def _exponent(value: float, step: float) -> str:
+    """`3.4e-5`: no padding, no digit more than the step asks."""
+    digits = 1
+    if step:
+        digits = min(max(0, math.floor(math.log10(abs(value)) + 1e-9) - math.floor(math.log10(step) + 1e-9)), 3)
+    mantissa, _, power = f"{value:.{digits}e}".partition("e")
+    return f"{mantissa}e{int(power)}"
