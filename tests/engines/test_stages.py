@@ -13,8 +13,11 @@ import torch
 from engines.contract import commands as cmd
 from engines.contract.errors import DataError, UserError
 from engines.contract.jsonl import append_line
+from engines.contract.settings import Training
+from engines.contract.spec import Head
 from engines.contract.steps import read_series
 from engines.training.order import ShuffledOrder
+from engines.training.stages import StagePlan, Switches
 from tests.engines.toy import ToyProject, ToyRun
 
 
@@ -80,6 +83,80 @@ def test_the_schedule_starts_anew_or_goes_on(tmp_path: Path) -> None:
 def test_an_unknown_head_in_a_stage_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"stage 'a': no head is called 'raer' \(did you mean 'rare'\?\)"):
         ToyRun(tmp_path, stages=[{"name": "a", "heads": ["raer"]}])
+
+
+def test_parts_of_a_head_are_on_or_off_by_themselves() -> None:
+    heads = [
+        Head(name="keys", weight=1.0, title="", parts=("a", "b", "c"), parameters="keys.*"),
+        Head(name="look", weight=1.0, title="", parameters="look.*"),
+        Head(name="idle", weight=1.0, title=""),
+    ]
+    stages = [
+        {"name": "one", "epochs": 1, "heads": ["idle", "keys.c", "keys.a"], "frozen": ["body.*"]},
+        {"name": "whole", "epochs": 1, "heads": ["keys", "keys.b"]},
+        {"name": "rest"},
+    ]
+    one, whole, rest = StagePlan(Training.model_validate({"stages": stages}), heads).switches
+    assert one.heads == {"keys", "idle"}
+    assert one.parts == {"keys": {"a", "c"}}
+    assert one.frozen == ("body.*", "look.*")
+    assert whole == Switches(heads=frozenset({"keys"}), parts={}, frozen=("look.*",))
+    assert rest == Switches(heads=frozenset({"keys", "look", "idle"}), parts={}, frozen=())
+    sentence = (
+        r"stage 'x': no head is called 'keys.d' \(did you mean 'keys\.[abc]'\?\); the heads are keys, look, idle; "
+        r"a part of keys is named as in keys\.a\."
+    )
+    with pytest.raises(UserError, match=sentence):
+        StagePlan(Training.model_validate({"stages": [{"name": "x", "heads": ["keys.d"]}]}), heads)
+    with pytest.raises(ValueError, match="at least 1 item"):
+        Training.model_validate({"stages": [{"name": "x", "heads": []}]})
+
+
+@pytest.mark.parametrize(
+    ("frozen", "sentence"),
+    [
+        (
+            ["0.*", "encodr.*"],
+            r"stage 'late': frozen: no parameter matches 'encodr\.\*'; their names begin with 0, 3, as",
+        ),
+        (["*"], r"stage 'late': every parameter is frozen, so nothing would be trained"),
+    ],
+)
+def test_what_a_later_stage_freezes_is_checked_before_the_first_step(
+    tmp_path: Path, frozen: list[str], sentence: str
+) -> None:
+    stages = [{"name": "first", "epochs": 1}, {"name": "late", "frozen": frozen}]
+    with pytest.raises(UserError, match=sentence):
+        ToyRun(tmp_path, stages=stages)
+
+
+def test_a_part_that_goes_off_after_it_was_trained_does_not_move(tmp_path: Path) -> None:
+    """Neither by the optimizer's momentum nor by weight decay."""
+    stages = [{"name": "both", "epochs": 1}, {"name": "readout", "epochs": 1, "frozen": ["0.*"]}]
+    toy = ToyRun(tmp_path, epochs=2, stages=stages, weight_decay=0.1)
+    weight, weights = toy.model.get_parameter("0.weight"), list[torch.Tensor]()
+    enter = toy.trainer._enter_stage
+
+    def noting() -> None:
+        weights.append(weight.detach().clone())
+        enter()
+
+    toy.trainer._enter_stage = noting  # type: ignore[method-assign]
+    first = weight.detach().clone()
+    assert toy.train() == "finished"
+    assert not torch.equal(weights[0], first)
+    assert torch.equal(weight, weights[0])
+    assert weight.grad is None
+
+
+def test_the_events_say_when_a_stage_begins(tmp_path: Path) -> None:
+    stages = [{"name": "readout", "epochs": 1}, {"name": "rare too", "epochs": 1, "heads": ["rare"]}]
+    toy = ToyRun(tmp_path, epochs=2, stages=stages)
+    toy.train()
+    lines = map(msgspec.json.decode, toy.run.events.read_bytes().splitlines())
+    assert [(event["step"], event["text"]) for event in lines if event["type"] == "alert"] == [
+        (8, "stage rare too begins: rare")
+    ]
 
 
 def test_a_stage_without_samples_is_named_before_the_first_step(tmp_path: Path) -> None:

@@ -53,8 +53,20 @@ def test_the_controls_table_with_its_mark_fits_eighty_columns_with_a_border() ->
     assert TableText(SPEC.columns).width <= 76
 
 
+def test_words_have_the_width_their_format_says() -> None:
+    table = TableText([Column("Ep", "epoch", "d"), Column("Stage", "stage", "9s")])
+    assert table.row(epoch(stage="movement")) == "   2  movement *"
+    assert table.row(epoch(stage="main", best=False)) == "   2      main"
+    assert table.width == len(table.rule()) == 16
+
+
 def test_columns_from_a_damaged_or_hostile_log_harm_nothing() -> None:
-    columns = [("\x1b[2J" + "x" * 90, "train", ".3f"), ("", "no.such", "%%"), ("漢字", "stage", "d")]
+    columns = [
+        ("\x1b[2J" + "x" * 90, "train", ".3f"),
+        ("", "no.such", "%%"),
+        ("漢字", "stage", "d"),
+        ("W", "stage", "xs"),
+    ]
     table = TableText([Column(*column) for column in columns])
     row = table.row(epoch(stage="a\x1b[31mb"))
     assert "\x1b" not in table.header() + row
