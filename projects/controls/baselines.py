@@ -5,6 +5,7 @@ All are scored like the model, on exactly the frames that its windows of the sam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from projects.controls.masks import Floats, frame_masks
 from projects.controls.metrics import Prediction, Scores, Truth, score_controls
 from projects.controls.recordings import Recording
 
+MOST_ROWS = 50_000
+"""Training frames that the regressions are fitted on; neighbours are so alike that more add little but time."""
+
 
 def evaluate_baselines(
     train: Sequence[Recording], validation: Sequence[Recording], ceiling_folder: Path | None = None
@@ -29,7 +33,7 @@ def evaluate_baselines(
     """
     held_out = target_rows(validation)
     truth = held_out.truth
-    fitted = Logistic(target_rows(train))
+    fitted = Logistic(target_rows(train, MOST_ROWS))
     scores = {
         "all-zero": score_controls(Prediction.of_controls(np.zeros_like(truth.targets)), truth),
         "repeat-last": score_controls(Prediction.of_controls(truth.previous), truth),
@@ -42,16 +46,21 @@ def evaluate_baselines(
     return scores
 
 
-def target_rows(recordings: Sequence[Recording]) -> Frames:
-    """The frames of some sessions that are the target of a window."""
-    targets = _targeted(recordings, lambda recording: recording.controls)
-    state = _targeted(recordings, lambda recording: recording.state)
-    truth = Truth(targets, _targeted(recordings, _previous), frame_masks(targets, state))
-    return Frames(_targeted(recordings, frame_features), truth)
+def target_rows(recordings: Sequence[Recording], most: int | None = None) -> Frames:
+    """The frames of some sessions that are the target of a window, thinned as by `at_targets`."""
+
+    def rows(of: Callable[[Recording], Floats]) -> Floats:
+        return at_targets(recordings, of, most)
+
+    targets, state = rows(lambda recording: recording.controls), rows(lambda recording: recording.state)
+    return Frames(rows(frame_features), Truth(targets, rows(_previous), frame_masks(targets, state)))
 
 
-def _targeted(recordings: Sequence[Recording], rows: Callable[[Recording], Floats]) -> Floats:
-    return np.concatenate([rows(recording)[target_frames(len(recording))] for recording in recordings])
+def at_targets(recordings: Sequence[Recording], rows: Callable[[Recording], Floats], most: int | None = None) -> Floats:
+    """`rows` of the frames that are the target of a window; of every k-th such frame where there are over `most`."""
+    windows = sum(len(target_frames(len(recording))) for recording in recordings)
+    stride = 1 if most is None else math.ceil(windows / most)
+    return np.concatenate([rows(one)[target_frames(len(one))[::stride]] for one in recordings])
 
 
 def _previous(recording: Recording) -> Floats:
@@ -63,7 +72,7 @@ def _ceiling(recordings: Sequence[Recording], folder: Path | None) -> Floats | N
     """The best prediction of every target: (n, 28); None unless `folder` has it for every session."""
     if folder is None or not all((folder / f"{recording.name}.npz").is_file() for recording in recordings):
         return None
-    return _targeted(recordings, lambda recording: read_ceiling(folder / f"{recording.name}.npz", len(recording)))
+    return at_targets(recordings, lambda recording: read_ceiling(folder / f"{recording.name}.npz", len(recording)))
 
 
 def read_ceiling(path: Path, frames: int) -> Floats:

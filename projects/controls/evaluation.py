@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,15 @@ from projects.controls.losses import PosWeights, head_losses, off_controls
 from projects.controls.metrics import Prediction, Thresholds, Truth, score_controls
 from projects.controls.predictions import Gathered
 from projects.controls.report import score_tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlsResult(Result):
+    """With what the scores were made of, for the report of the run. off: controls that the stage does not train."""
+
+    prediction: Prediction
+    truth: Truth
+    off: frozenset[str] = frozenset()
 
 
 class ControlsEvaluation(Evaluation):
@@ -39,14 +49,17 @@ class ControlsEvaluation(Evaluation):
         losses = head_losses(outputs, batch, self._weights, self._off)
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
-    def result(self) -> Result:
+    def result(self) -> ControlsResult:
         prediction, truth = self._gathered.arrays()
         scores = score_controls(prediction, truth, self._thresholds, self._off)
-        return Result(
+        return ControlsResult(
             values=scores.values,
             score=scores.score,
             review={**review_arrays(prediction, truth, self._sessions), **self._weights.arrays()},
             tables=score_tables(scores, self._weights.unsupported),
+            prediction=prediction,
+            truth=truth,
+            off=self._off,
         )
 
 

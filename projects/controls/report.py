@@ -42,19 +42,30 @@ def score_tables(scores: Scores, unsupported: Sequence[str]) -> dict[str, Table]
             note=f"Pixels of a {screen} screen; {_NO_SUPPORT}.",
         ),
         "controls": Table(
-            columns=("control", "threshold", "support", "frames", "precision", "recall", "F1"),
+            columns=(
+                "control",
+                "threshold",
+                "support",
+                "frames",
+                "precision",
+                "recall",
+                "changes",
+                "change F1",
+                "F1",
+            ),
             rows=tuple(
-                (c.name, c.threshold, c.support, c.frames, c.precision, c.recall, c.f1) for c in scores.controls
+                (c.name, c.threshold, c.support, c.frames, c.precision, c.recall, c.changes, c.change_f1, c.f1)
+                for c in scores.controls
             ),
             note=" ".join([_NO_PRESS, *([never_pressed(unsupported)] if unsupported else [])]),
         ),
     }
 
 
-def comparison_table(rows: Mapping[str, Scores], note: str) -> Table:
-    """Several predictors side by side, one a row: combined score and every head's value."""
+def comparison_table(rows: Mapping[str, Scores], note: str, title: str = "predictor") -> Table:
+    """Several sets of scores, one a row: combined score and every head's value."""
     return Table(
-        columns=("predictor", "score", *HEAD_VALUES),
+        columns=(title, "score", *HEAD_VALUES),
         rows=tuple((name, scores.score, *(scores.values[key] for key in HEAD_VALUES)) for name, scores in rows.items()),
         note=note,
     )

@@ -1,0 +1,162 @@
+"""The tables of a finished run: the model beside its baselines, and what its numbers are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from engines.contract.errors import DataError
+from engines.training.project import Table
+from projects.controls.baselines import evaluate_baselines, target_rows
+from projects.controls.batches import WindowSource
+from projects.controls.calibration import calibration, judged_buttons, reliability, undo_weight
+from projects.controls.config import ControlsConfig
+from projects.controls.demo.task import CEILING
+from projects.controls.evaluation import ControlsResult, review_arrays
+from projects.controls.leaks import TRAINED, logistic_leaks, predict_shown
+from projects.controls.losses import PosWeights
+from projects.controls.metrics import Prediction, Rows, Scores, Thresholds, score_controls
+from projects.controls.recordings import Recording
+from projects.controls.report import comparison_table
+from projects.controls.run_tables import (
+    calibration_table,
+    change_table,
+    gap_table,
+    leak_table,
+    not_made,
+    reliability_table,
+    session_table,
+)
+from projects.controls.self_fed import first_windows, self_fed
+from projects.controls.split import read_split
+from projects.controls.tuning import configured, tuned, tuned_on_others
+
+ENLARGE = 4
+"""Batches are this much larger than those of the training: no gradients are kept."""
+
+
+class RunReport:
+    """Everything that `docs/controls.md` explains, of one trained model on its validation windows, in fp32.
+
+    Args:
+        model: in eval mode, with the weights to report on.
+        result: its evaluation on `source`, the validation windows. names: the sessions of these.
+        weights: what positives weighed in the training.
+
+    Raises `DataError` where a probability is not a number.
+    """
+
+    def __init__(
+        self,
+        cfg: ControlsConfig,
+        model: nn.Module,
+        source: WindowSource,
+        result: ControlsResult,
+        names: Sequence[str],
+        weights: PosWeights,
+    ) -> None:
+        self._cfg, self._model, self._source, self._names, self._weights = cfg, model, source, names, weights
+        self._prediction, self._truth, self._off = result.prediction, result.truth, result.off
+        self._review = review_arrays(result.prediction, result.truth, source.sessions)
+        self._default = configured(cfg)
+        self._tuned = tuned(cfg, self._review)
+
+    def tables(self) -> dict[str, Table]:
+        """All tables by name. Those that need the recordings again say so where these have gone."""
+        try:
+            compared = self._from_recordings()
+        except DataError as error:
+            compared = {"baselines": not_made(error)}
+        return {
+            **compared,
+            "sessions": self._sessions(),
+            "tuned thresholds": self._tuning(),
+            "calibration": self._calibration(),
+            "reliability": self._reliability(),
+        }
+
+    def _score(self, prediction: Prediction, thresholds: Thresholds, rows: Rows = slice(None)) -> Scores:
+        return score_controls(prediction, self._truth[rows], thresholds, self._off)
+
+    # -- from the validation windows in memory -------------------------------------------------------------------
+
+    def _sessions(self) -> Table:
+        rows = [self._source.sessions == session for session in range(len(self._names))]
+        scores = [self._score(self._prediction[mine], self._default, mine) for mine in rows]
+        return session_table(
+            dict(zip(self._names, scores, strict=True)),
+            [int(mine.sum()) for mine in rows],
+            self._score(self._prediction, self._default),
+        )
+
+    def _tuning(self) -> Table:
+        others = tuned_on_others(self._cfg, self._prediction, self._review)
+        rows = {
+            "as trained": self._score(self._prediction, self._default),
+            "tuned on these sessions": self._score(self._prediction, self._tuned),
+        }
+        note = "Tuned on these sessions: in-sample, so better than new sessions will be. "
+        if others is None:
+            return comparison_table(rows, f"{note}With one session there are no others to tune on.", "thresholds")
+        rows["tuned on the others"] = self._score(others, Thresholds())
+        note += "Tuned on the others: each session with thresholds from all the other ones, an honest estimate."
+        return comparison_table(rows, note, "thresholds")
+
+    def _calibration(self) -> Table:
+        raw, on, judged = judged_buttons(self._prediction, self._truth)
+        return calibration_table(calibration(raw, on, judged, self._pos_weights))
+
+    def _reliability(self) -> Table:
+        raw, on, judged = judged_buttons(self._prediction, self._truth)
+        fair = undo_weight(raw, self._pos_weights)
+        return reliability_table(reliability(raw[judged], on[judged]), reliability(fair[judged], on[judged]))
+
+    @property
+    def _pos_weights(self) -> NDArray[np.float64]:
+        return torch.cat([self._weights.action, self._weights.inv]).double().cpu().numpy()
+
+    # -- from the recordings -------------------------------------------------------------------------------------
+
+    def _from_recordings(self) -> dict[str, Table]:
+        """They are read again, so that a run need not keep its data twice. Raises `DataError`."""
+        train, validation = read_split(self._cfg.data)
+        if not np.array_equal(target_rows(validation).truth.targets, self._truth.targets):
+            raise DataError(f"{self._cfg.data.path} no longer holds the sessions that this run was validated on.")
+        say("baselines")
+        baselines = evaluate_baselines(train, validation, Path(self._cfg.data.path).expanduser() / CEILING)
+        compared = {"this run": self._score(self._prediction, self._default), **baselines}
+        note = f"On the {len(self._truth)} validation windows of {len(validation)} sessions."
+        return {
+            "baselines": comparison_table(compared, note),
+            "change frames": change_table(compared),
+            "self-fed history": self._self_fed(validation),
+            "leaking state": self._leaks(train, validation),
+        }
+
+    def _self_fed(self, validation: Sequence[Recording]) -> Table:
+        say("self-fed history")
+        rows = first_windows(self._source.sessions)
+        pairs = {}
+        for name, thresholds in {"as trained": self._default, "tuned": self._tuned}.items():
+            fed = self_fed(self._model, validation, thresholds)
+            forced = self._score(self._prediction[rows], thresholds, rows)
+            pairs[name] = forced, self._score(fed, thresholds, rows)
+        return gap_table(pairs, int(rows.sum()))
+
+    def _leaks(self, train: Sequence[Recording], validation: Sequence[Recording]) -> Table:
+        say("leaking state")
+        batch_size = ENLARGE * self._cfg.training.batch_size
+        predictions = {TRAINED: self._prediction}
+        predictions |= predict_shown(self._model, self._source, validation, batch_size)
+        model = {shown: self._score(prediction, self._default) for shown, prediction in predictions.items()}
+        return leak_table({"this run": model, "logistic, refitted": logistic_leaks(train, validation)})
+
+
+def say(what: str) -> None:
+    """A line in the log of the run: a report of a large model takes a while."""
+    print(f"report: {what}", flush=True)

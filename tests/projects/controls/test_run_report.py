@@ -1,0 +1,167 @@
+"""The report of a finished run: every table from the same windows, and no loss where data has gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engines.training.project import Context, Table
+from projects.controls.config import ControlsConfig
+from projects.controls.evaluation import ControlsResult
+from projects.controls.layout import BINARY, CONTROL_NAMES
+from projects.controls.metrics import score_controls
+from projects.controls.project import ControlsProject
+from projects.controls.recordings import read_recording, write_recording
+from projects.controls.spec import SPEC
+from projects.controls.tuning import tuned
+from tests.projects.controls.sessions import random_session
+
+CONTEXT = Context(0, 0, 0.0, "", frozenset(head.name for head in SPEC.heads))
+
+
+class Run:
+    """Five sessions, two of them held out, and an untrained model evaluated on these."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for k in range(5):
+            write_recording(folder / f"s{k}.npz", random_session(f"s{k}", 70 + k, k))
+        model = {"d_model": 16, "nhead": 2, "num_layers": 1, "dim_feedforward": 16}
+        self.cfg = ControlsConfig.model_validate(
+            {"project": "controls", "data": {"path": str(folder), "val_fraction": 0.4}, "model": model}
+        )
+        self.project = ControlsProject()
+        self.split = self.project.data(self.cfg, torch.device("cpu"))
+        torch.manual_seed(0)
+        self.model = self.project.model(self.cfg, self.split).eval()
+        evaluation = self.project.evaluation(self.cfg, self.split)
+        batch = self.split.validation.batch(torch.arange(len(self.split.validation)), None)
+        with torch.inference_mode():
+            evaluation.add(self.model, batch, CONTEXT)
+        self.result: ControlsResult = evaluation.result()
+
+    def report(self) -> Mapping[str, Table]:
+        return self.project.report(self.cfg, self.split, self.model, self.result)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Mapping[str, Table]]:
+    run = Run(tmp_path_factory.mktemp("run") / "recordings")
+    return run, run.report()
+
+
+def rows(table: Table) -> dict[Any, dict[str, Any]]:
+    return {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+
+
+def test_the_run_stands_beside_its_baselines(made: tuple[Run, Mapping[str, Table]]) -> None:
+    run, tables = made
+    assert list(tables) == [
+        "baselines", "change frames", "self-fed history", "leaking state", "sessions", "tuned thresholds",
+        "calibration", "reliability",
+    ]  # fmt: skip
+    baselines = rows(tables["baselines"])
+    assert list(baselines) == ["this run", "all-zero", "repeat-last", "logistic"]
+    assert baselines["this run"]["score"] == run.result.score
+    assert baselines["this run"]["action_change_f1"] == run.result.values["action_change_f1"]
+    assert baselines["repeat-last"]["action_change_f1"] == 0
+    assert {row["repeat-last"] for row in rows(tables["change frames"]).values()} == {0}
+    assert list(rows(tables["change frames"])) == [CONTROL_NAMES[column] for column in BINARY]
+
+
+def test_sessions_are_scored_alone_and_pooled(made: tuple[Run, Mapping[str, Table]]) -> None:
+    run, tables = made
+    table = rows(tables["sessions"])
+    names = run.split.summary["validation_sessions"]
+    assert list(table) == [*names, "pooled", "mean over sessions", "standard deviation"]
+    first = 70 + int(names[0][1]) - 29
+    prediction, truth = run.result.prediction, run.result.truth
+    alone = score_controls(prediction[np.arange(first)], truth[np.arange(first)])
+    assert table[names[0]]["windows"] == first
+    assert table[names[0]]["score"] == alone.score
+    assert table[names[0]]["inv_f1"] == alone.values["inv_f1"]
+    assert table["pooled"]["score"] == run.result.score
+    both = [table[name]["cursor_mse"] for name in names]
+    assert table["mean over sessions"]["cursor_mse"] == pytest.approx(sum(both) / 2)
+    assert table["standard deviation"]["cursor_mse"] == pytest.approx(abs(both[0] - both[1]) / 2**0.5)
+
+
+def test_tuned_thresholds_stand_beside_the_configured_ones(made: tuple[Run, Mapping[str, Table]]) -> None:
+    run, tables = made
+    table = rows(tables["tuned thresholds"])
+    assert list(table) == ["as trained", "tuned on these sessions", "tuned on the others"]
+    assert table["as trained"]["score"] == run.result.score
+    chosen = tuned(run.cfg, run.result.review)
+    in_sample = score_controls(run.result.prediction, run.result.truth, chosen).values
+    assert table["tuned on these sessions"]["idle_accuracy"] == in_sample["idle_accuracy"]
+    assert table["tuned on these sessions"]["inv_f1"] >= table["as trained"]["inv_f1"]
+    assert table["tuned on the others"]["look_mse"] == table["as trained"]["look_mse"]
+
+
+def test_the_gap_is_teacher_forced_less_self_fed(made: tuple[Run, Mapping[str, Table]]) -> None:
+    run, tables = made
+    table = rows(tables["self-fed history"])
+    score = table["combined score"]
+    assert score["teacher-forced, as trained"] == run.result.score, "all windows are within the limit here"
+    for row in table.values():
+        for thresholds in ("as trained", "tuned"):
+            forced, fed, gap = (row[f"{which}, {thresholds}"] for which in ("teacher-forced", "self-fed", "gap"))
+            assert gap == pytest.approx(forced - fed)
+    assert f"{len(run.result.truth)} windows" in tables["self-fed history"].note
+
+
+def test_the_lagged_row_is_the_run_as_it_is(made: tuple[Run, Mapping[str, Table]]) -> None:
+    run, tables = made
+    table = tables["leaking state"]
+    assert [row[:2] for row in table.rows] == [
+        (who, shown) for who in ("this run", "logistic, refitted") for shown in ("lagged", "as recorded", "dropped")
+    ]
+    assert table.rows[0][2] == run.result.score
+
+
+def test_calibration_weighs_as_the_training_did(made: tuple[Run, Mapping[str, Table]]) -> None:
+    run, tables = made
+    table = rows(tables["calibration"])
+    weights = run.result.review["pos_weights"]
+    assert [row["weight"] for row in list(table.values())[:15]] == pytest.approx(weights.tolist())
+    attack, kept = table["attack"], run.result.truth.masks.gameplay
+    q, w = run.result.prediction.action[kept, 7].astype(float), float(weights[7])
+    assert attack["raw mean"] == pytest.approx(q.mean())
+    assert attack["corrected mean"] == pytest.approx((q / (q + w * (1 - q))).mean())
+    assert attack["pressed"] == pytest.approx((run.result.truth.targets[kept, 7] > 0.5).mean())
+    judged = 12 * kept.sum() + 3 * (~kept).sum() + (~kept).sum()  # open_inventory is judged on all frames
+    assert sum(row["raw frames"] for row in rows(tables["reliability"]).values()) == judged
+    assert sum(row["corrected frames"] for row in rows(tables["reliability"]).values()) == judged
+
+
+def test_data_that_has_changed_or_gone_costs_only_what_needs_it(tmp_path: Path) -> None:
+    run = Run(tmp_path / "recordings")
+    held_out = run.folder / f"{run.split.summary['validation_sessions'][0]}.npz"
+    recording = read_recording(held_out)
+    recording.controls[40, 7] = 1 - recording.controls[40, 7]
+    write_recording(held_out, recording)
+    changed = run.report()
+    assert "no longer holds the sessions that this run was validated on" in changed["baselines"].note
+    for file in run.folder.iterdir():
+        file.unlink()
+    gone = run.report()
+    assert gone["baselines"].rows == ()
+    assert "no recordings" in gone["baselines"].note
+    assert list(gone) == ["baselines", "sessions", "tuned thresholds", "calibration", "reliability"]
+    assert rows(gone["sessions"])["pooled"]["score"] == run.result.score
+
+
+def test_probabilities_that_are_no_numbers_are_said(tmp_path: Path) -> None:
+    run = Run(tmp_path / "recordings")
+    action = run.result.prediction.action.copy()
+    action[:, 7] = np.nan
+    run.result = replace(run.result, prediction=replace(run.result.prediction, action=action))
+    tables = run.report()
+    assert list(tables) == ["baselines"]
+    assert tables["baselines"].note.startswith("Not made: ")
