@@ -47,15 +47,10 @@ def session_interval(head: Head, resamples: int = RESAMPLES) -> Interval | None:
     weights = weights[(weights @ totals[:, :2] > 0).all(axis=1)]
     if len(weights) < resamples / 2:
         return None
-    thresholds = [_threshold(head, cuts, yes, totals, weight) for weight in weights]
+    counts = Counts(*(weights @ kind for kind in yes), *(weights @ totals).T[:, :, None])
+    thresholds = [best_plateau(cuts, values).threshold for values in head.objective.value(counts)]
     low, high = np.quantile(thresholds, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
     return Interval(float(low), float(high), len(sessions), len(weights))
-
-
-def _threshold(head: Head, cuts: Floats, yes: Ints, totals: Ints, weight: Ints) -> float:
-    """The best threshold where each session counts `weight: (sessions,)` times."""
-    counts = Counts(*(weight @ kind for kind in yes), *(weight @ totals))
-    return best_plateau(cuts, head.objective.value(counts)).threshold
 
 
 def _cuts(head: Head) -> Floats:

@@ -70,14 +70,17 @@ class ControlThresholds(ThresholdAdapter):
         return training.get("best_epoch"), training.get("best_step")
 
     def totals(self, arrays: Arrays, thresholds: Thresholds) -> dict[str, float | None]:
-        """Action F1 and inventory F1, each the mean over controls with support, and idle accuracy."""
+        """Action and inventory F1, each the mean over controls with support; idle accuracy; the hotbar's objective."""
         on = arrays["scores"] >= np.array([thresholds[name] for name in NAMES])
         actions = slice(len(ACTION))
         idle = on[arrays["idle"].astype(np.bool_), actions]
+        asked = arrays["hotbar_mask"]
+        answered = arrays["hotbar_correct"][asked] & (arrays["hotbar_confidence"][asked] >= thresholds[HOTBAR])
         return {
             "action F1": _mean_f1(on, arrays, actions),
             "inventory F1": _mean_f1(on, arrays, slice(len(ACTION), None)),
             "idle accuracy": float((~idle.any(axis=1)).mean()) if len(idle) else None,
+            "hotbar accuracy × coverage": float(answered.mean()) if len(answered) else None,
         }
 
 

@@ -8,16 +8,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from engines.thresholds.grid import GRID, binary_threshold, confidence_threshold
+from engines.thresholds.grid import GRID, grid_optimum
+from engines.thresholds.head import Head
+from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_IDLE, Objective
+from engines.thresholds.plateau import Optimum
 
 
-def slow_objectives(scores: NDArray[np.float64], targets: NDArray[np.bool_], idle: NDArray[np.bool_]) -> list[float]:
+def head_of(
+    scores: list[float] | NDArray[np.floating],
+    targets: list[bool],
+    idle: list[bool] | None = None,
+    objective: Objective = F1_LESS_IDLE,
+) -> Head:
+    flags = None if idle is None else np.array(idle)
+    return Head("x", objective, np.array(scores), np.array(targets), np.zeros(len(targets), np.int64), flags)
+
+
+def slow_objectives(head: Head) -> list[float]:
+    assert head.idle is not None
     values = []
     for k in range(2, 19):
-        on = [score >= k / 20 for score in scores]
-        hits = sum(o and t for o, t in zip(on, targets, strict=True))
-        f1 = 2 * hits / (sum(on) + sum(targets))
-        false_yes = sum(o for o, i in zip(on, idle, strict=True) if i) / max(1, sum(idle))
+        on = [score >= k / 20 for score in head.scores]
+        hits = sum(o and t for o, t in zip(on, head.targets, strict=True))
+        f1 = 2 * hits / (sum(on) + sum(head.targets))
+        false_yes = sum(o for o, i in zip(on, head.idle, strict=True) if i) / max(1, sum(head.idle))
         values.append(f1 - 0.5 * false_yes)
     return values
 
@@ -25,72 +39,40 @@ def slow_objectives(scores: NDArray[np.float64], targets: NDArray[np.bool_], idl
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 100), st.booleans(), st.booleans()), min_size=2, max_size=40))
 def test_search_finds_the_best_of_the_slow_loop(rows: list[tuple[int, bool, bool]]) -> None:
-    scores, targets, idle = (np.array(column) for column in zip(*rows, strict=True))
-    choice = binary_threshold(scores / 100, targets, idle)
-    if targets.all() or not targets.any():
-        assert choice == (0.5, None)
+    scores, targets, idle = (list(column) for column in zip(*rows, strict=True))
+    head = head_of(np.array(scores) / 100, targets, idle)
+    if head.untunable:
         return
-    values = slow_objectives(scores / 100, targets, idle)
-    assert choice.objective == pytest.approx(max(values))
-    tied = [k / 20 for k, value in enumerate(values, 2) if value > max(values) - 1e-9]
-    assert abs(choice.threshold - 0.5) == pytest.approx(min(abs(t - 0.5) for t in tied))
-    assert choice.threshold == pytest.approx(max(t for t in tied if abs(t - 0.5) < abs(choice.threshold - 0.5) + 1e-9))
+    found, values = grid_optimum(head), slow_objectives(head)
+    assert found.objective == pytest.approx(max(values))
+    tied = [k / 20 for k, value in enumerate(values, 2) if value == max(values)]
+    nearest = min(abs(t - 0.5) for t in tied)
+    assert found.threshold == max(t for t in tied if abs(t - 0.5) < nearest + 1e-9)
 
 
 def test_the_grid_has_both_ends() -> None:
-    assert GRID.tolist() == [
-        0.1,
-        0.15,
-        0.2,
-        0.25,
-        0.3,
-        0.35,
-        0.4,
-        0.45,
-        0.5,
-        0.55,
-        0.6,
-        0.65,
-        0.7,
-        0.75,
-        0.8,
-        0.85,
-        0.9,
-    ]
-    late = binary_threshold(np.array([0.89, 0.95]), np.array([False, True]))
-    assert late == (0.9, 1.0)
+    assert GRID.tolist() == [round(0.1 + 0.05 * k, 2) for k in range(17)]
+    assert grid_optimum(head_of([0.89, 0.95], [False, True])) == Optimum(0.9, 1.0)
 
 
 def test_a_negative_objective_still_moves_the_threshold() -> None:
     """From a start of 0 a search would keep .5 here: whatever is said yes to first is wrong, on an idle frame."""
-    scores = np.array([0.95, 0.58, 0.05])
-    targets = np.array([False, False, True])
-    choice = binary_threshold(scores, targets, idle=np.array([True, True, False]))
-    assert choice.objective == pytest.approx(-0.25)
-    assert choice.threshold == 0.6
+    found = grid_optimum(head_of([0.95, 0.58, 0.05], [False, False, True], [True, True, False]))
+    assert found.threshold == 0.6
+    assert found.objective == pytest.approx(-0.25)
 
 
 def test_a_score_on_the_threshold_is_a_yes() -> None:
-    choice = binary_threshold(np.array([0.5, 0.45], np.float64), np.array([True, False]))
-    assert choice == (0.5, 1.0)
+    assert grid_optimum(head_of([0.5, 0.45], [True, False])) == Optimum(0.5, 1.0)
 
 
 def test_without_idle_frames_only_f1_counts() -> None:
-    scores, targets = np.array([0.2, 0.4, 0.6, 0.8]), np.array([False, True, False, True])
-    none = np.zeros(4, np.bool_)
-    assert binary_threshold(scores, targets) == binary_threshold(scores, targets, none)
-
-
-def test_scores_that_are_not_numbers_are_never_a_yes() -> None:
-    choice = binary_threshold(np.array([np.nan, 0.7, 0.2]), np.array([True, True, False]))
-    assert choice.objective == pytest.approx(2 / 3)
+    scores, targets = [0.2, 0.4, 0.6, 0.8], [False, True, False, True]
+    f1 = grid_optimum(head_of(scores, targets, objective=F1))
+    assert grid_optimum(head_of(scores, targets)) == grid_optimum(head_of(scores, targets, [False] * 4)) == f1
 
 
 def test_confidence_maximises_accuracy_times_coverage() -> None:
-    confidence = np.array([0.9, 0.62, 0.41, 0.3])
-    correct = np.array([True, True, False, False])
-    choice = confidence_threshold(confidence, correct)
-    values = [((confidence >= k / 20) & correct).sum() / 4 for k in range(2, 19)]
-    assert choice == (0.5, max(values))
-    assert confidence_threshold(confidence, np.zeros(4, np.bool_)) == (0.5, None)
-    assert not confidence_threshold(np.array([]), np.array([], np.bool_)).supported
+    confidence, right = np.array([0.9, 0.62, 0.41, 0.3]), [True, True, False, False]
+    found = grid_optimum(head_of(confidence, right, objective=ACCURACY_COVERAGE))
+    assert found == Optimum(0.5, max(((confidence >= k / 20) & right).sum() / 4 for k in range(2, 19)))

@@ -1,0 +1,138 @@
+"""Reviewing thresholds: what is saved, what is best, what changes, and saving it."""
+
+from __future__ import annotations
+
+import getpass
+import math
+import socket
+import time
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from cockpit.cli import codes
+from cockpit.cli.printing import say, show, show_json, show_table
+from cockpit.core.review import Row, ThresholdReview
+from engines.contract.errors import UserError, nearest
+from engines.contract.rundir import find_run
+from engines.thresholds.bootstrap import LEVEL, RESAMPLES
+
+COLUMNS = (
+    "control", "saved", "new", "best", f"{LEVEL:.0%} of best", "F1", "precision", "recall", "idle FP", "n+", "n−", "",
+)  # fmt: skip
+DIFF_COLUMNS = ("control", "saved", "new", "F1", "new F1", "idle FP", "new idle FP")
+
+
+def thresholds(arguments: Namespace) -> int:
+    review = ThresholdReview(find_run(arguments.run))
+    start = review.optimum if arguments.optimize else review.saved
+    new = {**start, **parse_thresholds(arguments.overrides, review)}
+    rows = review.rows(new)
+    if not arguments.json:
+        _show(review, rows, new, only_diff=arguments.diff or arguments.save)
+    elif not arguments.save:
+        show_json(_facts(review, rows, new, saved_to=None))
+    if review.warning:
+        say(review.warning)
+    if arguments.save:
+        review.save(new, who=_who(), now=time.time())
+        if arguments.json:
+            show_json(_facts(review, rows, new, saved_to=str(review.file.path)))
+        say(f"saved as reviewed in {review.file.path}")
+    return codes.DONE
+
+
+def parse_thresholds(texts: list[str], review: ThresholdReview) -> dict[str, float]:
+    """`control=0.4` … as thresholds. Raises `UserError` naming every fault, one a line."""
+    wanted: dict[str, float] = {}
+    faults = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            faults.append(f"--set {text}: expected control=threshold, as in {next(iter(review.heads))}=0.4.")
+        elif name not in review.heads:
+            known = f"{nearest(name, review.heads)}; controls: {', '.join(review.heads)}."
+            faults.append(f"--set {text}: no control is called {name!r}{known}")
+        elif name in wanted:
+            faults.append(f"--set {text}: {name} is given twice.")
+        else:
+            low, high = review.heads[name].head.bounds
+            wanted[name] = _number(value)
+            if not low <= wanted[name] <= high:
+                faults.append(f"--set {text}: a threshold of {name} is a number from {low:g} to {high:g}.")
+    if faults:
+        raise UserError("\n".join(faults))
+    return wanted
+
+
+def _number(text: str) -> float:
+    """NaN, which is in no range, where the text is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _who() -> str:
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError):  # a user id without a name, as in some containers
+        return socket.gethostname()
+
+
+def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *, only_diff: bool) -> None:
+    about = review.about
+    show(f"{about.checkpoint}: epoch {about.epoch}, step {about.step}")
+    if review.file.content is None:
+        show("nothing is exported yet: saved values are those of the run's config")
+    if not only_diff:
+        show_table(COLUMNS, [_cells(review, row) for row in rows])
+        show(_sessions(review))
+    elif changed := [row for row in rows if row.changed]:
+        show_table(DIFF_COLUMNS, [_diff_cells(row) for row in changed])
+    else:
+        show("no threshold changes")
+    show()
+    before, after = review.totals(review.saved), review.totals(new)
+    show_table(("in all", "saved", "new"), [(name, before[name], after[name]) for name in before])
+
+
+def _sessions(review: ThresholdReview) -> str:
+    found = {interval.sessions for it in review.heads.values() if (interval := it.interval)}
+    if not found:
+        return "One session, or too few with presses in them: no intervals."
+    return f"Intervals: {RESAMPLES:,} resamples of {max(found)} sessions."
+
+
+def _cells(review: ThresholdReview, row: Row) -> tuple[Any, ...]:
+    it, after = review.heads[row.name], row.after
+    interval = "" if it.interval is None else f"{it.interval.low:.3f}–{it.interval.high:.3f}"
+    rates = (None,) * 4 if after is None else (after.f1, after.precision, after.recall, after.idle_rate)
+    return (row.name, row.saved, row.new, it.best, interval, *rates, row.positives, row.negatives, row.flag)
+
+
+def _diff_cells(row: Row) -> tuple[Any, ...]:
+    before, after = row.before, row.after
+    pairs = ((before and before.f1, after and after.f1), (before and before.idle_rate, after and after.idle_rate))
+    return (row.name, row.saved, row.new, *pairs[0], *pairs[1])
+
+
+def _facts(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], saved_to: str | None) -> dict[str, Any]:
+    about = review.about
+    return {
+        "run": review.run.info.id,
+        "checkpoint": about.checkpoint,
+        "epoch": about.epoch,
+        "step": about.step,
+        "score": about.score,
+        "exported": None if review.file.content is None else str(review.file.path),
+        "warning": review.warning,
+        "controls": [
+            {**asdict(row), "best": it.best, "interval": None if it.interval is None else asdict(it.interval)}
+            for row in rows
+            for it in (review.heads[row.name],)
+        ],
+        "totals": {"saved": review.totals(review.saved), "new": review.totals(new)},
+        "saved_to": saved_to,
+    }

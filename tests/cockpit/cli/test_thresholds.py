@@ -1,0 +1,80 @@
+"""`cockpit thresholds` as a person types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from projects.controls.thresholds import NAMES
+from tests.cockpit.cli.conftest import Cockpit
+from tests.support.fake_review import review_arrays, reviewed_run
+
+CONFIG = "control_config_v2.json"
+
+
+@pytest.fixture
+def exported(runs: Path) -> Path:
+    """The exported config of the one run there is."""
+    return reviewed_run(runs, review_arrays()).run.export / CONFIG
+
+
+def test_every_control_is_shown_with_what_it_reaches(cockpit: Cockpit, exported: Path) -> None:
+    answer = cockpit("thresholds", "last")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    lines = answer.stdout.splitlines()
+    assert lines[0] == "best.pt: epoch 2, step 20"
+    assert "Intervals: 1,000 resamples of 4 sessions." in lines
+    rows = {line.split()[0]: line.split() for line in lines[3:19]}
+    assert list(rows) == [*NAMES, "hotbar_min_confidence"]
+    assert rows["sprint"][1] == rows["sprint"][2]
+    assert "–" in rows["sprint"][4]
+    assert lines[13].endswith("cannot tune: no positives; kept")
+    assert lines[-4].split()[:2] == ["action", "F1"]
+    assert not json.loads(exported.read_text())["thresholds_reviewed"]
+
+
+def test_json_diff_and_save_tell_the_same(cockpit: Cockpit, exported: Path) -> None:
+    shown = json.loads(cockpit("thresholds", "last", "--optimize", "--set", "jump=0.25", "--json").stdout)
+    assert (shown["checkpoint"], shown["epoch"], shown["step"], shown["saved_to"]) == ("best.pt", 2, 20, None)
+    controls: dict[str, dict[str, Any]] = {control["name"]: control for control in shown["controls"]}
+    assert controls["jump"]["new"] == 0.25 != controls["jump"]["best"]
+    assert controls["sneak"]["new"] == controls["sneak"]["best"]
+    assert controls["swap_offhand"]["best"] is None
+    assert controls["sneak"]["interval"]["low"] < controls["sneak"]["interval"]["high"]
+    assert shown["totals"]["saved"].keys() == shown["totals"]["new"].keys()
+
+    saved = cockpit("thresholds", "last", "--optimize", "--set", "jump=0.25", "--save")
+    assert saved.returncode == 0
+    assert f"saved as reviewed in {exported}" in saved.stderr
+    changed = {name for name, control in controls.items() if control["new"] != control["saved"]}
+    rows = saved.stdout.partition("\n\n")[0].splitlines()[3:]
+    assert {line.split()[0] for line in rows} == changed
+    config = json.loads(exported.read_text())
+    assert config["thresholds_reviewed"] is True
+    assert config["thresholds"]["action"] == [controls[name]["new"] for name in NAMES[:12]]
+    assert "no threshold changes" in cockpit("thresholds", "last", "--diff").stdout
+
+
+def test_mistakes_are_sentences_and_save_nothing(cockpit: Cockpit, exported: Path) -> None:
+    before = exported.read_bytes()
+    faults = ("--set", "jmp=0.4", "--set", "sprint=1.5", "--set", "sneak=x", "--set", "attack", "--set", "jump=nan")
+    answer = cockpit("thresholds", "last", *faults, "--save")
+    assert answer.returncode == 2
+    lines = answer.stderr.splitlines()
+    assert "no control is called 'jmp' (did you mean 'jump'?)" in lines[0]
+    assert lines[1].endswith("--set sprint=1.5: a threshold of sprint is a number from 0 to 1.")
+    assert lines[2].endswith("--set sneak=x: a threshold of sneak is a number from 0 to 1.")
+    assert "expected control=threshold" in lines[3]
+    assert lines[4].endswith("--set jump=nan: a threshold of jump is a number from 0 to 1.")
+    assert exported.read_bytes() == before
+
+
+def test_before_an_export_there_is_a_review_but_no_save(cockpit: Cockpit, runs: Path) -> None:
+    reviewed_run(runs, review_arrays(), exported=False)
+    answer = cockpit("thresholds", "last", "--optimize", "--save")
+    assert answer.returncode == 1
+    assert "nothing is exported yet" in answer.stdout
+    assert "has no exported config yet: make it with `cockpit export controls-" in answer.stderr
