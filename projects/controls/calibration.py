@@ -26,10 +26,14 @@ def undo_weight(raw: Reals, weights: Reals) -> Reals:
 
 
 def judged_buttons(prediction: Prediction, truth: Truth) -> tuple[Reals, Bools, Bools]:
-    """The 15 on-off controls of n frames: probabilities, whether pressed, whether judged, (n, 15) each."""
+    """The 15 on-off controls of n frames: probabilities, whether pressed, whether judged, (n, 15) each.
+
+    Probabilities that are not numbers (of a model that has diverged) are not judged.
+    """
     raw = np.concatenate([prediction.action, prediction.inv], axis=1).astype(np.float64)
     screen = np.repeat(truth.masks.screen_open[:, None], len(INV), axis=1)
-    return raw, truth.targets[:, BINARY] > 0.5, np.concatenate([truth.masks.action, screen], axis=1)
+    judged = np.concatenate([truth.masks.action, screen], axis=1) & np.isfinite(raw)
+    return raw, truth.targets[:, BINARY] > 0.5, judged
 
 
 @dataclass(frozen=True)

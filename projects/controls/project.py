@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from engines.contract.errors import DataError, UserError, nearest
+from engines.contract.errors import UserError, nearest
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
@@ -24,7 +24,6 @@ from projects.controls.model import ControlTransformer
 from projects.controls.recordings import Recording
 from projects.controls.report import never_pressed
 from projects.controls.run_report import RunReport
-from projects.controls.run_tables import not_made
 from projects.controls.split import read_split
 from projects.controls.tuning import configured
 
@@ -74,13 +73,10 @@ class ControlsProject(Project[ControlsConfig]):
         return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions)
 
     def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
-        """The run beside its baselines, and what its numbers are worth. What cannot be made says why instead."""
+        """The run beside its baselines, and what its numbers are worth."""
         if not isinstance(result, ControlsResult):
             raise TypeError(f"expected the result of a controls evaluation, not a {type(result).__name__}")
-        try:
-            return RunReport(cfg, model, self._validation, result, self._names, self._weights).tables()
-        except DataError as error:
-            return {"baselines": not_made(error)}
+        return RunReport(cfg, model, self._validation, result, self._names, self._weights).tables()
 
     def export(
         self, cfg: ControlsConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog

@@ -47,8 +47,6 @@ class RunReport:
         model: in eval mode, with the weights to report on.
         result: its evaluation on `source`, the validation windows. names: the sessions of these.
         weights: what positives weighed in the training.
-
-    Raises `DataError` where a probability is not a number.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from projects.controls.self_fed import MOST_FRAMES, MOST_SESSIONS
 
 
 def not_made(error: Exception) -> Table:
-    """In place of what needs data that has gone or probabilities that are none: it must not cost the run its end."""
+    """In place of what needs data that has gone, which must not cost the run its end."""
     return Table(("predictor",), (), note=f"Not made: {error}")
 
 

@@ -23,10 +23,7 @@ def configured(cfg: ControlsConfig) -> Thresholds:
 
 
 def tuned(cfg: ControlsConfig, review: Review) -> Thresholds:
-    """The thresholds that an export would hold, from the arrays of `evaluation.review_arrays`.
-
-    Raises `DataError` where a probability is not a number.
-    """
+    """The thresholds that an export would hold, from the arrays of `evaluation.review_arrays`."""
     wanted = cfg.thresholds
     found = search_thresholds(review, wanted.hotbar_min_confidence, wanted.search)["thresholds"]
     return Thresholds(np.array(found["action"]), np.array(found["inv_click"]), found["hotbar_min_confidence"])

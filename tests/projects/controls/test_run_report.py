@@ -157,11 +157,13 @@ def test_data_that_has_changed_or_gone_costs_only_what_needs_it(tmp_path: Path) 
     assert rows(gone["sessions"])["pooled"]["score"] == run.result.score
 
 
-def test_probabilities_that_are_no_numbers_are_said(tmp_path: Path) -> None:
+def test_probabilities_that_are_no_numbers_cost_only_their_own_control(tmp_path: Path) -> None:
     run = Run(tmp_path / "recordings")
     action = run.result.prediction.action.copy()
     action[:, 7] = np.nan
     run.result = replace(run.result, prediction=replace(run.result.prediction, action=action))
     tables = run.report()
-    assert list(tables) == ["baselines"]
-    assert tables["baselines"].note.startswith("Not made: ")
+    calibrated = rows(tables["calibration"])
+    assert (calibrated["attack"]["frames"], calibrated["attack"]["raw ECE"]) == (0, None)
+    assert calibrated["jump"]["raw ECE"] is not None
+    assert rows(tables["tuned thresholds"])["tuned on these sessions"]["action_f1"] > 0
