@@ -180,7 +180,7 @@ def test_the_exported_files_are_enough_to_run_the_policy(folder: Path, tmp_path:
     assert exported["thresholds_unsupported"] == unsupported
     assert len(exported["thresholds"]["action"]) == 12
     assert exported["thresholds"]["action"][ACTION.index(12)] == 0.5
-    assert all(round(20 * threshold, 9) in range(2, 19) for threshold in exported["thresholds"]["inv_click"])
+    assert len(exported["thresholds"]["inv_click"]) == 3
     assert exported["post_processing"]["look_rate_limit"] == 0.3
     training = exported["training"]
     assert (training["epochs_trained"], training["best_combined_score"]) == (2, 0.6)
@@ -190,8 +190,9 @@ def test_the_exported_files_are_enough_to_run_the_policy(folder: Path, tmp_path:
     assert log["epochs"] == [{"epoch": 1, "train.loss": None, "score": 0.5}, {"epoch": 2, "score": 0.6}]
 
 
-def test_thresholds_of_the_export_are_the_best_of_the_grid(folder: Path, tmp_path: Path) -> None:
-    cfg = config(folder)
+@pytest.mark.parametrize("search", ["exact", "grid"])
+def test_thresholds_of_the_export_are_the_best_there_are(folder: Path, tmp_path: Path, search: str) -> None:
+    cfg = config(folder, thresholds={"search": search})
     project, split, model, result = evaluated(cfg)
     project.export(cfg, tmp_path, model, split, result, LOG)
     exported = json.loads((tmp_path / "control_config_v2.json").read_text())["thresholds"]["action"]
@@ -208,7 +209,9 @@ def test_thresholds_of_the_export_are_the_best_of_the_grid(folder: Path, tmp_pat
             false_yes = on[idle].mean() if idle.any() else 0.0
             return float(2 * (on & wanted).sum() / (on.sum() + wanted.sum()) - 0.5 * false_yes)
 
-        assert objective(exported[k]) == pytest.approx(max(objective(step / 20) for step in range(2, 19)))
+        candidates = [step / 20 for step in range(2, 19)] if search == "grid" else [*np.unique(scores), 2.0]
+        assert objective(exported[k]) == pytest.approx(max(objective(candidate) for candidate in candidates))
+        assert search == "exact" or exported[k] in candidates
 
 
 def test_the_spec_and_the_config_agree() -> None:
