@@ -17,36 +17,54 @@ class Clock:
     """
 
     def __init__(self, times: Floats, fps: float) -> None:
-        usual = float(np.median(np.diff(times)))
-        self.ends = np.append(times, times[-1] + usual) - times[0]
-        """(ticks + 1,): where each tick begins, and where the last one ends, in seconds from the first."""
-        self.frame: Frames = np.floor(self.ends[:-1] * fps + 1e-6).astype(np.int64)
-        """(ticks,): the frame in which each tick begins."""
-        self.frames = max(int(np.ceil(self.ends[-1] * fps - 1e-6)), int(self.frame[-1]) + 1)
         self.fps = fps
+        usual = float(np.median(np.diff(times)))
+        ends = (np.append(times, times[-1] + usual) - times[0]) * fps
+        whole = np.round(ends)
+        self.ends = np.where(np.abs(ends - whole) < 1e-6, whole, ends)
+        """(ticks + 1,): where each tick begins, and where the last one ends, in frames from the first.
+
+        What is a whole number but for rounding is made one, so that a log of the same rate passes unchanged.
+        """
+        self.frame: Frames = np.floor(self.ends[:-1]).astype(np.int64)
+        """(ticks,): the frame in which each tick begins."""
+        self.frames = max(int(np.ceil(self.ends[-1])), int(self.frame[-1]) + 1)
+        steady = np.arange(self.frames)
+        self.latest: Frames = np.searchsorted(self.frame, steady, side="right") - 1
+        """(frames,): the last tick that has begun by the end of each frame."""
+        self.first: Frames = np.minimum(np.searchsorted(self.frame, steady), len(times) - 1)
+        """(frames,): the first tick that begins in each frame, or after it where none does."""
 
     def held(self, ticks: Bools) -> Bools:
         """(ticks, n) to (frames, n): on where any tick that begins in the frame is on, else as the last tick before."""
-        latest = np.searchsorted(self.frame, np.arange(self.frames), side="right") - 1
-        frames: Bools = ticks[latest]
+        frames: Bools = ticks[self.latest]
         np.logical_or.at(frames, self.frame, ticks)
         return frames
 
-    def pulses(self, ticks: Bools) -> Bools:
-        """(ticks,) to (frames,): every pulse once, in its frame or, where that has one already, the next free one."""
-        frames = np.zeros(self.frames, bool)
+    def places(self, ticks: Bools) -> Frames:
+        """The frame of each of the pulses `ticks: (ticks,)`: its own or, where that has one already, the next free one.
+
+        A pulse for which no frame is left gets one beyond the last.
+        """
+        places: list[int] = []
         free = 0
         for frame in self.frame[ticks].tolist():
             free = max(free, frame)
-            if free < self.frames:
-                frames[free] = True
+            places.append(free)
             free += 1
+        return np.array(places, np.int64)
+
+    def pulses(self, ticks: Bools) -> Bools:
+        """(ticks,) to (frames,): every pulse once, in its place."""
+        frames = np.zeros(self.frames, bool)
+        places = self.places(ticks)
+        frames[places[places < self.frames]] = True
         return frames
 
     def moved(self, ticks: Floats) -> Floats:
         """(ticks, n) amounts to (frames, n) amounts: each is spread evenly over its tick, so that sums are kept."""
         total = np.vstack([np.zeros(ticks.shape[1]), np.cumsum(ticks, axis=0)])
-        edges = np.arange(self.frames + 1) / self.fps
+        edges = np.arange(self.frames + 1)
         return np.column_stack([np.diff(np.interp(edges, self.ends, column)) for column in total.T])
 
 

@@ -79,7 +79,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "one dimension": ({**arrays(), "controls": np.zeros(28)}, "controls has shape (28,), expected (N, 28)."),
     "unequal rows": (
         {**arrays(), "game_state": np.zeros((7, 46))},
-        "frames has 8 rows, controls 8 and game_state 7; expected the same number of rows in all three.",
+        "frames has 8 rows, controls has 8 rows, game_state has 7 rows; expected the same number of rows in each.",
     ),
     "no rows": (arrays(0), "the recording has no rows; expected at least one frame."),
     "NaN row": (
@@ -97,13 +97,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "version 1 controls": (
         {**arrays(), "controls": np.zeros((8, 10)), "version": 1},
-        "this is a version-1 recording (controls has 10 columns); expected version 2 with 28; record the session "
-        "again, version 1 lacks the missing columns.",
+        "this is a version-1 recording (controls has 10 columns), expected version 2 with 28; "
+        "`cockpit data parse` makes one of it and says what it cannot know.",
     ),
     "version 1 state": (
         {**arrays(), "game_state": np.zeros((8, 24))},
-        "this is a version-1 recording (game_state has 24 columns); expected version 2 with 46; record the session "
-        "again, version 1 lacks the missing columns.",
+        "this is a version-1 recording (game_state has 24 columns), expected version 2 with 46; "
+        "`cockpit data parse` makes one of it and says what it cannot know.",
     ),
     "future version": ({**arrays(), "version": 3}, "this is a version-3 recording, expected version 2."),
     "no frame rate": ({**arrays(), "fps": 0.0}, "fps is 0.0, expected a number above 0."),

@@ -62,3 +62,31 @@ def test_amounts_keep_their_sum_and_their_time(milliseconds: list[int], fps: flo
 def test_what_is_too_much_for_a_frame_is_done_in_the_next_ones() -> None:
     amounts = np.array([[0.5, -3.0], [2.5, 0.0], [-0.2, 0.5], [0.0, 0.0]])
     assert np.allclose(limited(amounts, 1.0), [[0.5, -1.0], [1.0, -1.0], [1.0, -0.5], [0.3, 0.0]])
+
+
+@given(st.lists(st.floats(-4, 4), min_size=1, max_size=50))
+def test_a_limited_turn_keeps_its_sum_and_never_overshoots(turns: list[float]) -> None:
+    amounts = np.array([*turns, *[0.0] * (4 * len(turns))])[:, None]  # quiet until all is done
+    done = limited(amounts, 1.0)
+    assert np.abs(done).max() <= 1
+    assert done.sum() == pytest.approx(amounts.sum(), abs=1e-9)
+    owed = np.cumsum(amounts) - np.cumsum(done)
+    assert np.all(np.abs(owed) <= np.maximum(0, np.max(np.abs(np.cumsum(amounts))) * 2 + 1e-9))
+
+
+@given(st.integers(0, 10**6), st.integers(2, 200), st.sampled_from([10.0, 20.0, 30.0, 60.0]))
+def test_a_log_of_the_same_rate_passes_unchanged(start: int, count: int, fps: float) -> None:
+    clock = Clock((start + np.arange(count)) / fps, fps)
+    rng = np.random.default_rng(count)
+    on, amounts = rng.random((count, 1)) < 0.5, rng.integers(-5, 6, (count, 2)) / 100
+    assert clock.frames == count
+    assert np.array_equal(clock.held(on), on)
+    assert np.array_equal(clock.pulses(on[:, 0]), on[:, 0])
+    np.testing.assert_allclose(clock.moved(amounts), amounts, atol=1e-12)
+    assert np.all((clock.moved(amounts) == 0) == (amounts == 0))
+
+
+def test_pulses_that_find_no_frame_are_placed_beyond_the_end() -> None:
+    clock = clock_of([50, 1, 1], 20)  # frames of 50 ms: the last three ticks are in the second of two
+    assert clock.places(np.array([False, True, True, True])).tolist() == [1, 2, 3]
+    assert clock.pulses(np.array([False, True, True, True])).tolist() == [False, True]

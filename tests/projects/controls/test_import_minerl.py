@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from engines.contract.errors import DataError, UserError
+from engines.tasks import StopRequested
 from projects.controls.demo.names import (
     ATTACK,
     DROP,
@@ -27,8 +28,8 @@ from projects.controls.demo.names import (
     SWAP,
     YAW,
 )
+from projects.controls.importers.task import parse
 from projects.controls.layout import ACTION, HOTBAR, LOOK, SCREEN_OPEN, STATE_NAMES, WINDOW
-from projects.controls.minerl import parse
 from projects.controls.recordings import Recording, read_folder
 from tests.projects.controls.task_context import Listener
 
@@ -77,7 +78,8 @@ class TestRealLog:
         assert seconds <= times[-1] + 0.05 <= seconds + 0.15
         assert all(recording.synthesised_pose and recording.session_type == "minerl" for recording in recordings)
         assert min(map(len, recordings)) > WINDOW
-        assert "2539 ticks in 166.3 s" in listener.lines[-1]
+        assert "a minerl log of 2539 ticks in 166.3 s" in listener.lines[0]
+        assert "3327 frames in 8 sessions" in listener.lines[-1]
         assert listener.told[-1] == (8, 8, "sessions")
 
     @pytest.mark.parametrize(
@@ -169,6 +171,7 @@ def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:
     parse({"source": str(log), "out": str(tmp_path / "out"), "sessions": 1}, listener)
     assert listener.lines[0] == f"{log} line 41: the last line is torn and left out."
     assert "40 ticks" in listener.lines[1]
+    assert len(read_folder(tmp_path / "out")[0]) == 40
 
 
 def without(path: str) -> str:
@@ -192,9 +195,11 @@ def without(path: str) -> str:
         (without("timestamp"), "line 3: Object missing required field `timestamp`"),
         (without("action/mouse/camera"), r"line 3: Object missing required field `camera` - at `\$.action.mouse`"),
         (without("action/keyboard/jump"), "line 3: action.keyboard has no 'jump'"),
-        (json.dumps(tick(100, camera=(0, 1e9))), r"line 3: camera is \[0.0, 1000000000.0\], expected at most 180"),
-        (json.dumps(tick(50)), "line 3: timestamp 50 is not after 50 of the line before; expected rising milliseconds"),
-        (json.dumps(tick(10**9)), "line 3: timestamp is 1000000 s after the line before, expected at most 10 s"),
+        (json.dumps(tick(100, camera=(0, 1e9))), "line 3: the view turns by 1e\\+09 degrees, expected at most 180"),
+        (json.dumps(tick(50, "jump")), "line 3: has the time of line 2 and says something else; expected rising times"),
+        (json.dumps(tick(100)).replace("100", "1e999"), "line 3: Number out of range"),
+        (json.dumps(tick(100)).replace("100", "NaN"), "line 3: not JSON"),
+        (json.dumps(tick(100) | {"pad": "x" * 2**20}), "line 3: has more than 1048576 bytes"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str, said: str) -> None:
@@ -208,25 +213,31 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("", "holds 0 ticks"), (json.dumps(tick(0)) + "\n", "holds 1 ticks"), ("{", "line 1: not JSON")]
+    ("text", "said"),
+    [
+        ("", "gives 0 frames at 20 a second, expected at least 30"),
+        (json.dumps(tick(0)) + "\n", "gives 1 frames at 20 a second, expected at least 30"),
+        ("{", "line 1: not JSON"),
+    ],
 )
 def test_a_log_of_nothing_is_told(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "log.jsonl").write_text(text)
     with pytest.raises(DataError, match=said):
-        parse({"source": str(tmp_path / "log.jsonl"), "out": str(tmp_path / "out")}, Listener())
+        parse({"source": str(tmp_path / "log.jsonl"), "out": str(tmp_path / "out"), "kind": "minerl"}, Listener())
 
 
 def test_a_missing_log_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere\.jsonl: cannot be read"):
-        parse({"source": str(tmp_path / "nowhere.jsonl"), "out": str(tmp_path / "out")}, Listener())
+    for kind in (None, "minerl", "list"):
+        with pytest.raises(DataError, match=r"nowhere\.jsonl: cannot be read"):
+            parse({"source": str(tmp_path / "nowhere.jsonl"), "out": str(tmp_path / "out"), "kind": kind}, Listener())
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"fps": 0.0}, "fps is 0.0, expected 1 to 1000"),
-        ({"sessions": 0}, "sessions is 0, expected at least 1"),
-        ({"sessions": 5}, "gives 100 frames, too few for 5 sessions of at least 30"),
+        ({"sessions": 0}, "sessions is 0, expected 1 to 10000"),
+        ({"kind": "vtp"}, r"kind is 'vtp', expected minerl, vpt, list or v1 \(did you mean 'vpt'\?\)"),
         ({"session": 2}, "unknown field `session`"),
     ],
 )
@@ -244,5 +255,28 @@ def test_only_its_own_folder_is_written(tmp_path: Path) -> None:
     again = parsed(tmp_path, ticks, sessions=2)
     assert all(np.array_equal(a.frames, b.frames) for a, b in zip(before, again, strict=True))
     (tmp_path / "out" / "notes.txt").write_text("precious")
-    with pytest.raises(DataError, match=r"holds 'notes\.txt', which this log does not give"):
+    with pytest.raises(DataError, match=r"holds 'notes\.txt', which this work does not give"):
         parsed(tmp_path, ticks, sessions=2)
+
+
+def test_a_log_too_short_for_the_sessions_asked_for_gives_fewer_and_says_so(tmp_path: Path) -> None:
+    log, listener = tmp_path / "log.jsonl", Listener()
+    log.write_text("".join(json.dumps(tick(50 * k)) + "\n" for k in range(100)))
+    parse({"source": str(log), "out": str(tmp_path / "out"), "sessions": 5}, listener)
+    assert [len(recording) for recording in read_folder(tmp_path / "out")] == [34, 33, 33]
+    assert "100 frames in 3 sessions." in listener.lines[-1]
+    assert "too short for 5 sessions of at least 30 frames" in listener.lines[-1]
+
+
+def test_stop_leaves_whole_recordings_or_none(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(tick(50 * k)) + "\n" for k in range(100)))
+    arguments = {"source": str(log), "out": str(tmp_path / "out"), "sessions": 3}
+    with pytest.raises(StopRequested):
+        parse(arguments, Listener(stop_at=log.stat().st_size // 1000))  # while it reads
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(StopRequested):
+        parse(arguments, Listener(stop_at=2))
+    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["log_0.npz", "log_1.npz"]
+    parse(arguments, Listener())
+    assert len(read_folder(tmp_path / "out")) == 3

@@ -1,0 +1,116 @@
+"""Reading `.npz` files that may hold anything: every array checked, nothing unpickled, one exact sentence an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engines.contract.errors import DataError
+
+Content = Mapping[str, NDArray[np.generic]]
+ZIP_START = b"PK\x03\x04"
+
+
+def load(path: Path) -> Content:
+    """Every array of an `.npz`; nothing in it is ever unpickled. Raises `DataError`."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(len(ZIP_START))
+        if start != ZIP_START and ZIP_START.startswith(start):  # numpy would take so little for a pickle
+            raise DataError(f"{path}: cut short after {len(start)} bytes; expected a whole .npz recording.")
+        archive = np.load(path, allow_pickle=False)
+        if isinstance(archive, np.lib.npyio.NpzFile):
+            with archive:
+                return {key: archive[key] for key in archive.files}
+    except DataError:
+        raise
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; expected an .npz recording.") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}); expected an .npz recording.") from None
+    except Exception as error:  # numpy, zipfile and zlib fail in a dozen ways on bytes that are not an .npz
+        if "pickle" in str(error).lower():
+            raise DataError(
+                f"{path}: holds pickled data, which is never loaded; expected an .npz of plain number arrays."
+            ) from None
+        raise DataError(f"{path}: damaged or not an .npz file ({error}); expected a whole .npz recording.") from None
+    raise DataError(f"{path}: this is a single array, expected an .npz recording with several.")
+
+
+def matrix(path: Path, content: Content, key: str, *widths: int) -> NDArray[np.float32]:
+    """`content[key]` as float32 (N, one of `widths`), every value finite."""
+    expected = " or ".join(f"(N, {width})" for width in widths)
+    if key not in content:
+        raise DataError(f"{path}: the array {key!r} is missing; expected {key} of shape {expected}.")
+    array = content[key]
+    if array.ndim != 2 or array.shape[1] not in widths:
+        raise DataError(f"{path}: {key} has shape {array.shape}, expected {expected}.")
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"{path}: {key} holds {array.dtype}, expected numbers (float32).")
+    with np.errstate(over="ignore"):  # what overflows becomes inf, which is reported with its row below
+        numbers = array.astype(np.float32)
+    bad = ~np.isfinite(numbers).all(axis=1)
+    if bad.any():
+        row = int(bad.argmax())
+        column = int((~np.isfinite(numbers[row])).argmax())
+        raise DataError(
+            f"{path}: {key} row {row} column {column} is {array[row, column]} ({int(bad.sum())} rows in all have such "
+            "values), expected finite numbers."
+        )
+    return numbers
+
+
+def same_rows(path: Path, **arrays: NDArray[np.generic]) -> None:
+    """Raise `DataError` unless all `arrays` have the same number of rows, at least one."""
+    rows = {key: len(array) for key, array in arrays.items()}
+    if len(set(rows.values())) > 1:
+        counted = ", ".join(f"{key} has {count} rows" for key, count in rows.items())
+        raise DataError(f"{path}: {counted}; expected the same number of rows in each.")
+    if 0 in rows.values():
+        raise DataError(f"{path}: the recording has no rows; expected at least one frame.")
+
+
+def timestamps(path: Path, content: Content, rows: int, fps: float) -> NDArray[np.float64]:
+    """(rows,) finite seconds; a steady `fps` from 0 where the file has none."""
+    if "timestamps" not in content:
+        return np.arange(rows, dtype=np.float64) / fps
+    array = content["timestamps"]
+    if array.shape != (rows,) or array.dtype.kind not in "fiu":
+        raise DataError(f"{path}: timestamps has shape {array.shape} of {array.dtype}, expected ({rows},) numbers.")
+    times = array.astype(np.float64)
+    if not np.isfinite(times).all():
+        row = int((~np.isfinite(times)).argmax())
+        raise DataError(f"{path}: timestamps row {row} is {times[row]}, expected finite seconds.")
+    return times
+
+
+def frame_rate(path: Path, content: Content, default: float) -> float:
+    """Frames a second."""
+    fps = scalar(path, content, "fps", default)
+    if not (np.isfinite(fps) and fps > 0):
+        raise DataError(f"{path}: fps is {fps}, expected a number above 0.")
+    return fps
+
+
+def scalar(path: Path, content: Content, key: str, default: float) -> float:
+    """One number."""
+    if key not in content:
+        return default
+    array = content[key]
+    if array.size != 1 or array.dtype.kind not in "fiub":
+        raise DataError(f"{path}: {key} has shape {array.shape} of {array.dtype}, expected one number.")
+    return float(array.astype(np.float64).reshape(()))
+
+
+def text(path: Path, content: Content, key: str, default: str) -> str:
+    """One short text."""
+    if key not in content:
+        return default
+    array = content[key]
+    if array.size != 1 or array.dtype.kind not in "US":
+        raise DataError(f"{path}: {key} has shape {array.shape} of {array.dtype}, expected one short text.")
+    value = array.reshape(()).item()
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
