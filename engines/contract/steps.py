@@ -18,6 +18,15 @@ import numpy.typing as npt
 from engines.contract import files
 
 FIXED = ("step", "attempt")
+_ABSENT_BITS = np.uint64(0x7FF80000000007A2)
+ABSENT = float(_ABSENT_BITS.view(np.float64))
+"""Stands where a record has no value of a column: a NaN told from a measured one by its payload (1954, as R's NA)."""
+
+
+def logged(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which of `values` were logged, NaN or not: False where `ABSENT` stands."""
+    there: npt.NDArray[np.bool_] = values.view(np.uint64) != _ABSENT_BITS
+    return there
 
 
 def _segments(folder: Path) -> list[Path]:
@@ -84,5 +93,5 @@ def read_series(folder: Path, column: str) -> tuple[npt.NDArray[np.float64], npt
     # An attempt supersedes all earlier records from its own first step on, so going backwards in time a record
     # counts only while its step is below everything seen since.
     lowest = np.minimum.accumulate(rows[::-1, 0])[::-1]
-    kept = rows[:, 0] < np.append(lowest[1:], np.inf)
+    kept = (rows[:, 0] < np.append(lowest[1:], np.inf)) & logged(rows[:, 2])
     return rows[kept, 0].copy(), rows[kept, 2].copy()

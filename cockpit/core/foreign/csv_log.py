@@ -1,0 +1,57 @@
+"""CSV as loggers write it: names padded with spaces, blank cells, headers repeated or changed on the way."""
+
+from __future__ import annotations
+
+import csv
+
+from cockpit.core.foreign.rows import Row, row_of
+
+DELIMITERS = (",", "\t", ";")
+
+
+class CsvParser:
+    """Parses a CSV line after line; the first one names the columns."""
+
+    def __init__(self) -> None:
+        self._delimiter = ","
+        self.names: list[str] = []
+
+    def __call__(self, line: bytes) -> Row | None:
+        """None for a header. Raises ValueError for a row of another length than its header."""
+        text = line.decode("utf-8-sig" if not self.names else "utf-8", "replace").rstrip("\r")
+        if not self.names:
+            self._delimiter = max(DELIMITERS, key=text.count)
+        cells = split(text, self._delimiter)
+        if is_header(cells) and (not self.names or _is_next_header(cells, self.names)):
+            self.names = cells
+            return None
+        if len(cells) != len(self.names):
+            raise ValueError(f"{len(cells)} cells under {len(self.names)} names")
+        pairs = zip(self.names, cells, strict=True)
+        return row_of({name: _value(cell) for name, cell in pairs if name and cell})
+
+
+def split(text: str, delimiter: str) -> list[str]:
+    """The cells of one line, without the padding. Raises ValueError."""
+    try:
+        return [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter, skipinitialspace=True), [])]
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def is_header(cells: list[str]) -> bool:
+    """Whether cells can be the names of columns: words, each another one (an index may go without)."""
+    return any(cells) and len(set(cells)) == len(cells) and all(_value(cell) is cell for cell in cells)
+
+
+def _is_next_header(cells: list[str], names: list[str]) -> bool:
+    """Whether a line of words further down names columns anew, and is no row of text."""
+    return bool(set(cells) & set(names))
+
+
+def _value(cell: str) -> float | str:
+    """A cell's number, or the cell itself where it is text."""
+    try:
+        return float(cell)
+    except ValueError:
+        return cell

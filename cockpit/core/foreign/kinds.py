@@ -1,0 +1,162 @@
+"""The kinds of logs there are, told apart by content: by name only where a file holds nothing that tells."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cockpit.core.foreign import csv_log, json_logs, text_log
+from cockpit.core.foreign.reader import DocumentReader, LineReader, Reader
+from cockpit.core.foreign.run_directory import RunSource
+from cockpit.core.foreign.source import LogSource
+from cockpit.core.foreign.tensorboard import TensorBoardReader
+from cockpit.core.foreign.tfrecord import starts_record
+from engines.contract.errors import DataError
+
+HEAD = 1 << 16
+"""Bytes that are looked at to tell what a file is."""
+LINES = 50
+
+Source = LogSource | RunSource
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A format: how it is called, how it is known, how it is read."""
+
+    name: str
+    names: tuple[str, ...]
+    """Parts of file names that mean this kind where the content does not tell."""
+    holds: Callable[[bytes], bool]
+    """Whether a file that begins so is of this kind."""
+    reader: Callable[[Path], Reader]
+
+
+def _is_trainer_state(head: bytes) -> bool:
+    return head.lstrip().startswith(b"{") and b'"log_history"' in head
+
+
+def _is_list(head: bytes) -> bool:
+    text = head.lstrip()
+    return text.startswith(b"[") and text[1:].lstrip().startswith((b"{", b"]"))
+
+
+def _is_jsonl(head: bytes) -> bool:
+    """A whole line is an object, or the first one is too long to be seen whole and begins as one."""
+    lines = _lines(head)
+    return any(map(json_logs.is_object, lines)) or (not lines and len(head) == HEAD and head.startswith(b'{"'))
+
+
+def _is_text_log(head: bytes) -> bool:
+    def is_step(line: bytes) -> bool:
+        try:
+            return text_log.parse_line(line) is not None
+        except ValueError:
+            return False
+
+    return any(map(is_step, _lines(head)))
+
+
+def _is_csv(head: bytes) -> bool:
+    """A line of names, of which the next one, if there is one, gives numbers."""
+    lines = _lines(head)[:2]
+    parse = csv_log.CsvParser()
+    try:
+        rows = [parse(line) for line in lines]
+    except ValueError:
+        return False
+    return len(parse.names) > 1 and all(row is not None and row.values for row in rows[1:])
+
+
+def _lines(head: bytes) -> list[bytes]:
+    """The first whole lines that are not blank."""
+    whole = head[: head.rfind(b"\n") + 1]
+    return [line for line in whole.split(b"\n") if line.strip()][:LINES]
+
+
+KINDS = (
+    Kind("TensorBoard events", ("tfevents",), starts_record, TensorBoardReader),
+    Kind(
+        "Hugging Face trainer_state.json", ("trainer_state.json",), _is_trainer_state,
+        functools.partial(DocumentReader, rows_of=json_logs.rows_of_trainer_state),
+    ),
+    Kind("JSON list", (".json",), _is_list, functools.partial(DocumentReader, rows_of=json_logs.rows_of_list)),
+    Kind(
+        "JSON lines", (".jsonl", ".ndjson"), _is_jsonl,
+        functools.partial(LineReader, make_parse=lambda: json_logs.parse_line),
+    ),
+    Kind(
+        "text log of name:value words (llm.c, modded-nanogpt)", (".log", ".txt"), _is_text_log,
+        functools.partial(LineReader, make_parse=lambda: text_log.parse_line),
+    ),
+    Kind("CSV", (".csv", ".tsv"), _is_csv, functools.partial(LineReader, make_parse=csv_log.CsvParser)),
+)  # fmt: skip
+
+
+def open_logs(path: Path) -> list[Source]:
+    """The logs that `path` is: a file, a run's directory, or a folder with such in it, one source each.
+
+    Raises `DataError` when it is none of these, naming the kinds, and for a file that cannot be read.
+    """
+    if path.is_dir():
+        found = [source for place in _candidates(path) if (source := _open(place)) is not None]
+        if not found:
+            raise DataError(f"No log was found in the folder {path}; {_known()}.")
+        return found
+    try:
+        head = _head(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read as a log: {error.strerror}.") from None
+    if (kind := _kind(head) or _kind_by_name(path)) is None:
+        raise DataError(f"{path} is not a log of a known kind; {_known()}.")
+    return [LogSource(path, kind.name, kind.reader(path))]
+
+
+def _known() -> str:
+    return f"known are a run's directory, {', '.join(kind.name for kind in KINDS)}"
+
+
+def _open(place: Path) -> Source | None:
+    """What was found in a folder, None when it is no log; a file that cannot be read goes by its name, and says so."""
+    if place.is_dir():
+        return RunSource(place)
+    try:
+        kind = _kind(_head(place))
+    except OSError:
+        kind = _kind_by_name(place)
+    return None if kind is None else LogSource(place, kind.name, kind.reader(place))
+
+
+def _head(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(HEAD)
+
+
+def _kind(head: bytes) -> Kind | None:
+    return next((kind for kind in KINDS if kind.holds(head)), None)
+
+
+def _kind_by_name(path: Path) -> Kind | None:
+    return next((kind for kind in KINDS if any(part in path.name for part in kind.names)), None)
+
+
+def _candidates(folder: Path) -> Iterator[Path]:
+    """Runs' directories and files that may be logs, in order of their names; only names are looked at."""
+    if (folder / "run.json").exists():
+        yield folder
+        return
+    parts = [part for kind in KINDS for part in kind.names]
+    try:
+        with os.scandir(folder) as entries:
+            ordered = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in ordered:
+        path = Path(entry.path)
+        if entry.is_dir(follow_symlinks=False) or (path / "run.json").exists():
+            yield from _candidates(path)
+        elif entry.is_file() and any(part in entry.name for part in parts):
+            yield path

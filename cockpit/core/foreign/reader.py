@@ -1,0 +1,127 @@
+"""What every reader of a log does, and the two that most formats need: line after line, and a document at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from cockpit.core.foreign.rows import Row
+from engines.contract.jsonl import LineFollower
+
+AT_ONCE = 1 << 24
+"""Bytes read in one call, so that a screen shows a long log while it is still being read."""
+
+
+@dataclass(frozen=True)
+class News:
+    """Rows since the last call; `anew` when they replace all that came before."""
+
+    rows: list[Row]
+    anew: bool = False
+
+
+class Reader(Protocol):
+    """Follows one file."""
+
+    def poll(self) -> News | None:
+        """What is new, None when nothing is. Raises OSError for a file that cannot be read now."""
+        ...
+
+    def problems(self) -> list[str]:
+        """Damage met so far, counted, in sentences."""
+        ...
+
+
+Parse = Callable[[bytes], Row | None]
+"""Gives a line's row, None for a line that is none; raises ValueError for a damaged one."""
+
+
+class LineReader:
+    """Reads a log of lines; `make_parse` gives a parser that has seen nothing, for a file read from its start."""
+
+    def __init__(self, path: Path, make_parse: Callable[[], Parse]) -> None:
+        self._lines = LineFollower(path, AT_ONCE)
+        self._make_parse = make_parse
+        self._restarts = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parse = self._make_parse()
+        self._line = 0
+        self._damaged = 0
+        self._first_damaged = 0
+
+    def poll(self) -> News | None:
+        lines, unfinished = self._lines, self._lines.unfinished
+        new = lines.poll()
+        anew = lines.restarts != self._restarts
+        if anew:
+            self._restarts = lines.restarts
+            self._begin()
+        if not new and not anew and lines.unfinished == unfinished:
+            return None
+        return News([row for line in new if (row := self._row(line)) is not None], anew)
+
+    def _row(self, line: bytes) -> Row | None:
+        self._line += 1
+        if not line.strip():
+            return None
+        try:
+            return self._parse(line)
+        except (ValueError, RecursionError):
+            self._damaged += 1
+            self._first_damaged = self._first_damaged or self._line
+            return None
+
+    def problems(self) -> list[str]:
+        found = []
+        if self._damaged:
+            what = "line is damaged and was" if self._damaged == 1 else "lines are damaged and were"
+            found.append(f"{self._damaged} {what} passed over, the first is line {self._first_damaged}.")
+        if self._lines.unfinished:
+            found.append(unfinished("line", self._lines.unfinished))
+        return found + written_anew(self._restarts)
+
+
+def unfinished(what: str, size: int) -> str:
+    """The note on a last line or record that is only half there."""
+    return f"The last {what} has no end yet ({size} bytes); it counts once it has one."
+
+
+def written_anew(times: int) -> list[str]:
+    """The note on a file that was read again from its start."""
+    return [f"The file was cut or written anew {times} times, and read again from its start."] if times else []
+
+
+class DocumentReader:
+    """Reads a file that is replaced whole at every save, again whenever it has changed."""
+
+    def __init__(self, path: Path, rows_of: Callable[[Any], Iterable[Row]]) -> None:
+        self._path = path
+        self._rows_of = rows_of
+        self._seen: tuple[int, int, int] | None = None
+        self._problem = ""
+
+    def poll(self) -> News | None:
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            return None
+        stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
+        if stamp == self._seen:
+            return None
+        text = self._path.read_bytes().decode("utf-8", "replace")
+        self._seen = stamp
+        try:
+            rows = list(self._rows_of(json.loads(text)))
+        except (ValueError, RecursionError) as error:  # half written: what was read before stays
+            self._problem = f"The file is not whole ({error}); it is read again when it changes." if text else ""
+            return News([])
+        self._problem = ""
+        return News(rows, anew=True)
+
+    def problems(self) -> list[str]:
+        return [self._problem] if self._problem else []
