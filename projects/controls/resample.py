@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Frames = NDArray[np.int64]
+_ROUNDING = 1e-9
+"""Less than this is owed only because sums of floats are not exact."""
 
 
 class Clock:
@@ -76,4 +78,5 @@ def limited(amounts: Floats, most: float) -> Floats:
         owed = owed + amount
         result[frame] = owed.clip(-most, most)
         owed = owed - result[frame]
+        owed[np.abs(owed) < _ROUNDING] = 0.0
     return result
