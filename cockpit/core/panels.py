@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from cockpit.core.canvas import BLANK, Cell, Row
-from cockpit.core.text import fit_left, plain
+from cockpit.core.text import plain
 from engines.contract.scenes import Gauge, Panel, Span, Strip, Words
 
-NARROWEST = 24
+NARROWEST = 22
 """Cells that a gauge needs: rows go beside each other where there are too many for the height and room for two."""
+NUMBER_FROM = 40
+"""Cells from which on a gauge's value is written out too."""
 GAP = 2
 LABEL_SHARE = 0.4
 """Of a row's width, at most."""
@@ -20,11 +22,14 @@ LEVELS = " ▁▂▃▄▅▆▇█"
 
 
 def cells(text: str, kind: str) -> Row:
-    """`text` from an engine as cells, safe for a terminal; a wide character has an empty cell after it."""
+    """`text` from an engine as cells, safe for a terminal; a wide character has an empty cell after it.
+
+    Marks without a width of their own are left out: terminals disagree on where they go.
+    """
     row: Row = []
     for character in plain(text):
-        row.append((character, kind))
-        row += [("", kind)] * (cell_len(character) - 1)
+        if width := cell_len(character):
+            row += [(character, kind), *[("", kind)] * (width - 1)]
     return row
 
 
@@ -43,7 +48,7 @@ def draw_panel(panel: Panel, width: int, height: int) -> list[Row]:
     columns = 2 if len(panel.rows) > height and width >= 2 * NARROWEST + GAP else 1
     inner = (width - GAP * (columns - 1)) // columns
     per_column = math.ceil(len(panel.rows) / columns)
-    labels = [len(plain(row.label)) for row in panel.rows if isinstance(row, Gauge)]
+    labels = [len(cells(row.label, "")) for row in panel.rows if isinstance(row, Gauge)]
     label_width = min(max(labels, default=0), int(inner * LABEL_SHARE))
     drawn = [_row(row, inner, label_width) for row in panel.rows]
     parts = [drawn[start : start + per_column] for start in range(0, len(drawn), per_column)] if drawn else []
@@ -60,9 +65,14 @@ def draw_panel(panel: Panel, width: int, height: int) -> list[Row]:
 def _row(row: Words | Gauge, width: int, label_width: int) -> Row:
     if isinstance(row, Words):
         return fit(_spans(row.spans), width)
-    label = cells(fit_left(plain(row.label), label_width), "bad" if row.differs else "quiet")
+    kind = "bad" if row.differs else "quiet"
+    label = cells(row.label, kind)
+    if len(label) > label_width > 0:
+        label = [*fit(label, label_width - 1), ("…", kind)]
+    label = fit(label, label_width)
     head = [*label, BLANK, *_spans(row.signs), BLANK]
-    return fit(head + _bar(row, max(0, width - len(head) - 2)) + _difference(row), width)
+    number = cells("      " if row.value is None else f" {row.value:5.2f}", "plain") if width >= NUMBER_FROM else []
+    return fit(head + _bar(row, max(0, width - len(head) - len(number) - 2)) + number + _difference(row), width)
 
 
 def _spans(spans: Sequence[Span]) -> Row:

@@ -32,7 +32,7 @@ from engines.contract.scenes import Action, Press, Seek
 
 LEAST_SECONDS = 0.1
 """Between two pictures, at least."""
-BYTES_PER_SECOND = 9000
+BYTES_PER_SECOND = 7000
 """To a terminal of 80 × 24; a larger one gets more, as its picture has more to say."""
 SMALL = 80 * 24
 MOST_LARGER = 4.0
@@ -45,6 +45,7 @@ class PlayScreen(Screen[None]):
     CSS_PATH = "play.tcss"
     COMMANDS = {ActionProvider}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
     OWN = (
         Binding("escape", "back", "back", id="go.back", tooltip="Back; the session ends, nothing of it is kept"),
         Binding("q", "leave", "leave", id="go.leave", tooltip="Leave the cockpit; the session ends, every run goes on"),
@@ -143,7 +144,8 @@ class PlayScreen(Screen[None]):
 
     def _show_waiting(self, news: PlayNews) -> int:
         """What the engine does before there is anything to see, or why there never will be."""
-        words = Text("" if news.live else "\n".join(plain(line) for line in news.log))
+        words = Text("\n".join(plain(line) for line in news.log))
+        words.append(f"{news.status.detail or 'starting'} …\n" if news.live and news.progress is None else "")
         if (progress := news.progress) is not None and news.live:
             share = progress.done / progress.total if progress.total else 0.0
             filled = f"{bar(share, BAR_WIDTH):·<{BAR_WIDTH}}"
@@ -174,6 +176,7 @@ class PlayScreen(Screen[None]):
         bindings = [
             Binding(
                 ",".join(keys), f"press('{action.id}')", plain(action.label)[:16], id=f"play.{action.id}",
+                show=not action.minor,
                 tooltip=plain(action.about or action.label)[:120],
             )
             for action in self._actions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
 
 from rich.markup import escape
 from rich.segment import Segment
@@ -69,10 +68,7 @@ class CellsView(Widget):
     def render_line(self, y: int) -> Strip:
         """A line of the widget's content."""
         row = self._rows[y] if y < len(self._rows) else []
-        segments = [
-            Segment("".join(character for character, _ in group), self._style(kind))
-            for kind, group in groupby(row, key=lambda cell: cell[1])
-        ]
+        segments = [Segment(text, self._style(kind)) for text, kind in _stretches(row)]
         return Strip(segments).adjust_cell_length(self.size.width).apply_style(self.rich_style)
 
     def _style(self, kind: str) -> Style:
@@ -82,6 +78,16 @@ class CellsView(Widget):
         return self.get_component_rich_style(f"cells--{kind}", partial=True)
 
 
+def _stretches(row: Row) -> list[tuple[str, str]]:
+    """Text and kind of each stretch of one colour; a space goes with what stands before it, since it has none."""
+    stretches: list[tuple[str, str]] = []
+    for character, kind in row:
+        if stretches and (kind == stretches[-1][1] or (character == " " and not stretches[-1][1].startswith("rgb:"))):
+            stretches[-1] = (stretches[-1][0] + character, stretches[-1][1])
+        else:
+            stretches.append((character, kind))
+    return stretches
+
+
 def _cost(row: Row) -> int:
-    styles = sum(1 for _ in groupby(row, key=lambda cell: cell[1]))
-    return MOVE_BYTES + styles * STYLE_BYTES + len("".join(character for character, _ in row).encode())
+    return MOVE_BYTES + sum(STYLE_BYTES + len(text.encode()) for text, _ in _stretches(row))

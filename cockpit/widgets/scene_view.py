@@ -70,7 +70,8 @@ class SceneView(Vertical):
         for k, widget in enumerate(self._panels):
             widget.display = k < len(shown)
             if k < len(shown):
-                widget.styles.height = f"{max(1, len(shown[k].rows))}fr"
+                widget.styles.height = f"{len(shown[k].rows) + 1}fr"
+                widget.styles.max_height = len(shown[k].rows) + 2  # the frame
                 widget.entitle(shown[k].title, shown[k].note)
                 cost += widget.show(partial(panels.draw_panel, shown[k]))
         return cost

@@ -124,6 +124,8 @@ class Action(msgspec.Struct, frozen=True):
     label: str
     about: str = ""
     """One sentence for the help; `label` where empty."""
+    minor: bool = False
+    """In the help alone, not in the row of keys."""
 
 
 class Scene(msgspec.Struct, kw_only=True):
@@ -164,7 +166,7 @@ class Play(msgspec.Struct, tag="play", frozen=True):
 
 
 class End(msgspec.Struct, tag="end", frozen=True):
-    """Leave and end the engine."""
+    """Leave; the engine ends if nobody else looks."""
 
 
 Input = Press | Seek | Play | End

@@ -23,14 +23,14 @@ SLOWEST, FASTEST = 0.5, 4.0
 LEAP = 20
 TRANSPORT = (
     Action("play", "space", "play", "Play or pause"),
-    Action("back", "left,comma", "-1", "One step back"),
-    Action("on", "right,full_stop", "+1", "One step on"),
-    Action("leap-back", "pageup,left_square_bracket", f"-{LEAP}", f"{LEAP} steps back"),
-    Action("leap-on", "pagedown,right_square_bracket", f"+{LEAP}", f"{LEAP} steps on"),
-    Action("start", "home", "start", "To the start"),
-    Action("end", "end", "end", "To the end"),
-    Action("slower", "minus", "slower", f"Half as fast, down to ×{SLOWEST:g}"),
-    Action("faster", "plus,equals_sign", "faster", f"Twice as fast, up to ×{FASTEST:g}"),
+    Action("back", "left,comma", "back", "One step back"),
+    Action("on", "right,full_stop", "step", "One step on"),
+    Action("leap-back", "pageup,left_square_bracket", f"-{LEAP}", f"{LEAP} steps back", minor=True),
+    Action("leap-on", "pagedown,right_square_bracket", f"+{LEAP}", f"{LEAP} steps on", minor=True),
+    Action("start", "home", "start", "To the start", minor=True),
+    Action("end", "end", "end", "To the end", minor=True),
+    Action("slower", "minus", "slower", f"Half as fast, down to ×{SLOWEST:g}", minor=True),
+    Action("faster", "plus,equals_sign", "faster", f"Twice as fast, up to ×{FASTEST:g}", minor=True),
 )
 """What every session can do."""
 

@@ -95,6 +95,9 @@ class SceneServer:
         except OSError:
             self._drop(viewer)
             return []
+        if any(isinstance(order, scenes.End) for order in inputs):
+            self._drop(viewer)
+            return [order for order in inputs if not self._viewers or not isinstance(order, scenes.End)]
         self._watch(viewer)
         return inputs
 

@@ -28,7 +28,7 @@ STRETCHES = 200
 LABELS = [CONTROL_NAMES[column].removeprefix("move_").removeprefix("inv_").replace("_", " ") for column in BINARY]
 ACTIONS = (
     Action("next", "n", "next ≠", "To the next frame on which player and model disagree"),
-    Action("previous", "N", "previous ≠", "To the disagreement before"),
+    Action("previous", "N", "prev ≠", "To the disagreement before"),
     Action("history", "h", "history", "What the model sees as the past: what the player did, or its own decisions"),
 )
 HISTORIES = ("the player's", "its own")
@@ -115,7 +115,7 @@ class ControlsSession:
         screen = "a screen is open" if recording.state[position, SCREEN_OPEN] > 0 else "in the game"
         return Scene(
             title=recording.name,
-            note=f"history {HISTORIES[self._history]} · {len(differ)} differ",
+            note=f"{len(differ)} differ · {HISTORIES[self._history]} history",
             view=View(low, high, list(figure(recording.frames[position])), title=f"{recording.session_type}, {screen}"),
             panels=[self._keys(position), self._values(position)],
             strip=Strip("player and model disagree", self._levels()),
@@ -144,27 +144,20 @@ class ControlsSession:
                     value=round(probability, 3) if asked else None, mark=round(float(self._thresholds[k]), 3),
                 )
             )  # fmt: skip
-        return Panel("Keys: ● player ● model → sent", rows, note="│ threshold")
+        return Panel("Keys: ● player ● model → sent │ threshold", rows)
 
     def _values(self, position: int) -> Panel:
         recording, decisions = self._recording, self._decisions[self._history]
         screen = recording.state[position, SCREEN_OPEN] > 0
-        rows: list[Words | Gauge] = []
-        for columns, values, low, judged_now in (
-            (LOOK, decisions.look, -1.0, not screen),
-            (CURSOR, decisions.cursor, 0.0, screen),
-        ):
-            for axis, column in enumerate(columns):
-                shown = judged_now and decisions.ready[position]
-                rows.append(
-                    Gauge(
-                        label=CONTROL_NAMES[column].replace("_", " "), low=low,
-                        value=round(float(values[position, axis]), 3) if shown else None,
-                        other=round(float(recording.controls[position, column]), 3) if judged_now else None,
-                    )
-                )  # fmt: skip
-        rows.append(self._hotbar(position))
-        return Panel("Look, cursor, slot", rows, note="◆ player █ model")
+        columns, values, low = (CURSOR, decisions.cursor, 0.0) if screen else (LOOK, decisions.look, -1.0)
+        rows: list[Words | Gauge] = [
+            Gauge(
+                label=CONTROL_NAMES[column].replace("_", " "), low=low,
+                value=round(float(values[position, axis]), 3) if decisions.ready[position] else None,
+                other=round(float(recording.controls[position, column]), 3),
+            ) for axis, column in enumerate(columns)
+        ]  # fmt: skip
+        return Panel(f"{'Cursor' if screen else 'Look'} and slot: ◆ player █ model", [*rows, self._hotbar(position)])
 
     def _hotbar(self, position: int) -> Words:
         decisions = self._decisions[self._history]
