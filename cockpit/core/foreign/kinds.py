@@ -107,6 +107,8 @@ def open_logs(path: Path) -> list[Source]:
             raise DataError(f"No log was found in the folder {path}; {_known()}.")
         return found
     try:
+        if path.exists() and not path.is_file():  # a pipe would wait for its writer
+            raise DataError(f"{path} is neither a file nor a folder; {_known()}.")
         head = _head(path)
     except OSError as error:
         raise DataError(f"{path} cannot be read as a log: {error.strerror}.") from None

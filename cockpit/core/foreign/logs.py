@@ -1,0 +1,54 @@
+"""Every log under the paths a person gave, those too that appear later in their folders."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from cockpit.core.foreign.kinds import Source, open_logs
+from engines.contract.errors import DataError
+
+SCAN_SECONDS = 2.0
+
+
+class Logs:
+    """Follows all of them together."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """Raises `DataError` for a path that is no log and holds none."""
+        self._paths = paths
+        self._sources: dict[Path, Source] = {}
+        for path in paths:
+            self._add(path)
+        self._scan_due = time.monotonic() + SCAN_SECONDS
+
+    @property
+    def sources(self) -> list[Source]:
+        return list(self._sources.values())
+
+    def poll(self) -> bool:
+        """Read what is new and say whether anything changed. Never raises for what files hold."""
+        if time.monotonic() >= self._scan_due:
+            self._scan()
+            self._scan_due = time.monotonic() + SCAN_SECONDS
+        changed = [source.poll() for source in self._sources.values()]  # all of them, whatever the first one says
+        return any(changed)
+
+    def read_all(self) -> None:
+        """Read all there is now, however long."""
+        for source in self._sources.values():
+            while source.poll():
+                pass
+
+    def _scan(self) -> None:
+        for path in self._paths:
+            if path.is_dir():
+                try:
+                    self._add(path)
+                except DataError:
+                    continue  # emptied since; what was read of it stays
+
+    def _add(self, path: Path) -> None:
+        for source in open_logs(path):
+            self._sources.setdefault(source.path, source)
