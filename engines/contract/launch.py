@@ -90,6 +90,8 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
     info = run.info
     if info.kind != "training":
         raise UserError(f"{info.id} is a {info.kind}, and only trainings resume; start the work again instead.")
+    if not info.engine:
+        raise UserError(f"{info.id} is of a program that is not the cockpit's, and only that can go on with it.")
     if (holder := lock_holder(run.lock)) is not None:
         raise DataError(f"{info.id} has a live engine (process {holder}); stop it first with `cockpit stop {info.id}`.")
     reader = RunReader(run)

@@ -36,7 +36,7 @@ class RunInfo(msgspec.Struct, kw_only=True):
     project: str
     kind: Kind = "training"
     engine: str = "engines.train"
-    """Module that the supervisor starts as the engine."""
+    """Module that the supervisor starts as the engine; empty for a run that another program made."""
     title: str = ""
     """What it does, in words: the config's file name, or a task and its target."""
     label: str = ""

@@ -1,0 +1,36 @@
+"""Metrics that a program names as it likes: which of them are of validation, and the table that shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from engines.contract.spec import Column
+
+VALIDATION = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "tel"})
+"""First words of names that mean validation; `tel` is llm.c's."""
+_BREAK = re.compile(r"[^A-Za-z]")
+
+
+def is_validation(name: str) -> bool:
+    """By the words of the name, as in `val_loss`, `eval/accuracy`, `epoch_val_acc`."""
+    return not VALIDATION.isdisjoint(_BREAK.split(name.lower()))
+
+
+def split_values(values: Mapping[str, float]) -> tuple[dict[str, float | None], dict[str, float | None]]:
+    """Values of training and of validation."""
+    return (
+        {name: value for name, value in values.items() if not is_validation(name)},
+        {name: value for name, value in values.items() if is_validation(name)},
+    )
+
+
+def table_columns(names: Iterable[str], *, score: bool = False) -> list[Column]:
+    """A column for every metric, behind the epoch."""
+    metrics = [
+        Column(name, f"{'validation' if is_validation(name) else 'train'}.{name}", ".4f")
+        for name in names
+        if name != "lr"
+    ]
+    rate = [Column("lr", "lr", ".1e")] if "lr" in names else []
+    return [Column("Ep", "epoch", "d"), *metrics, *([Column("Score", "score")] if score else []), *rate]
