@@ -55,7 +55,8 @@ def frames(rows: int, shape: Callable[[Scores], Scores] = lambda logits: logits,
 
 
 def _sigmoid(logits: Scores) -> Scores:
-    return np.reciprocal(1 + np.exp(-logits))
+    scores: Scores = np.reciprocal(1 + np.exp(-logits))
+    return scores
 
 
 def exact(data: Frames) -> list[float]:
