@@ -9,7 +9,7 @@ import os
 from benchmarks.measure import as_json_lines, as_table
 from engines.supervise import ENVIRONMENT
 
-NAMES = ("step_overhead", "batches", "prepare", "thresholds")
+NAMES = ("step_overhead", "batches", "prepare", "thresholds", "policy")
 
 
 def main() -> None:

@@ -143,3 +143,20 @@ def test_no_sync_with_the_host_is_asked_for_in_a_batch(monkeypatch: pytest.Monke
     for name in ("item", "tolist", "__bool__", "__int__", "__float__", "numpy", "cpu", "nonzero"):
         monkeypatch.setattr(torch.Tensor, name, refuse)
     source.batch(torch.tensor([1, 2]), philox(0))
+
+
+def test_statistics_are_those_of_the_training_frames_of_coordinates_and_velocities() -> None:
+    sessions = [random_session("a", 1500, 1), random_session("b", 12, 2), random_session("c", 90, 3)]
+    for session in sessions:
+        session.frames[:, 0] = 5000 + session.frames[:, 0] * 1e-2  # far away, and moving by centimetres
+        session.frames[:, 1] = 1234.5  # does not move at all
+    mean, std = WindowSource(sessions, CPU, 0.3).feature_statistics()
+    rows = np.concatenate([frame_features(session) for session in sessions]).astype(np.float64)
+    moving = np.r_[0:225, 260:485]
+    expected = np.where(rows.std(0) < 1e-6, 1, rows.std(0))
+    np.testing.assert_allclose(mean[moving], rows.mean(0)[moving], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(std[moving], expected[moving], rtol=1e-6)
+    assert std[1] == std[261] == 1
+    rest = np.setdiff1d(np.arange(671), moving)
+    assert (mean[rest] == 0).all()
+    assert (std[rest] == 1).all()
