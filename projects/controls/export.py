@@ -40,6 +40,8 @@ from projects.controls.thresholds import search_thresholds
 Arrays = Mapping[str, NDArray[np.generic]]
 REVIEWED = ("thresholds", "thresholds_unsupported", "thresholds_reviewed")
 """Keys of the config that a person's review settles."""
+REVIEW = "thresholds_review"
+"""Who reviewed them when, of which checkpoint and with which support."""
 
 
 def write_export(
@@ -139,7 +141,7 @@ def _reviewed_before(path: Path, config: Mapping[str, Any]) -> tuple[dict[str, A
         before = msgspec.json.decode(path.read_bytes())
         if before["thresholds_reviewed"] is not True:
             return {}, ""
-        reviewed = {key: before[key] for key in REVIEWED}
+        reviewed = {key: before[key] for key in REVIEWED} | {REVIEW: before.get(REVIEW)}
         theirs, ours = ([made["training"][key] for key in ("best_epoch", "best_step")] for made in (before, config))
     except (OSError, msgspec.DecodeError, KeyError, TypeError):  # none, or nothing that could be kept
         return {}, ""
