@@ -8,6 +8,7 @@ VARIABLES = {
     "train": "#58a6ff",
     "train-faint": "#21466f",
     "validation": "#f0883e",
+    "validation-faint": "#6b4224",
     "edit": "#bc8cff",
     "good": "#3fb950",
     "bad": "#f85149",

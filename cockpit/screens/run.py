@@ -19,7 +19,9 @@ from cockpit.core.follow import News, Poller, RunFollower
 from cockpit.core.machine import Machine, Reading
 from cockpit.core.model import Order, RunModel
 from cockpit.core.play import can_play
+from cockpit.core.run_metrics import RunMetrics
 from cockpit.core.text import plain
+from cockpit.screens.charts import ChartsScreen
 from cockpit.screens.palette import ActionProvider
 from cockpit.screens.run_charts import loss_curves, score_curve
 from cockpit.screens.steering import SteeringScreen
@@ -58,6 +60,9 @@ class RunScreen(SteeringScreen):
         *SteeringScreen.STEERING,
         Binding("k", "checkpoint", "checkpoint", id="run.checkpoint", tooltip="Save last.pt now"),
         Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
+        Binding(
+            "g", "charts", "charts", show=False, id="charts", tooltip="Every metric as a chart: zoom, smooth, compare"
+        ),
         Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
         *(
             Binding(str(place), f"tab('{name}')", name, show=False, id=f"show.{name}", tooltip=f"Show {name}")
@@ -240,6 +245,8 @@ class RunScreen(SteeringScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "tab":
             return not (self.model.is_task and parameters == ("charts",))
+        if action == "charts":
+            return not self.model.is_task
         if action == "play":
             return self._playable or None
         return super().check_action(action, parameters)
@@ -253,6 +260,10 @@ class RunScreen(SteeringScreen):
             self.set_class(event.tab.id == f"tab-{name}", f"-{name}")
         if (focused := self.focused) is not None and not focused.display:
             self.focus_next()
+
+    def action_charts(self) -> None:
+        metrics = RunMetrics(self.run, self.model.info.id if self.model.info else self.run.path.name)
+        self.app.push_screen(ChartsScreen(metrics, metrics.marks))
 
     def action_play(self) -> None:
         self.post_message(self.Play(self.run))

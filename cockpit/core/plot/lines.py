@@ -53,7 +53,7 @@ LOOKS = {
     "validation": ("validation", "dashed"), "test": ("test", "dotted"),
 }  # fmt: skip
 """Style and dash by role, in the order of drawing. Never told apart by colour alone."""
-FAINT = {"step": "old", "train": "step", "validation": "validation-faint", "test": "old"}
+FAINT = {"step": "old", "train": "train-faint", "validation": "validation-faint", "test": "old"}
 """The style of the raw values behind a smoothed line, by the style of that."""
 
 

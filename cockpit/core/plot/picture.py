@@ -19,7 +19,7 @@ from cockpit.core.plot.scale import LARGEST, Scale, fit_scale
 from cockpit.core.text import fit_left
 
 STYLES = (
-    "frame", "title", "selected", "axis", "old", "step", "train", "validation", "validation-faint", "test",
+    "frame", "title", "selected", "axis", "old", "step", "train", "train-faint", "validation", "validation-faint", "test",
     "cursor", "bad", "checkpoint", "resume", "edit", "best",
 )  # fmt: skip
 STYLE = {name: place for place, name in enumerate(STYLES)}
@@ -42,12 +42,11 @@ class Sign:
 
 @dataclass(frozen=True)
 class View:
-    """What all charts share: the part of the axis in view, the scale, the place of the cursor."""
+    """The part of the axis that all charts show, and the place of the cursor."""
 
     axis: AxisName
     start: float
     end: float
-    log: bool = False
     cursor: float | None = None
 
     def column(self, x: float, columns: int) -> int:
@@ -67,7 +66,7 @@ def plot_width(width: int) -> int:
 
 def paint(
     title: str, lines: Sequence[Line], signs: Sequence[Sign], view: View, size: tuple[int, int], glyphs: Glyphs,
-    *, selected: bool = False,
+    *, log: bool = False, selected: bool = False,
 ) -> Cells:  # fmt: skip
     """The picture, `size` (width, height) characters large; too small a one is only a frame."""
     width, rows = size
@@ -79,7 +78,7 @@ def paint(
         return cells
     curves = [reduce(line.x, line.y, columns * glyphs.dots_wide, view.start, view.end) for line in lines]
     _x_axis(cells, view, columns, glyphs)
-    scale = _scale(curves, plot_rows, view.log)
+    scale = _scale(curves, plot_rows, log)
     if scale is None:
         words = "nothing finite here" if any(len(line.x) for line in lines) else "no value yet"
         cells.write((width - len(words)) // 2, rows // 2, words, STYLE["axis"])
@@ -154,7 +153,7 @@ def _scale(curves: Sequence[Columns], plot_rows: int, log: bool) -> Scale | None
     """Of everything in view; None where there is nothing."""
     lows = [float(curve.low.min()) for curve in curves if len(curve.low)]
     highs = [float(curve.high.max()) for curve in curves if len(curve.high)]
-    return fit_scale(min(lows), max(highs), max(2, plot_rows // 3), log) if lows else None
+    return fit_scale(min(lows), max(highs), max(3, plot_rows // 3), log) if lows else None
 
 
 def _y_axis(cells: Cells, scale: Scale, plot_rows: int, glyphs: Glyphs) -> None:
@@ -171,7 +170,7 @@ def _x_axis(cells: Cells, view: View, columns: int, glyphs: Glyphs) -> None:
     rows = cells.codes.shape[0]
     cells.write(LEFT - 1, rows - 2, glyphs.origin + glyphs.across * columns, STYLE["frame"])
     free = 0
-    for x, label in x_ticks(view.axis, view.start, view.end, max(2, columns // 10)):
+    for x, label in x_ticks(view.axis, view.start, view.end, max(2, columns // 8)):
         column = view.column(x, columns)
         if not 0 <= column < columns:
             continue

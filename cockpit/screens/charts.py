@@ -1,0 +1,300 @@
+"""Every metric of a log as a chart: filtered, enlarged, zoomed, smoothed, with one cursor through all of them."""
+
+from __future__ import annotations
+
+import locale
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Static
+
+from cockpit.core.follow import Poller
+from cockpit.core.metric_series import MetricSource, Series
+from cockpit.core.plot.axis import AXES, coordinates, first_time, place_name, roomy_end
+from cockpit.core.plot.glyphs import glyphs_for
+from cockpit.core.plot.groups import grouped
+from cockpit.core.plot.lines import LOOKS, Look, Member
+from cockpit.core.plot.picture import Sign, View
+from cockpit.core.plot.viewport import Viewport
+from cockpit.core.run_metrics import SIGNS, Mark
+from cockpit.core.text import plain
+from cockpit.screens.palette import ActionProvider
+from cockpit.widgets.chart_grid import ChartGrid
+from cockpit.widgets.metric_chart import Drawing, MetricChart
+from cockpit.widgets.throttle import Throttle
+
+POLL_SECONDS = 0.5
+SHOW_SECONDS = 1.0
+SMOOTHING = (0.0, 0.6, 0.9, 0.98)
+ZOOM = 1.5
+PAN = 0.2
+ROLE_NAMES = {"train": "train", "validation": "validation", "test": "test", "step": "every step", "logged": "logged"}
+
+
+class ChartsScreen(Screen[None]):
+    CSS_PATH = "charts.tcss"
+    COMMANDS = {ActionProvider}
+    AUTO_FOCUS = ""  # the grid's business
+    BINDINGS = [
+        Binding("enter", "enlarge", "open", id="charts.enlarge", tooltip="This chart alone, or all charts again"),
+        Binding("slash", "filter", "find", id="charts.filter", tooltip="Only charts with these words in their names"),
+        Binding("s", "smooth", "smooth", id="charts.smooth", tooltip="Smoothing: off, 0.6, 0.9, 0.98; raw faint"),
+        Binding("l", "log", "log", id="charts.log", tooltip="Logarithmic or linear values"),
+        Binding("x", "axis", "axis", id="charts.axis", tooltip="Over steps, epochs or hours"),
+        Binding("plus,equals_sign", "zoom(True)", "zoom in", show=False, id="charts.closer", key_display="+",
+                tooltip="Zoom in around the cursor (also the wheel on an enlarged chart, elsewhere with ctrl)"),
+        Binding("minus", "zoom(False)", "zoom out", show=False, id="charts.wider", tooltip="Zoom out"),
+        Binding("left", "pan(-1)", "pan left", show=False, id="charts.left", tooltip="Move the view to the left"),
+        Binding("right", "pan(1)", "pan right", show=False, id="charts.right", tooltip="Move the view to the right"),
+        Binding("comma", "cursor(-1)", "cursor left", show=False, id="charts.cursor-left",
+                tooltip="Cursor to the point before; the values of all charts there are in their titles"),
+        Binding("full_stop", "cursor(1)", "cursor right", show=False, id="charts.cursor-right",
+                tooltip="Cursor to the next point"),
+        Binding("0", "reset", "reset", show=False, id="charts.reset", tooltip="The whole axis, no cursor"),
+        Binding("up", "move(-1)", "chart above", show=False, id="charts.up", tooltip="Select the chart above"),
+        Binding("down", "move(1)", "chart below", show=False, id="charts.down", tooltip="Select the chart below"),
+        Binding("escape", "back", "back", id="charts.back", tooltip="No filter, all charts again, then back to where you were"),
+    ]  # fmt: skip
+
+    @dataclass
+    class Polled(Message):
+        """The log has grown."""
+
+        series: Mapping[str, Series]
+        marks: Sequence[Mark]
+        problems: Sequence[str]
+
+    def __init__(self, source: MetricSource, marks: Callable[[], Sequence[Mark]] = tuple) -> None:
+        """`marks` is asked in the thread in which `source` is polled."""
+        super().__init__()
+        self._source, self._ask_marks = source, marks
+        self._known = False
+        self._charts: dict[str, list[Member]] = {}
+        self._marks: Sequence[Mark] = ()
+        self._problems: Sequence[str] = ()
+        self.look = Look()
+        self.viewport = Viewport(0.0, 1.0)
+        self.cursor: float | None = None
+        self._glyphs = glyphs_for(os.environ, locale.getencoding())
+        self._poller = Poller("charts", self._poll)
+        self._throttle = Throttle(self, SHOW_SECONDS, self._show)
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield Static(id="legend", markup=False)
+        yield Static(id="problems", markup=False)
+        yield Input(id="filter", placeholder="words of a chart's name", compact=True, disabled=True)
+        yield ChartGrid(self._glyphs)
+        yield Footer(show_command_palette=False, compact=True)
+
+    @property
+    def grid(self) -> ChartGrid:
+        return self.query_one(ChartGrid)
+
+    # -- following -------------------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        self._poller.start()
+        self._show()
+
+    def on_screen_suspend(self) -> None:
+        self._poller.pause()
+
+    def on_screen_resume(self) -> None:
+        self._poller.resume()
+        self._throttle.ask()
+
+    def on_unmount(self) -> None:
+        self._poller.stop()
+
+    def _poll(self) -> float:
+        """Runs in the poller's thread."""
+        if self._source.poll() or not self._known:
+            self._known = True
+            self.post_message(self.Polled(self._source.series(), self._ask_marks(), self._source.problems()))
+        return POLL_SECONDS
+
+    @on(Polled)
+    def _take(self, message: Polled) -> None:
+        self._charts = {
+            chart: [(role, message.series[name]) for role, name in members]
+            for chart, members in grouped(message.series).items()
+        }
+        self._marks, self._problems = message.marks, message.problems
+        self._throttle.ask()
+
+    # -- showing ---------------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        """Take in what is new, and paint."""
+        series = [one for members in self._charts.values() for _, one in members]
+        origin = first_time(series) if self.look.axis == "time" else 0.0
+        self.look = replace(self.look, origin=origin)
+        first, last = extent(series, self.look)
+        self.viewport = self.viewport.grow(first, roomy_end(first, last))
+        self._draw()
+
+    def _draw(self) -> None:
+        if not self.is_active:
+            return  # under another screen every change would paint that one whole
+        view = View(self.look.axis, self.viewport.start, self.viewport.end, self.cursor)
+        signs = tuple(Sign(mark.kind, SIGNS[mark.kind], self._place(mark)) for mark in self._marks)
+        self.grid.show(self._charts, Drawing(self.look, view, signs))
+        self._show_words()
+
+    def _place(self, mark: Mark) -> float:
+        return {"step": mark.step, "epoch": mark.epoch, "time": mark.time - self.look.origin}[self.look.axis]
+
+    def _show_words(self) -> None:
+        colours = self.app.theme_variables
+        title = Text.assemble(
+            ("◢ cockpit", f"bold {colours['accent']}"), ("   Charts   ", f"bold {colours['foreground']}"),
+            (plain(self._source.title), colours["foreground"]), (f"   {self._state()}", colours["quiet"]),
+        )  # fmt: skip
+        self._update("#title", title)
+        self._update("#legend", self._legend(colours))
+        problems = self.query_one("#problems", Static)
+        problems.set_class(bool(self._problems), "-shown")
+        self._update("#problems", Text(" · ".join(plain(problem) for problem in self._problems)))
+
+    def _state(self) -> str:
+        look, view = self.look, self.viewport
+        words = [f"by {look.axis}"]
+        words += [f"smoothing {look.smoothing}"] if look.smoothing else []
+        words += ["log"] if look.log else []
+        words += [] if view.whole else [f"{place_name(look.axis, view.start)} to {place_name(look.axis, view.end)}"]
+        if (text := self.query_one("#filter", Input).value) and not self.grid.enlarged:
+            words.append(f"“{plain(text)}”: {len(self.grid.matching)} of {self.grid.count}")
+        words += [f"at {place_name(look.axis, self.cursor)}"] if self.cursor is not None else []
+        return " · ".join(words)
+
+    def _legend(self, colours: Mapping[str, str]) -> Text:
+        """The looks of lines and the signs on the axis, of those that are there."""
+        legend = Text()
+        there: set[str] = {role for members in self._charts.values() for role, _ in members}
+        there |= {"step"} if {"train", "logged"} <= there else set()
+        for role, (style, dash) in LOOKS.items():
+            if role in there and not (role == "logged" and "step" in there):
+                colour = {"step": "quiet", "test": "good"}.get(style, style)
+                legend.append(f"{self._glyphs.samples[dash]} ", colours[colour])
+                legend.append(f"{ROLE_NAMES[role]}   ", colours["quiet"])
+        for kind in dict.fromkeys(mark.kind for mark in self._marks):
+            legend.append(f"{SIGNS[kind]} ", colours["quiet" if kind == "checkpoint" else kind])
+            legend.append(f"{kind}   ", colours["quiet"])
+        return legend
+
+    def _update(self, selector: str, text: Text) -> None:
+        """Change a line only where it differs: a repaint costs the connection."""
+        line = self.query_one(selector, Static)
+        if line.content != text:
+            line.update(text, layout=False)
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def action_enlarge(self) -> None:
+        self.grid.enlarge(None if self.grid.enlarged else self.grid.selected)
+        self._show_words()
+
+    def action_back(self) -> None:
+        entry = self.query_one("#filter", Input)
+        if not entry.disabled:
+            entry.value = ""
+            self._filtered()
+        elif self.grid.enlarged:
+            self.action_enlarge()
+        else:
+            self.dismiss()
+
+    def action_smooth(self) -> None:
+        place = SMOOTHING.index(self.look.smoothing)
+        self.look = replace(self.look, smoothing=SMOOTHING[(place + 1) % len(SMOOTHING)])
+        self._draw()
+
+    def action_log(self) -> None:
+        self.look = replace(self.look, log=not self.look.log)
+        self._draw()
+
+    def action_axis(self) -> None:
+        """The next axis of which the log says anything."""
+        series = [one for members in self._charts.values() for _, one in members]
+        place = AXES.index(self.look.axis)
+        others = (*AXES[place + 1 :], *AXES[:place])
+        told = (axis for axis in others if any(np.isfinite(coordinates(one, axis)).any() for one in series))
+        if (axis := next(told, None)) is not None:
+            self.look = replace(self.look, axis=axis)
+            self.viewport, self.cursor = Viewport(0.0, 1.0), None
+            self._show()
+
+    def action_zoom(self, closer: bool) -> None:
+        self._zoom(closer, self.cursor)
+
+    @on(MetricChart.Zoomed)
+    def _wheel(self, message: MetricChart.Zoomed) -> None:
+        self._zoom(message.closer, message.x)
+
+    def _zoom(self, closer: bool, at: float | None) -> None:
+        self.viewport = self.viewport.zoom(ZOOM if closer else 1 / ZOOM, at)
+        self._draw()
+
+    def action_pan(self, direction: int) -> None:
+        self.viewport = self.viewport.pan(direction * PAN)
+        self._draw()
+
+    def action_reset(self) -> None:
+        self.viewport, self.cursor = replace(self.viewport, window=None), None
+        self._draw()
+
+    def action_cursor(self, direction: int) -> None:
+        if (chart := self.grid.selected) is not None:
+            self._point(chart.beside(self.cursor, direction))
+
+    @on(MetricChart.Pointed)
+    def _pointed(self, message: MetricChart.Pointed) -> None:
+        self._point(message.x)
+
+    def _point(self, x: float | None) -> None:
+        if x != self.cursor:
+            self.cursor = x
+            self._draw()
+
+    def action_move(self, rows: int) -> None:
+        self.grid.move(rows)
+
+    @on(MetricChart.Picked)
+    def _picked(self) -> None:
+        self.action_enlarge()
+
+    # -- the filter ------------------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        entry = self.query_one("#filter", Input)
+        entry.disabled = False
+        entry.focus()
+
+    @on(Input.Changed, "#filter")
+    def _filter(self, event: Input.Changed) -> None:
+        self.grid.filter(event.value)
+        self._show_words()
+
+    @on(Input.Submitted, "#filter")
+    def _filtered(self) -> None:
+        self.query_one("#filter", Input).disabled = True
+        self.grid.focus_selected()
+
+
+def extent(series: Sequence[Series], look: Look) -> tuple[float, float]:
+    """The first and last place of all points on the axis; [0, 1] where there is none."""
+    places = {id(x): x for one in series if len(x := coordinates(one, look.axis))}  # metrics of a log share arrays
+    known = [x for x in places.values() if np.isfinite(x).any()]
+    if not known:
+        return 0.0, 1.0
+    lows, highs = [float(np.nanmin(x)) for x in known], [float(np.nanmax(x)) for x in known]
+    return min(lows) - look.origin, max(highs) - look.origin

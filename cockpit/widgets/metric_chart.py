@@ -1,0 +1,154 @@
+"""One metric's chart: painted as characters, of which only those that changed are sent to the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.segment import Segment
+from textual import events
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from cockpit.core.plot.cells import Cells
+from cockpit.core.plot.glyphs import Glyphs
+from cockpit.core.plot.lines import ChartLines, Line, Look, Member
+from cockpit.core.plot.picture import LEFT, STYLES, Sign, View, nearest, paint, plot_width
+from cockpit.core.text import plain
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What all charts of a grid have in common."""
+
+    look: Look
+    view: View
+    signs: tuple[Sign, ...] = ()
+
+
+class MetricChart(Widget, can_focus=True):
+    COMPONENT_CLASSES = {f"plot--{style}" for style in STYLES}
+
+    @dataclass
+    class Pointed(Message):
+        """The mouse is over the place `x` of the axis."""
+
+        x: float
+
+    @dataclass
+    class Zoomed(Message):
+        """The wheel asks for more or less detail around `x`."""
+
+        closer: bool
+        x: float
+
+    class Picked(Message):
+        """It was clicked twice."""
+
+    def __init__(self, name: str, glyphs: Glyphs) -> None:
+        super().__init__(name=name)
+        self._glyphs = glyphs
+        self._maker = ChartLines()
+        self._members: Sequence[Member] = ()
+        self._drawing: Drawing | None = None
+        self._cells = Cells.blank(0, 0)
+        self.wheel_zooms = False
+        """Whether the wheel zooms by itself, and not only with ctrl."""
+
+    def take(self, members: Sequence[Member], drawing: Drawing) -> None:
+        """What to show from the next `look` on."""
+        self._members, self._drawing = members, drawing
+
+    def look(self) -> None:
+        """Paint it, and have drawn what is different."""
+        if self._drawing is None or not self.size.width:
+            return
+        before = self._cells
+        self._cells = paint(
+            plain(self.name or ""), self.lines, self._drawing.signs, self._drawing.view, self.size, self._glyphs,
+            log=self._drawing.look.log, selected=self.has_focus,
+        )  # fmt: skip
+        if before.codes.shape != self._cells.codes.shape:
+            self.refresh()
+        elif changes := self._cells.changes(before):
+            self.refresh(*(Region(first, y, stop - first, 1) for y, first, stop in changes))
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return self._maker.make(self._members, self._drawing.look) if self._drawing else ()
+
+    def on_resize(self) -> None:
+        self.look()
+
+    def watch_has_focus(self, focused: bool) -> None:
+        super().watch_has_focus(focused)
+        self.look()
+
+    def render_line(self, y: int) -> Strip:
+        segments = [
+            Segment(text, self.get_component_rich_style(f"plot--{STYLES[style]}", partial=True))
+            for text, style in self._cells.row(y)
+        ]
+        return (
+            Strip(segments, self._cells.codes.shape[1])
+            .adjust_cell_length(self.size.width, self.rich_style)
+            .apply_style(self.rich_style)
+        )
+
+    # -- places on the axis ----------------------------------------------------------------------------------------
+
+    def beside(self, x: float | None, direction: int) -> float | None:
+        """The next point at least a column away from `x`, to the right (1) or left (-1); from None the last in view."""
+        if self._drawing is None:
+            return x
+        view = self._drawing.view
+        column = (view.end - view.start) / plot_width(self.size.width)
+        found = []
+        for line in self.lines:
+            if line.behind or not len(line.x):
+                continue
+            if x is None or direction < 0:
+                place = int(np.searchsorted(line.x, view.end if x is None else x - column, "right")) - 1
+            else:
+                place = int(np.searchsorted(line.x, x + column, "left"))
+            if 0 <= place < len(line.x) and view.start <= line.x[place] <= view.end:
+                found.append(float(line.x[place]))
+        if not found:
+            return x
+        return max(found) if x is None or direction < 0 else min(found)
+
+    def _under(self, column: int) -> float | None:
+        """The point nearest to a column of the widget; None outside the plot."""
+        columns = plot_width(self.size.width)
+        if self._drawing is None or not 0 <= column - LEFT < columns:
+            return None
+        x = self._drawing.view.place(column - LEFT, columns)
+        points = [float(line.x[nearest(line, x)]) for line in self.lines if not line.behind and len(line.x)]
+        return min(points, key=lambda point: abs(point - x), default=x)
+
+    # -- the mouse -------------------------------------------------------------------------------------------------
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if (x := self._under(event.x)) is not None:
+            self.post_message(self.Pointed(x))
+
+    def on_click(self, event: events.Click) -> None:
+        if event.chain == 2:
+            self.post_message(self.Picked())
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, closer=True)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, closer=False)
+
+    def _wheel(self, event: events.MouseEvent, *, closer: bool) -> None:
+        if self._drawing is None or not (self.wheel_zooms or event.ctrl):
+            return  # the grid scrolls
+        event.stop()
+        columns = plot_width(self.size.width)
+        x = self._drawing.view.place(min(max(event.x - LEFT, 0), columns - 1), columns)
+        self.post_message(self.Zoomed(closer, x))
