@@ -14,6 +14,7 @@ import pytest
 import cockpit.core
 import engines.contract
 import engines.thresholds
+from engines.contract.spec import Spec, installed
 
 TORCH_SIDE = {"torch", "safetensors", "engines.training", "engines.tasks"}
 SCREEN_SIDE = {"textual", "plotext"}
@@ -48,6 +49,9 @@ def loaded_by(code: str) -> set[str]:
 CONTRACT = modules_of(engines.contract)
 READS_CONFIGS = {f"engines.contract.{name}" for name in ("config", "resume", "settings")}
 SPECS = [point.value.partition(":")[0] for point in metadata.entry_points(group="cockpit.projects")]
+THRESHOLDS = [
+    spec.thresholds.partition(":")[0] for spec in installed().values() if isinstance(spec, Spec) and spec.thresholds
+]
 
 
 def test_the_cockpits_command_and_core_need_neither_torch_nor_a_screen() -> None:
@@ -61,7 +65,9 @@ def test_a_running_cockpit_has_no_torch_and_no_pydantic(tmp_path: Path) -> None:
     assert sorted(loaded & (TORCH_SIDE | {"pydantic"})) == []
 
 
-@pytest.mark.parametrize("module", ["engines.supervise", *CONTRACT, *modules_of(engines.thresholds), *SPECS])
+@pytest.mark.parametrize(
+    "module", ["engines.supervise", *CONTRACT, *modules_of(engines.thresholds), *SPECS, *THRESHOLDS]
+)
 def test_what_the_cockpit_may_import_stays_light(module: str) -> None:
     unwanted = TORCH_SIDE | SCREEN_SIDE | {"cockpit"} | (set() if module in READS_CONFIGS else {"pydantic"})
     assert sorted(loaded_by(f"import {module}") & unwanted) == []
