@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from engines.contract.reported import PLACES, column_name
 from engines.contract.steps import ABSENT, StepWriter
-
-PLACES = ("epoch", "time")
 
 
 @dataclass
@@ -46,7 +45,7 @@ class StepBuffer:
             self._newest = row = _Row(step, ABSENT, 0.0, {})
         row.time = time.time()
         row.epoch = row.epoch if epoch is None else epoch
-        row.values.update(values)
+        row.values.update({column_name(name): value for name, value in values.items()})
         if not self._rows or self._rows[-1] is not row:
             self._rows.append(row)  # again, if it is written already: a later record of a step replaces it
 

@@ -58,6 +58,7 @@ def _add_all(commands: Commands[Parser]) -> list[str]:
     _add_steering(commands)
     _add_showing(commands)
     _add_data(commands)
+    _add_logs(commands)
     _add_playing(commands)
     return list(commands.choices)
 
@@ -157,3 +158,15 @@ def _add_playing(commands: Commands[Parser]) -> None:
     play = _run_command(commands, "play", "play:play", "step through a session with what a run has exported")
     play.add_argument("--recording", metavar="FILE", help="default: the run's first validation session")
     play.add_argument("--ascii", action="store_true", help="draw with plain characters only")
+
+
+def _add_logs(commands: Commands[Parser]) -> None:
+    what = "a log (JSON, JSON lines, trainer_state.json, CSV, TensorBoard events, text), a run, or a folder of such"
+    watch = _add(commands, "watch", "watch:watch", "show what others log, as it grows; Ctrl-C only stops watching")
+    watch.add_argument("paths", nargs="+", metavar="PATH", help=what)
+    watch.add_argument("--once", action="store_true", help="print what there is now, and end")
+    _json_option(watch)
+
+    import_ = _add(commands, "import", "importing:import_", "make a run of each log that another program wrote")
+    import_.add_argument("paths", nargs="+", metavar="LOG", help=what)
+    import_.add_argument("--name", default="", metavar="LABEL", help="your own name for the runs")

@@ -11,12 +11,10 @@ from cockpit.core.metric_series import Floats, Series
 from engines.contract.errors import UserError
 from engines.contract.events import Epoch
 from engines.contract.history import History, column_value
+from engines.contract.reported import PLACES
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
 from engines.contract.steps import FIXED, logged, read_segments
-
-PLACES = ("epoch", "time")
-"""Columns that say where a step stands and are no metrics."""
 
 
 class RunSource:
