@@ -84,11 +84,8 @@ class HeadReview:
             return f"cannot tune: {head.untunable}; kept"
         if len(self.sweep.scores) == 1:
             return "all scores are equal"
-        few = [
-            f"{count} {kind}"
-            for count, kind in ((head.positives, "positives"), (head.negatives, "negatives"))
-            if count < FEW
-        ]
+        kinds = ((head.positives, "positive"), (head.negatives, "negative"))
+        few = [f"{count} {kind}{'s' * (count > 1)}" for count, kind in kinds if count < FEW]
         return f"only {' and '.join(few)}" if few else ""
 
     def at(self, threshold: float) -> Numbers | None:
