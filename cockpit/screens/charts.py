@@ -18,14 +18,15 @@ from textual.widgets import Footer, Input, Static
 
 from cockpit.core.follow import Poller
 from cockpit.core.metric_series import MetricSource, Series
-from cockpit.core.plot.axis import AXES, coordinates, first_time, place_name, roomy_end
+from cockpit.core.plot.axis import AXES, coordinates, extent, first_time, roomy_end
+from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.glyphs import glyphs_for
 from cockpit.core.plot.groups import grouped
-from cockpit.core.plot.lines import LOOKS, Look, Member
-from cockpit.core.plot.picture import Sign, View
+from cockpit.core.plot.lines import Look, Member
 from cockpit.core.plot.viewport import Viewport
 from cockpit.core.run_metrics import SIGNS, Mark
 from cockpit.core.text import plain
+from cockpit.screens.charts_words import legend_line, state_words, title_line
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.chart_grid import ChartGrid
 from cockpit.widgets.metric_chart import Drawing, MetricChart
@@ -36,7 +37,6 @@ SHOW_SECONDS = 1.0
 SMOOTHING = (0.0, 0.6, 0.9, 0.98)
 ZOOM = 1.5
 PAN = 0.2
-ROLE_NAMES = {"train": "train", "validation": "validation", "test": "test", "step": "every step", "logged": "logged"}
 
 
 class ChartsScreen(Screen[None]):
@@ -61,7 +61,7 @@ class ChartsScreen(Screen[None]):
         Binding("0", "reset", "reset", show=False, id="charts.reset", tooltip="The whole axis, no cursor"),
         Binding("up", "move(-1)", "chart above", show=False, id="charts.up", tooltip="Select the chart above"),
         Binding("down", "move(1)", "chart below", show=False, id="charts.down", tooltip="Select the chart below"),
-        Binding("escape", "back", "back", id="charts.back", tooltip="No filter, all charts again, then back to where you were"),
+        Binding("escape", "back", "back", id="charts.back", tooltip="No filter; then all charts; then back"),
     ]  # fmt: skip
 
     @dataclass
@@ -138,8 +138,8 @@ class ChartsScreen(Screen[None]):
         series = [one for members in self._charts.values() for _, one in members]
         origin = first_time(series) if self.look.axis == "time" else 0.0
         self.look = replace(self.look, origin=origin)
-        first, last = extent(series, self.look)
-        self.viewport = self.viewport.grow(first, roomy_end(first, last))
+        first, last = extent(series, self.look.axis)
+        self.viewport = self.viewport.grow(first - origin, roomy_end(first - origin, last - origin))
         self._draw()
 
     def _draw(self) -> None:
@@ -155,41 +155,13 @@ class ChartsScreen(Screen[None]):
 
     def _show_words(self) -> None:
         colours = self.app.theme_variables
-        title = Text.assemble(
-            ("◢ cockpit", f"bold {colours['accent']}"), ("   Charts   ", f"bold {colours['foreground']}"),
-            (plain(self._source.title), colours["foreground"]), (f"   {self._state()}", colours["quiet"]),
-        )  # fmt: skip
-        self._update("#title", title)
-        self._update("#legend", self._legend(colours))
-        problems = self.query_one("#problems", Static)
-        problems.set_class(bool(self._problems), "-shown")
-        self._update("#problems", Text(" · ".join(plain(problem) for problem in self._problems)))
-
-    def _state(self) -> str:
-        look, view = self.look, self.viewport
-        words = [f"by {look.axis}"]
-        words += [f"smoothing {look.smoothing}"] if look.smoothing else []
-        words += ["log"] if look.log else []
-        words += [] if view.whole else [f"{place_name(look.axis, view.start)} to {place_name(look.axis, view.end)}"]
+        state = [*state_words(self.look, self.viewport, self.cursor)]
         if (text := self.query_one("#filter", Input).value) and not self.grid.enlarged:
-            words.append(f"“{plain(text)}”: {len(self.grid.matching)} of {self.grid.count}")
-        words += [f"at {place_name(look.axis, self.cursor)}"] if self.cursor is not None else []
-        return " · ".join(words)
-
-    def _legend(self, colours: Mapping[str, str]) -> Text:
-        """The looks of lines and the signs on the axis, of those that are there."""
-        legend = Text()
-        there: set[str] = {role for members in self._charts.values() for role, _ in members}
-        there |= {"step"} if {"train", "logged"} <= there else set()
-        for role, (style, dash) in LOOKS.items():
-            if role in there and not (role == "logged" and "step" in there):
-                colour = {"step": "quiet", "test": "good"}.get(style, style)
-                legend.append(f"{self._glyphs.samples[dash]} ", colours[colour])
-                legend.append(f"{ROLE_NAMES[role]}   ", colours["quiet"])
-        for kind in dict.fromkeys(mark.kind for mark in self._marks):
-            legend.append(f"{SIGNS[kind]} ", colours["quiet" if kind == "checkpoint" else kind])
-            legend.append(f"{kind}   ", colours["quiet"])
-        return legend
+            state.append(f"“{plain(text)}”: {len(self.grid.matching)} of {self.grid.count}")
+        self._update("#title", title_line(self._source.title, state, colours))
+        self._update("#legend", legend_line(self._charts, self._marks, self._glyphs, colours))
+        self.query_one("#problems").set_class(bool(self._problems), "-shown")
+        self._update("#problems", Text(" · ".join(plain(problem) for problem in self._problems)))
 
     def _update(self, selector: str, text: Text) -> None:
         """Change a line only where it differs: a repaint costs the connection."""
@@ -288,13 +260,3 @@ class ChartsScreen(Screen[None]):
     def _filtered(self) -> None:
         self.query_one("#filter", Input).disabled = True
         self.grid.focus_selected()
-
-
-def extent(series: Sequence[Series], look: Look) -> tuple[float, float]:
-    """The first and last place of all points on the axis; [0, 1] where there is none."""
-    places = {id(x): x for one in series if len(x := coordinates(one, look.axis))}  # metrics of a log share arrays
-    known = [x for x in places.values() if np.isfinite(x).any()]
-    if not known:
-        return 0.0, 1.0
-    lows, highs = [float(np.nanmin(x)) for x in known], [float(np.nanmax(x)) for x in known]
-    return min(lows) - look.origin, max(highs) - look.origin

@@ -61,7 +61,7 @@ class RunScreen(SteeringScreen):
         Binding("k", "checkpoint", "checkpoint", id="run.checkpoint", tooltip="Save last.pt now"),
         Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
         Binding(
-            "g", "charts", "charts", show=False, id="charts", tooltip="Every metric as a chart: zoom, smooth, compare"
+            "g", "charts", "charts", show=False, id="charts", tooltip="Every metric as a chart, to zoom and smooth"
         ),
         Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
         *(

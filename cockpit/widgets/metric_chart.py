@@ -14,9 +14,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from cockpit.core.plot.cells import Cells
+from cockpit.core.plot.frame import LEFT, STYLES, Sign, View, plot_width
 from cockpit.core.plot.glyphs import Glyphs
-from cockpit.core.plot.lines import ChartLines, Line, Look, Member
-from cockpit.core.plot.picture import LEFT, STYLES, Sign, View, nearest, paint, plot_width
+from cockpit.core.plot.lines import ChartLines, Line, Look, Member, nearest
+from cockpit.core.plot.picture import paint
 from cockpit.core.text import plain
 
 

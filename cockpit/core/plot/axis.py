@@ -28,6 +28,14 @@ def first_time(series: Iterable[Series]) -> float:
     return min(firsts, default=0.0)
 
 
+def extent(series: Iterable[Series], axis: AxisName) -> tuple[float, float]:
+    """The first and last place of all points on the axis; [0, 1] where there is none."""
+    places = {id(x): x for one in series if len(x := coordinates(one, axis))}  # metrics of a log share arrays
+    known = [x for x in places.values() if np.isfinite(x).any()]
+    lows, highs = [float(np.nanmin(x)) for x in known], [float(np.nanmax(x)) for x in known]
+    return (min(lows), max(highs)) if known else (0.0, 1.0)
+
+
 def x_ticks(axis: AxisName, start: float, end: float, count: int) -> list[tuple[float, str]]:
     """About `count` labelled places in [start, end]."""
     least = (end - start) / max(count, 1)

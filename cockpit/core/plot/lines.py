@@ -115,3 +115,11 @@ def on_axis(x: Floats, y: Floats) -> tuple[Floats, Floats]:
         order = np.argsort(x, kind="stable")
         x, y = x[order], y[order]
     return x, y
+
+
+def nearest(line: Line, x: float) -> int:
+    """Index of the point of `line` nearest to `x`, the later one of two; the line has points."""
+    after = int(np.searchsorted(line.x, x, "right"))
+    if after == 0 or after == len(line.x):
+        return max(after - 1, 0)
+    return after if line.x[after] - x < x - line.x[after - 1] else after - 1

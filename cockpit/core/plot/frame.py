@@ -1,0 +1,148 @@
+"""What stands around the curves of a chart: frame, title, axes, marks, cursor, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cockpit.core.metric_series import Floats
+from cockpit.core.plot.axis import AxisName, x_ticks
+from cockpit.core.plot.cells import Cells
+from cockpit.core.plot.glyphs import Glyphs
+from cockpit.core.plot.lines import NOWHERE, Line
+from cockpit.core.plot.scale import Scale
+from cockpit.core.text import fit_left
+
+STYLES = (
+    "frame", "title", "selected", "axis", "cursor", "bad", "checkpoint", "resume", "edit", "best",
+    "old", "step", "train", "train-faint", "validation", "validation-faint", "test",
+)  # fmt: skip
+STYLE = {name: place for place, name in enumerate(STYLES)}
+LABEL = 7
+"""Room for the labels of the y axis: the same in all charts, so that one place is one column in all of them."""
+LEFT, RIGHT = LABEL + 2, 2
+"""Columns left and right of the plot."""
+ABOVE, BELOW = 1, 2
+VALUE = 7
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A mark on the x axis."""
+
+    kind: str
+    sign: str
+    x: float
+
+
+@dataclass(frozen=True)
+class View:
+    """The part of the axis that all charts show, and the place of the cursor."""
+
+    axis: AxisName
+    start: float
+    end: float
+    cursor: float | None = None
+
+    def column(self, x: float, columns: int) -> int:
+        """The column of `columns` in which `x` lies; outside the view it is one outside."""
+        place = int((x - self.start) / (self.end - self.start) * columns)
+        return columns - 1 if x == self.end else place if x >= self.start else -1
+
+    def place(self, column: int, columns: int) -> float:
+        """The middle of a column."""
+        return self.start + (self.end - self.start) * (column + 0.5) / columns
+
+
+def plot_width(width: int) -> int:
+    """Columns of the plot in a picture that wide."""
+    return max(1, width - LEFT - RIGHT)
+
+
+def draw_frame(cells: Cells, glyphs: Glyphs, style: int) -> None:
+    rows, width = cells.codes.shape
+    across = glyphs.across * max(width - 2, 0)
+    for y, ends in ((0, glyphs.corners[:2]), (rows - 1, glyphs.corners[2:])):
+        cells.write(0, y, ends[0] + across + ends[1], style)
+    for y in range(1, rows - 1):
+        cells.write(0, y, glyphs.down, style)
+        cells.write(width - 1, y, glyphs.down, style)
+
+
+def draw_title(cells: Cells, title: str, told: Sequence[tuple[Line, str]], glyphs: Glyphs, selected: bool) -> None:
+    """The name at the left; values, each behind a sample of its line, at the right as far as there is room."""
+    width = cells.codes.shape[1]
+    x = width - 2
+    least = min(len(title), 12) + 5
+    for line, value in reversed(told):
+        words = f" {glyphs.samples[line.dash]} {value:>{VALUE}} "
+        if x - len(words) < least:
+            break
+        x -= len(words)
+        cells.write(x, 0, words, STYLE[line.style])
+    room = x - 5
+    name = title if len(title) <= room else fit_left(title, max(room, 1))
+    cells.write(2, 0, f" {name} ", STYLE["selected" if selected else "title"])
+
+
+def draw_y_axis(cells: Cells, scale: Scale, plot_rows: int, glyphs: Glyphs) -> None:
+    for y in range(plot_rows):
+        cells.write(LEFT - 1, ABOVE + y, glyphs.down, STYLE["frame"])
+    for at, label in scale.ticks:
+        y = ABOVE + round((scale.high - at) / (scale.high - scale.low) * (plot_rows - 1))
+        cells.write(LEFT - 1 - LABEL, y, label[:LABEL].rjust(LABEL), STYLE["axis"])
+        cells.write(LEFT - 1, y, glyphs.tick, STYLE["frame"])
+
+
+def draw_x_axis(cells: Cells, view: View, columns: int, glyphs: Glyphs) -> None:
+    """Labels go into the lower edge of the frame: a row more for the curve."""
+    rows = cells.codes.shape[0]
+    cells.write(LEFT - 1, rows - 2, glyphs.origin + glyphs.across * columns, STYLE["frame"])
+    free = 0
+    for x, label in x_ticks(view.axis, view.start, view.end, max(2, columns // 8)):
+        column = view.column(x, columns)
+        if not 0 <= column < columns:
+            continue
+        left = LEFT + column - len(label) // 2
+        if left - 1 >= free and left + len(label) < LEFT + columns + 1:
+            cells.write(LEFT + column, rows - 2, glyphs.mark, STYLE["frame"])
+            cells.write(left - 1, rows - 1, f" {label} ", STYLE["axis"])
+            free = left + len(label) + 1
+
+
+def draw_cursor(cells: Cells, view: View, columns: int, glyphs: Glyphs) -> None:
+    if view.cursor is None or not 0 <= (column := view.column(view.cursor, columns)) < columns:
+        return
+    for y in range(ABOVE, cells.codes.shape[0] - BELOW):
+        if cells.codes[y, LEFT + column] == ord(" "):
+            cells.write(LEFT + column, y, glyphs.cursor, STYLE["cursor"])
+
+
+def draw_signs(cells: Cells, signs: Sequence[Sign], view: View, columns: int) -> None:
+    """Later ones over earlier ones."""
+    for sign in signs:
+        if 0 <= (column := view.column(sign.x, columns)) < columns:
+            cells.write(LEFT + column, cells.codes.shape[0] - BELOW, sign.sign, STYLE[sign.kind])
+
+
+def bad_places(lines: Sequence[Line], view: View, columns: int, glyphs: Glyphs) -> list[Sign]:
+    """A sign in every column that holds a value which is not finite."""
+    bad = np.concatenate([NOWHERE, *(_in_view(line.bad, view) for line in lines)])
+    places = np.minimum((bad - view.start) / (view.end - view.start) * columns, columns - 1)
+    return [Sign("bad", glyphs.bad, view.place(column, columns)) for column in np.unique(places.astype(np.int64))]
+
+
+def _in_view(places: Floats, view: View) -> Floats:
+    return places[(places >= view.start) & (places <= view.end)]
+
+
+def draw_note(cells: Cells, lines: Sequence[Line], view: View) -> None:
+    """What is in view but cannot be drawn, counted, at the right of the lower edge."""
+    bad = sum(len(_in_view(line.bad, view)) for line in lines if not line.behind)
+    hidden = sum(len(_in_view(line.hidden, view)) for line in lines if not line.behind)
+    words = [f"{bad:,} not finite"] * bool(bad) + [f"{hidden:,} not above 0"] * bool(hidden)
+    if words:
+        text = " " + " · ".join(words) + " "
+        cells.write(cells.codes.shape[1] - 2 - len(text), cells.codes.shape[0] - 1, text, STYLE["bad"])
