@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from engines.contract.errors import DataError, UserError, nearest
 from projects.controls.arrays import ZIP_START
 from projects.controls.importers import action_list, minerl, v1, vpt
@@ -25,8 +27,8 @@ class Take(Protocol):
     least_sessions: int
     most_sessions: int
 
-    def sessions(self, titles: Sequence[str]) -> Iterator[Recording]:
-        """As many sessions as titles, each made when it is asked for."""
+    def sessions(self, titles: Sequence[str], rng: np.random.Generator) -> Iterator[Recording]:
+        """As many sessions as titles, each made when it is asked for; `rng` draws what has to be made up."""
         ...
 
 

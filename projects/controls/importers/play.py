@@ -68,14 +68,13 @@ class Play:
         self.least_sessions = int(np.ceil(self.frames / (LONGEST_SESSION * fps)))
         self.most_sessions = self.frames // WINDOW
 
-    def sessions(self, titles: Sequence[str]) -> Iterator[Recording]:
-        """The sitting cut into sessions of about the same length, one a title, all played by the same made-up body."""
+    def sessions(self, titles: Sequence[str], rng: np.random.Generator) -> Iterator[Recording]:
+        """The sitting cut into sessions of about the same length, one a title, played by a made-up body an hour."""
         controls, state = frame_controls(self.rows, self.fps)
         parts = np.array_split(np.arange(len(controls)), len(titles))
         together = max(1, int(LONGEST_SESSION * self.fps) // len(parts[0]))
         for first in range(0, len(parts), together):
             block = np.concatenate(parts[first : first + together])
-            rng = np.random.default_rng(0)
             frames = pose(gestures(mimic(controls[block], rng), rng), self.fps, rng)
             for title, part in zip(titles[first:], parts[first : first + together], strict=False):
                 yield Recording(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
+import numpy as np
 
 from engines.contract.errors import DataError, UserError
 from engines.contract.files import make_directory, remove_stale_temporaries
@@ -130,8 +131,9 @@ def _claim(out: Path, files: list[str]) -> None:
 
 
 def _recordings(plan: Plan) -> Iterator[Recording]:
+    rng = np.random.default_rng(0)
     for take, titles in plan:
-        yield from take.sessions(titles)
+        yield from take.sessions(titles, rng)
 
 
 def _summary(out: Path, order: _Order, plan: Plan) -> str:

@@ -56,7 +56,8 @@ class Filmed:
     def __init__(self, recording: Recording) -> None:
         self.recording, self.frames = recording, len(recording)
 
-    def sessions(self, titles: Sequence[str]) -> Iterator[Recording]:
+    def sessions(self, titles: Sequence[str], rng: np.random.Generator) -> Iterator[Recording]:
+        """The recording under its title; nothing of it is made up, so that `rng` has nothing to do."""
         yield replace(self.recording, name=titles[0])
 
 

@@ -107,6 +107,20 @@ def test_a_folder_gives_at_least_a_session_for_each_log(tmp_path: Path) -> None:
     assert len(read_folder(tmp_path / "vpt")) == 3
 
 
+def test_every_log_has_a_body_of_its_own_and_always_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / name).write_bytes(LOGS["minerl"])
+    for out in ("once", "again"):
+        parsed(folder, tmp_path / out)
+    a, b = read_folder(tmp_path / "once")
+    assert np.array_equal(a.controls, b.controls)
+    assert not np.array_equal(a.frames, b.frames)
+    for before, after in zip((a, b), read_folder(tmp_path / "again"), strict=True):
+        assert np.array_equal(before.frames, after.frames)
+
+
 def test_a_folder_with_one_bad_log_gives_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()

@@ -167,11 +167,11 @@ def lines_turn(lines: list[Line]) -> NDArray[np.float64]:
 
 
 def test_without_the_mouse_the_view_says_the_turn(tmp_path: Path) -> None:
-    lines = [line(k, mouse=None, yaw=(175 + 3 * k) % 360, pitch=-1.5 * min(k, 20)) for k in range(40)]
+    lines = [line(k, mouse=None, yaw=(210 - 3 * k) % 360 - 180, pitch=-1.5 * min(k, 20)) for k in range(40)]
     for one in lines:
         del one["mouse"]
     (recording,), said = parsed(tmp_path, lines, sessions=1)
-    assert recording.controls[:, YAW] * 15 == pytest.approx([0, *[3] * 39], abs=1e-5)
+    assert recording.controls[:, YAW] * 15 == pytest.approx([0, *[-3] * 39], abs=1e-5)
     assert recording.controls[:, PITCH] * 15 == pytest.approx([0, *[-1.5] * 20, *[0] * 19], abs=1e-5)
     assert any("40 lines have no mouse, the first is line 1" in text for text in said)
 
