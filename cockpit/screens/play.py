@@ -148,9 +148,8 @@ class PlayScreen(Screen[None]):
         words.append(f"{news.status.detail or 'starting'} …\n" if news.live and news.progress is None else "")
         if (progress := news.progress) is not None and news.live:
             share = progress.done / progress.total if progress.total else 0.0
-            filled = f"{bar(share, BAR_WIDTH):·<{BAR_WIDTH}}"
-            words.append(f"{text_in_ascii(filled) if self._ascii else filled} {percent(share)}\n")
-            words.append(f"{count(progress.done)} of {count(progress.total)} {plain(progress.unit)}")
+            words.append(self._words(f"{bar(share, BAR_WIDTH):·<{BAR_WIDTH}} {percent(share)}") + "\n")
+            words.append(self._words(f"{count(progress.done)} of {count(progress.total)} {progress.unit}"))
         waiting = self.query_one("#waiting", Static)
         if waiting.content != words:
             waiting.update(words)
@@ -175,9 +174,9 @@ class PlayScreen(Screen[None]):
         ours = {binding.key for binding in self.OWN} | {"question_mark", "tab", "enter"}
         bindings = [
             Binding(
-                ",".join(keys), f"press('{action.id}')", plain(action.label)[:16], id=f"play.{action.id}",
+                ",".join(keys), f"press('{action.id}')", self._words(action.label)[:16], id=f"play.{action.id}",
                 show=not action.minor,
-                tooltip=plain(action.about or action.label)[:120],
+                tooltip=self._words(action.about or action.label)[:120],
             )
             for action in self._actions
             if _ID.fullmatch(action.id)
@@ -185,6 +184,10 @@ class PlayScreen(Screen[None]):
         ]  # fmt: skip
         self._bindings = BindingsMap([*bindings, *self.OWN])
         self.refresh_bindings()
+
+    def _words(self, text: str) -> str:
+        """An engine's words as this terminal can show them."""
+        return text_in_ascii(plain(text)) if self._ascii else plain(text)
 
     def action_press(self, action: str) -> None:
         self._follower.send(Press(action))

@@ -11,7 +11,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from cockpit.core.ascii import in_ascii
+from cockpit.core.ascii import in_ascii, text_in_ascii
 from cockpit.core.canvas import BLANK, Row
 from cockpit.core.text import plain
 
@@ -38,7 +38,8 @@ class CellsView(Widget):
         """Words in the frame, never markup; the same again cost nothing."""
         if (title, subtitle) != self._names:
             self._names = title, subtitle
-            self.border_title, self.border_subtitle = (escape(plain(words)) for words in self._names)
+            words = [text_in_ascii(plain(name)) if self._ascii else plain(name) for name in self._names]
+            self.border_title, self.border_subtitle = map(escape, words)
 
     def show(self, draw: Callable[[int, int], Sequence[Row]]) -> int:
         """Take what is to be seen now; gives about how many bytes the terminal is sent for it."""

@@ -10,6 +10,7 @@ import pytest
 
 from engines.contract import scenes
 from engines.contract.scenes import Scene, View
+from engines.contract.sockets import short_address
 from engines.tasks import scene_server
 from engines.tasks.scene_server import SceneServer
 
@@ -28,7 +29,8 @@ def connect(tmp_path: Path) -> Iterator[Callable[[], socket.socket]]:
 
     def one() -> socket.socket:
         opened.append(socket.socket(socket.AF_UNIX))
-        opened[-1].connect(str(tmp_path / scenes.SOCKET))
+        with short_address(tmp_path, scenes.SOCKET) as address:
+            opened[-1].connect(address)
         opened[-1].settimeout(10)
         return opened[-1]
 
@@ -164,7 +166,8 @@ def test_more_viewers_than_there_is_room_for_are_sent_away(
 def test_the_socket_is_the_owners_alone_replaces_a_stale_one_and_goes_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / scenes.SOCKET
     stale = socket.socket(socket.AF_UNIX)
-    stale.bind(str(path))
+    with short_address(tmp_path, scenes.SOCKET) as address:
+        stale.bind(address)
     stale.close()
     with SceneServer(tmp_path):
         assert path.is_socket()
