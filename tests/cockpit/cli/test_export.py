@@ -1,0 +1,40 @@
+"""`cockpit export`: the task is started under a supervisor and followed; what cannot be exported is a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engines.contract.rundir import create_run, list_runs
+from tests.cockpit.cli.conftest import Cockpit
+from tests.support.example_project import ExampleProject
+
+
+CONFIG = "project: controls\ndata: {path: recordings}\n"
+
+
+def test_a_run_is_exported_by_a_task_with_a_run_directory_of_its_own(cockpit: Cockpit, runs: Path) -> None:
+    training = create_run("controls", CONFIG, kind="training", engine="engines.train", title="a.yaml")
+    answer = cockpit("export", "last")
+    assert answer.returncode == 1
+    assert f"{training.path} has no best.pt yet" in answer.stderr
+    task = next(run for run in list_runs(runs) if run.info.kind == "task")
+    assert task.info.title == f"export of {training.info.id}"
+    assert list(training.export.iterdir()) == []
+
+
+def test_what_cannot_be_exported_is_a_sentence(
+    cockpit: Cockpit, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = ExampleProject(tmp_path / "example")
+    monkeypatch.setenv("PYTHONPATH", str(example.folder))
+    create_run("spiral", "", kind="training", engine="engines.train", title="spiral.yaml")
+    answer = cockpit("export", "last")
+    assert answer.returncode == 2
+    assert "The project 'spiral' exports nothing but what a finished run writes into" in answer.stderr
+    task = create_run("controls", "", kind="task", engine="engines.task", title="demo data")
+    answer = cockpit("export", task.info.id)
+    assert answer.returncode == 2
+    assert "is a task (demo data); expected a training" in answer.stderr
+    assert len(list_runs(runs)) == 2
