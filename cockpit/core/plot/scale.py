@@ -11,6 +11,8 @@ from cockpit.core.metric_series import Floats
 
 LARGEST = 1e300
 """Values beyond are drawn here: twice of it is still a number."""
+SAME = 1e-12
+"""Values this close together, relative to their size, are one: the rest is rounding."""
 QUARTERS = 4
 """A range ends on a quarter of the distance between two ticks."""
 
@@ -35,7 +37,7 @@ class Scale:
 def fit_scale(low: float, high: float, ticks: int, log: bool) -> Scale:
     """A scale that holds the heights [low, high] with about `ticks` ticks at round values."""
     low, high = max(low, -LARGEST), min(high, LARGEST)
-    if high <= low:
+    if high - low <= max(abs(low), abs(high)) * SAME or high - low < 1 / LARGEST:
         margin = 0.5 if log else abs(low) / 2 or 1.0
         low, high = low - margin, high + margin
     step = nice_step((high - low) / max(ticks, 1), whole=False)

