@@ -15,7 +15,7 @@ from cockpit.cli import codes
 from cockpit.cli.printing import say, show, show_json, show_table
 from cockpit.core.review import Row, ThresholdReview
 from engines.contract.errors import UserError, nearest
-from engines.contract.rundir import find_run
+from engines.contract.rundir import find_training
 from engines.thresholds.bootstrap import LEVEL, RESAMPLES
 
 COLUMNS = (
@@ -25,7 +25,7 @@ DIFF_COLUMNS = ("control", "saved", "new", "F1", "new F1", "idle FP", "new idle 
 
 
 def thresholds(arguments: Namespace) -> int:
-    review = ThresholdReview(find_run(arguments.run))
+    review = ThresholdReview(find_training(arguments.run))
     start = review.optimum if arguments.optimize else review.saved
     new = {**start, **parse_thresholds(arguments.overrides, review)}
     rows = review.rows(new)

@@ -15,10 +15,9 @@ from engines.contract.jsonl import append_line
 from engines.contract.lock import RunLock
 from engines.contract.rundir import RunDirectory
 from engines.thresholds.adapter import ThresholdAdapter
-from engines.thresholds.review import About
+from engines.thresholds.review import SAVE_LOCK, About
 
 HISTORY = "history.jsonl"
-LOCK = "save.lock"
 
 
 class SavedThresholds:
@@ -79,7 +78,7 @@ class SavedThresholds:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Between comparing and replacing no other cockpit may do either; the kernel frees a dead one's lock."""
-        lock = RunLock(self._run.review / LOCK)
+        lock = RunLock(self._run.review / SAVE_LOCK)
         if not lock.acquire():
             raise DataError(f"Another cockpit is saving {self.path} at this moment; nothing was saved: look again.")
         try:

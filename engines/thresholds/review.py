@@ -22,6 +22,8 @@ from engines.contract import files
 from engines.contract.errors import DataError
 
 ABOUT = "about.json"
+SAVE_LOCK = "save.lock"
+"""Held in the review's folder by whoever replaces the exported config, so that no reviewed threshold is lost."""
 _TRIES = 5
 _AGAIN = "the next best epoch of a resumed run writes it anew"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import torch
 
 from engines.contract.config import load_config
 from engines.contract.errors import DataError, UserError
+from engines.contract.files import remove_stale_temporaries
+from engines.contract.lock import RunLock
 from engines.contract.rundir import RunDirectory
 from engines.tasks import TaskContext
-from engines.thresholds.review import Review, read_review
+from engines.thresholds.review import SAVE_LOCK, Review, read_review
 from engines.training import checkpoint
 from engines.training.project import TrainingLog
 from engines.training.state import TrainState
@@ -60,9 +63,10 @@ def export(arguments: Mapping[str, Any], context: TaskContext) -> None:
     graph = export_graph(model.eval().requires_grad_(False))
     context.progress(2, STEPS, "steps")
     log, values = _log(run, TrainState.load(best["state"]))
-    sentence = write_export(
-        run.export, cfg, model.state_dict(), review=review.arrays, values=values, log=log, graph=graph
-    )
+    with _alone(run):
+        sentence = write_export(
+            run.export, cfg, model.state_dict(), review=review.arrays, values=values, log=log, graph=graph
+        )
     context.log(f"epoch {log.best_epoch}, score {log.best_score:.4f}")
     for name in FILES:
         context.log(f"{run.export / name}  {(run.export / name).stat().st_size:,} bytes")
@@ -103,6 +107,19 @@ def _matching(run: RunDirectory, context: TaskContext) -> tuple[dict[str, Any], 
         f"The review in {run.review} is of step {reviewed} and {run.best.name} of step {step}: "
         "the disk was full when the newer one was saved; resume the run until its next best."
     )
+
+
+@contextmanager
+def _alone(run: RunDirectory) -> Iterator[None]:
+    """Without anyone who saves thresholds or exports meanwhile. Raises `DataError`."""
+    lock = RunLock(run.review / SAVE_LOCK)
+    if not lock.acquire():
+        raise DataError(f"The thresholds of {run.path} are being saved at this moment; export again.")
+    try:
+        remove_stale_temporaries(run.export)  # of an export that was killed
+        yield
+    finally:
+        lock.release()
 
 
 def _log(run: RunDirectory, best: TrainState) -> tuple[TrainingLog, dict[str, float | None]]:

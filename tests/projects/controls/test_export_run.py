@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +247,24 @@ def test_a_review_ahead_of_its_checkpoint_is_waited_for(run: RunDirectory, monke
     about.write_text(json.dumps({**newer, "step": newer["step"] + 8}))
     with pytest.raises(DataError, match=r"is of step \d+ and best.pt of step \d+: the disk was full"):
         do_export(run)
+
+
+@pytest.mark.usefixtures("no_trace")
+def test_an_export_waits_for_no_one_who_saves_thresholds(run: RunDirectory) -> None:
+    saving = "from pathlib import Path; from engines.contract.lock import RunLock; import sys; "
+    saving += "assert RunLock(Path(sys.argv[1])).acquire(); print('held', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", saving, str(run.review / "save.lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        before = content(run)
+        with pytest.raises(DataError, match="are being saved at this moment; export again"):
+            do_export(run)
+        assert content(run) == before
+        other.communicate(b"")
+    (run.export / ".control_policy_v2.pt.00000000.tmp").write_bytes(b"half an export that was killed")
+    do_export(run)
+    assert set(content(run)) == set(FILES)
 
 
 @pytest.mark.parametrize(
