@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.contract.errors import DataError
-from projects.controls.baselines import evaluate_baselines
+from projects.controls.baselines import evaluate_baselines, target_rows
 from projects.controls.batches import WindowSource
 from projects.controls.demo.names import ATTACK, DROP, FORWARD, LEFT_CLICK, SHIFT
 from projects.controls.demo.session import make_session
@@ -107,6 +107,16 @@ def test_the_logistic_baseline_finds_what_one_frame_shows() -> None:
     assert (f1(scores, "drop_item") or 0) < 0.5
     assert (scores.values["look_mse"] or 0) < 0.02
     assert (scores.values["hotbar_accuracy"] or 0) > 0.25  # one in nine by chance
+
+
+def test_many_frames_are_thinned_evenly_within_each_session() -> None:
+    recordings = [random_session("a", 60, 1), random_session("b", 45, 2)]
+    rows = target_rows(recordings, 20)  # 31 + 16 windows: every third
+    frames = [(recording, frame) for recording in recordings for frame in range(29, len(recording), 3)]
+    assert np.array_equal(rows.truth.targets, [recording.controls[frame] for recording, frame in frames])
+    assert np.array_equal(rows.truth.previous, [recording.controls[frame - 1] for recording, frame in frames])
+    assert np.array_equal(rows.features[:, :260], [recording.frames[frame] for recording, frame in frames])
+    assert len(target_rows(recordings, 47).features) == len(target_rows(recordings).features) == 47
 
 
 def test_it_is_fitted_the_same_every_time() -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from engines.training.project import Context, Table
+from projects.controls.baselines import target_rows
 from projects.controls.config import ControlsConfig
 from projects.controls.evaluation import ControlsResult
 from projects.controls.layout import BINARY, CONTROL_NAMES
@@ -19,6 +20,7 @@ from projects.controls.metrics import score_controls
 from projects.controls.project import ControlsProject
 from projects.controls.recordings import read_recording, write_recording
 from projects.controls.spec import SPEC
+from projects.controls.split import read_split
 from projects.controls.tuning import tuned
 from tests.projects.controls.sessions import random_session
 
@@ -73,6 +75,15 @@ def test_the_run_stands_beside_its_baselines(made: tuple[Run, Mapping[str, Table
     assert baselines["repeat-last"]["action_change_f1"] == 0
     assert {row["repeat-last"] for row in rows(tables["change frames"]).values()} == {0}
     assert list(rows(tables["change frames"])) == [CONTROL_NAMES[column] for column in BINARY]
+
+
+def test_the_model_and_its_baselines_are_judged_on_the_same_frames(made: tuple[Run, Mapping[str, Table]]) -> None:
+    run, _ = made
+    rows_again, truth = target_rows(read_split(run.cfg.data)[1]).truth, run.result.truth
+    assert np.array_equal(truth.targets, rows_again.targets)
+    assert np.array_equal(truth.previous, rows_again.previous)
+    assert np.array_equal(truth.masks.action, rows_again.masks.action)
+    assert np.array_equal(truth.masks.idle, rows_again.masks.idle)
 
 
 def test_sessions_are_scored_alone_and_pooled(made: tuple[Run, Mapping[str, Table]]) -> None:
