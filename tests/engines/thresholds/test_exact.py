@@ -67,7 +67,7 @@ def thresholds_that_matter(scores: NDArray[np.floating]) -> list[float]:
     return [-1e308, *distinct, top]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 @given(any_rows, st.sampled_from(OBJECTIVES), st.sampled_from([np.float32, np.float64]))
 @example([(0.5, True, False), (0.5, False, False)], F1, np.float32)
 @example([(math.inf, False, True), (-math.inf, True, False)], F1_LESS_IDLE, np.float32)
@@ -85,7 +85,7 @@ def test_the_optimum_is_the_best_of_all_cuts(rows: Rows, objective: Objective, d
     assert (head.scores >= head.scores.dtype.type(saved)).tolist() == [float(s) >= saved for s in head.scores]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 @given(any_rows, st.sampled_from(OBJECTIVES), st.sampled_from([np.float32, np.float64]))
 def test_bounding_and_refining_equals_sorting_everything(rows: Rows, objective: Objective, dtype: Any) -> None:
     head = head_of(rows, objective, dtype)
