@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from engines.contract.errors import DataError
+from engines.training.evaluate import ENLARGE
 from engines.training.project import Table
 from projects.controls.baselines import evaluate_baselines, target_rows
 from projects.controls.batches import WindowSource
@@ -35,9 +36,6 @@ from projects.controls.run_tables import (
 from projects.controls.self_fed import first_windows, self_fed
 from projects.controls.split import read_split
 from projects.controls.tuning import configured, tuned, tuned_on_others
-
-ENLARGE = 4
-"""Batches are this much larger than those of the training: no gradients are kept."""
 
 
 class RunReport:
@@ -116,7 +114,7 @@ class RunReport:
 
     @property
     def _pos_weights(self) -> NDArray[np.float64]:
-        return torch.cat([self._weights.action, self._weights.inv]).double().cpu().numpy()
+        return torch.cat([self._weights.action, self._weights.inv]).cpu().double().numpy()
 
     # -- from the recordings -------------------------------------------------------------------------------------
 
