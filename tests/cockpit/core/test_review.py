@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from cockpit.core.review import ThresholdReview
-from cockpit.core.saved_thresholds import LOCK
 from engines.contract import files
 from engines.contract.errors import DataError, UserError
 from engines.contract.rundir import RunDirectory
-from engines.thresholds.review import About, write_review
+from engines.thresholds.review import SAVE_LOCK, About, write_review
 from projects.controls.thresholds import NAMES
 from tests.support.fake_review import ABOUT, exported_config, review_arrays, reviewed_run
 from tests.support.fake_run import FakeRun
@@ -92,7 +91,7 @@ def test_two_cockpits_cannot_overwrite_each_other(run: RunDirectory) -> None:
 def test_while_another_process_saves_nothing_is_saved(run: RunDirectory) -> None:
     review = ThresholdReview(run)
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(run.review / LOCK)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", HOLDER, str(run.review / SAVE_LOCK)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
