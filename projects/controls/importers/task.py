@@ -96,7 +96,7 @@ def _files(source: Path, name: str | None, context: TaskContext) -> dict[Path, K
         raise DataError(f"{source}: holds no file to read among {len(others)}, expected {kinds.understood()}.")
     if others:
         some = ", ".join(map(ascii, others[:5])) + (" …" if len(others) > 5 else "")
-        context.log(f"{source}: {len(others)} other files are left out: {some}.")
+        context.log(f"{source}: other files are left out ({len(others)}): {some}.")
     return files
 
 

@@ -81,6 +81,7 @@ def test_a_kind_that_is_named_is_not_questioned(tmp_path: Path) -> None:
         (b"[" * 100_000, r"begins with '\[{40}'"),
         (b'{"action": 1}', "begins with"),
     ],
+    ids=["empty", "empty line", "csv", "terminal control", "utf-16", "other lists", "deep nesting", "other objects"],
 )
 def test_what_is_of_no_kind_is_told_with_what_was_seen(tmp_path: Path, content: bytes, seen: str) -> None:
     (tmp_path / "log").write_bytes(content)
@@ -102,8 +103,10 @@ def test_a_folder_gives_at_least_a_session_for_each_log(tmp_path: Path) -> None:
     said = parsed(folder, tmp_path / "out", sessions=6)
     lengths = {recording.name: len(recording) for recording in read_folder(tmp_path / "out")}
     assert lengths == {**{f"long_{k}": 150 for k in range(4)}, "part0": 100, "part1": 100, "part2": 100}
-    assert "1 other files are left out: 'video.mp4'." in said[0]
-    assert parsed(folder, tmp_path / "vpt", kind="vpt", sessions=3)[0].endswith("left out: 'long.txt', 'video.mp4'.")
+    assert "other files are left out (1): 'video.mp4'." in said[0]
+    assert parsed(folder, tmp_path / "vpt", kind="vpt", sessions=3)[0].endswith(
+        "left out (2): 'long.txt', 'video.mp4'."
+    )
     assert len(read_folder(tmp_path / "vpt")) == 3
 
 
@@ -186,6 +189,7 @@ def test_what_is_present_in_a_list_is_held_and_presses_fire_once(tmp_path: Path)
         (json.dumps([*items(30), {"camera": [0.0, "\x1b"]}]), r"at `\$\[30\]\[\.\.\.\]\[1\]`"),
         (json.dumps(items(29)), "gives 29 frames at 20 a second, expected at least 30"),
     ],
+    ids=["cut short", "no camera", "half a camera", "far too fast", "text", "too short"],
 )
 def test_a_bad_list_is_told(tmp_path: Path, content: str, said: str) -> None:
     (tmp_path / "log").write_text(content)
