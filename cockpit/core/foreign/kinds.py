@@ -6,6 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from cockpit.core.foreign import csv_log, json_logs, text_log
@@ -29,7 +30,7 @@ class Kind:
 
     name: str
     names: tuple[str, ...]
-    """Parts of file names that mean this kind where the content does not tell."""
+    """Patterns of file names that mean this kind where the content does not tell."""
     holds: Callable[[bytes], bool]
     """Whether a file that begins so is of this kind."""
     reader: Callable[[Path], Reader]
@@ -78,21 +79,21 @@ def _lines(head: bytes) -> list[bytes]:
 
 
 KINDS = (
-    Kind("TensorBoard events", ("tfevents",), starts_record, TensorBoardReader),
+    Kind("TensorBoard events", ("*tfevents*",), starts_record, TensorBoardReader),
     Kind(
         "Hugging Face trainer_state.json", ("trainer_state.json",), _is_trainer_state,
         functools.partial(DocumentReader, rows_of=json_logs.rows_of_trainer_state),
     ),
-    Kind("JSON list", (".json",), _is_list, functools.partial(DocumentReader, rows_of=json_logs.rows_of_list)),
+    Kind("JSON list", ("*.json",), _is_list, functools.partial(DocumentReader, rows_of=json_logs.rows_of_list)),
     Kind(
-        "JSON lines", (".jsonl", ".ndjson"), _is_jsonl,
+        "JSON lines", ("*.jsonl", "*.ndjson"), _is_jsonl,
         functools.partial(LineReader, make_parse=lambda: json_logs.parse_line),
     ),
     Kind(
-        "text log of name:value words (llm.c, modded-nanogpt)", (".log", ".txt"), _is_text_log,
+        "text log of name:value words (llm.c, modded-nanogpt)", ("*.log", "*.txt"), _is_text_log,
         functools.partial(LineReader, make_parse=lambda: text_log.parse_line),
     ),
-    Kind("CSV", (".csv", ".tsv"), _is_csv, functools.partial(LineReader, make_parse=csv_log.CsvParser)),
+    Kind("CSV", ("*.csv", "*.tsv"), _is_csv, functools.partial(LineReader, make_parse=csv_log.CsvParser)),
 )  # fmt: skip
 
 
@@ -142,7 +143,7 @@ def _kind(head: bytes) -> Kind | None:
 
 
 def _kind_by_name(path: Path) -> Kind | None:
-    return next((kind for kind in KINDS if any(part in path.name for part in kind.names)), None)
+    return next((kind for kind in KINDS if any(fnmatch(path.name, name) for name in kind.names)), None)
 
 
 def _candidates(folder: Path) -> Iterator[Path]:
@@ -150,7 +151,6 @@ def _candidates(folder: Path) -> Iterator[Path]:
     if (folder / "run.json").exists():
         yield folder
         return
-    parts = [part for kind in KINDS for part in kind.names]
     try:
         with os.scandir(folder) as entries:
             ordered = sorted(entries, key=lambda entry: entry.name)
@@ -160,5 +160,5 @@ def _candidates(folder: Path) -> Iterator[Path]:
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False) or (path / "run.json").exists():
             yield from _candidates(path)
-        elif entry.is_file() and any(part in entry.name for part in parts):
+        elif entry.is_file() and _kind_by_name(path) is not None:
             yield path

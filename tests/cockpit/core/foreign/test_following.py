@@ -1,0 +1,214 @@
+"""Logs that grow, tear, are damaged, are written anew, and say NaN in every way."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engines.contract.jsonl import ByteFollower
+from tests.cockpit.core.foreign.reading import plain, points, read, read_on
+
+
+def append(path: Path, data: bytes) -> None:
+    with open(path, "ab") as file:
+        file.write(data)
+
+
+FORMATS: dict[str, Callable[[int], bytes]] = {
+    "log.jsonl": lambda step: b'{"step": %d, "loss": %d.5}\n' % (step, step),
+    "log.csv": lambda step: b"step,loss\n" * (step == 0) + b"%d,%d.5\n" % (step, step),
+    "log.txt": lambda step: b"s:%d loss:%d.5\n" % (step, step),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_half_written_last_line_waits_and_then_appears_once(name: str, tmp_path: Path) -> None:
+    line, path = FORMATS[name], tmp_path / name
+    path.write_bytes(line(0) + line(1) + line(2)[:-3])
+    source = read(path)
+    assert points(source.series()["loss"]) == [(0.0, 0.5), (1.0, 1.5)]
+    assert any("no end yet" in problem for problem in source.problems())
+    append(path, line(2)[-3:])
+    assert source.poll()
+    assert points(source.series()["loss"]) == [(0.0, 0.5), (1.0, 1.5), (2.0, 2.5)]
+    assert source.problems() == []
+    assert not source.poll()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("how", ["truncated", "replaced", "written anew in place, longer"])
+def test_a_log_begun_anew_is_read_from_its_start_without_the_old_rows(name: str, how: str, tmp_path: Path) -> None:
+    line, path = FORMATS[name], tmp_path / name
+    path.write_bytes(b"".join(map(line, range(6))))
+    source = read(path)
+    if how == "truncated":
+        path.write_bytes(line(0))
+    elif how == "replaced":
+        (tmp_path / "new").write_bytes(b"".join(map(line, range(7))))
+        os.replace(tmp_path / "new", path)
+    else:
+        path.write_bytes(
+            b"# a line of prose: 1\n" * (name == "log.txt") + b"".join(line(step) for step in range(0, 90, 9))
+        )
+    read_on(source)
+    steps = {"truncated": [0], "replaced": list(range(7))}.get(how, list(range(0, 90, 9)))
+    assert points(source.series()["loss"]) == [(float(step), step + 0.5) for step in steps]
+    assert source.series()["loss"].old == ()
+    assert any("written anew 1 times" in problem for problem in source.problems())
+
+
+DAMAGE = [b"\xff\xfe\x00garbage", b"\0" * 4096, b'{"step": 3, "lo', b"[" * 100_000, b"[]", b"null", b"3"]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=range(len(DAMAGE)))
+def test_damage_in_the_middle_is_counted_and_the_rows_after_it_shown(damage: bytes, tmp_path: Path) -> None:
+    line, path = FORMATS["log.jsonl"], tmp_path / "log.jsonl"
+    path.write_bytes(line(0) + line(1) + damage + b"\n" + line(2))
+    source = read(path)
+    assert points(source.series()["loss"]) == [(0.0, 0.5), (1.0, 1.5), (2.0, 2.5)]
+    assert source.problems() == ["1 line is damaged and was passed over, the first is line 3."]
+
+
+@pytest.mark.parametrize("damage", [b"4,5,6", b"4", b"\xff\xfe", b'4,"5'], ids=range(4))
+def test_csv_rows_of_another_length_shift_no_value(damage: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"step,loss,acc\n1,0.5,0.1\n" + damage + b"\n2,0.25,0.2\n")
+    source = read(path)
+    assert points(source.series()["loss"]) == [(1.0, 0.5), (2.0, 0.25)]
+    assert points(source.series()["acc"]) == [(1.0, 0.1), (2.0, 0.2)] or damage == b"4,5,6"
+    assert len(source.problems()) == (damage != b"4,5,6")
+
+
+def test_a_step_without_numbers_in_a_text_log_is_damage_and_prose_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes(b"loading\ns:1 loss:0.5\nnothing to see\ns:2 lo\ns:3 loss:.25 time:320.5ms eta:nanms\n")
+    source = read(path)
+    assert points(source.series()["loss"]) == [(1.0, 0.5), (3.0, 0.25)]
+    assert (points(source.series()["time"]), points(source.series()["eta"])) == ([(3.0, 320.5)], [(3.0, "nan")])
+    assert source.problems() == ["1 line is damaged and was passed over, the first is line 4."]
+
+
+def test_bytes_that_are_no_utf8_cost_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"step": 1, "note": "\xff", "loss": 2}\n{"step": 2, "loss": 1, "n\xc3')
+    source = read(path)
+    append(path, b'\xa9": 5}\n')
+    read_on(source)
+    assert points(source.series()["loss"]) == [(1.0, 2.0), (2.0, 1.0)]
+    assert points(source.series()["né"]) == [(2.0, 5.0)]
+
+
+def test_a_line_of_four_megabytes_is_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(json.dumps({"step": 1, "blob": "x" * 4_000_000, "loss": 2.0}).encode() + b"\n")
+    append(path, b'{"step": 2, "loss": 1.0}\n')
+    assert points(read(path).series()["loss"]) == [(1.0, 2.0), (2.0, 1.0)]
+
+
+def test_numbers_that_are_not_finite_are_kept_as_logged(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    lines = [
+        '{"step": 1, "a": NaN, "b": Infinity, "c": "nan"}',
+        '{"step": 2, "a": 1, "b": -Infinity, "c": "-inf"}',
+        '{"step": 3, "a": null, "nonfinite": ["a"], "b": 1e999, "c": 1' + "0" * 400 + "}",
+        '{"step": 4, "a": null, "b": true, "c": "words"}',
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    series = read(path).series()
+    assert points(series["a"]) == [(1.0, "nan"), (2.0, 1.0), (3.0, "nan")]  # a bare null says nothing
+    assert plain(series["b"].value) == [math.inf, -math.inf, math.inf]
+    assert plain(series["c"].value) == ["nan", -math.inf, math.inf]
+    csv = tmp_path / "log.csv"
+    csv.write_text("step,loss\n1,nan\n2,inf\n3,\n4,0.5\n")
+    assert points(read(csv).series()["loss"]) == [(1.0, "nan"), (2.0, math.inf), (4.0, 0.5)]
+
+
+def test_columns_that_appear_later_and_headers_in_the_middle(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 1, "loss": 2}\n{"step": 2, "loss": 1, "val": {"acc": 0.5}}\n')
+    assert points(read(path).series()["val.acc"]) == [(2.0, 0.5)]
+    csv = tmp_path / "log.csv"
+    csv.write_text("step,loss\n1,2\nstep,loss\n2,1\nstep,acc,loss\n3,0.5,0.25\n")
+    source = read(csv)
+    assert points(source.series()["loss"]) == [(1.0, 2.0), (2.0, 1.0), (3.0, 0.25)]
+    assert points(source.series()["acc"]) == [(3.0, 0.5)]
+    assert source.problems() == []
+
+
+@pytest.mark.parametrize("text", ["\ufeffstep;loss\r\n1;0.5\r\n", "step\tloss\n1\t0.5\n", '"step","loss"\n"1","0.5"\n'])
+def test_csv_dialects(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(text.encode())
+    assert points(read(path).series()["loss"]) == [(1.0, 0.5)]
+
+
+def state(*rows: dict[str, float]) -> str:
+    return json.dumps({"global_step": len(rows), "log_history": rows})
+
+
+def test_a_trainer_state_replaced_at_every_save(tmp_path: Path) -> None:
+    path = tmp_path / "trainer_state.json"
+    path.write_text(state({"step": 1, "loss": 2.0}))
+    source = read(path)
+    path.write_text(state({"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0})[:40])  # caught half written
+    read_on(source)
+    assert points(source.series()["loss"]) == [(1.0, 2.0)]
+    (problem,) = source.problems()
+    assert "not whole" in problem
+    path.write_text(state({"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}))
+    assert points(read_on(source).series()["loss"]) == [(1.0, 2.0), (2.0, 1.0)]
+    assert source.problems() == []
+    path.unlink()
+    assert points(read_on(source).series()["loss"]) == [(1.0, 2.0), (2.0, 1.0)]
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.csv", "log.json", "train.log", "events.out.tfevents.1.host"])
+@pytest.mark.parametrize("content", [b"", b"\0" * 5000, b"\xde\xad\xbe\xef" * 1000 + b"\n", b"{}\n[]\n"])
+def test_empty_files_and_garbage_open_and_hold_nothing(name: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    source = read(path)
+    assert source.series() == {}
+    assert all(problem.endswith((".", ".\n")) for problem in source.problems())
+
+
+def test_no_more_is_read_than_was_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"".join(map(FORMATS["log.jsonl"], range(5000))))
+    source = read(path)
+    read_bytes: list[int] = []
+    plainly = ByteFollower._read
+
+    def counting(self: ByteFollower, end: int) -> bytes:
+        data = plainly(self, end)
+        read_bytes.append(len(data))
+        return data
+
+    monkeypatch.setattr(ByteFollower, "_read", counting)
+    append(path, FORMATS["log.jsonl"](5000))
+    read_on(source)
+    assert sum(read_bytes) == len(FORMATS["log.jsonl"](5000))
+
+
+def test_a_file_that_cannot_be_read_now_is_a_problem_and_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(FORMATS["log.jsonl"](0))
+    source = read(path)
+    append(path, FORMATS["log.jsonl"](1))
+
+    def refuse(self: ByteFollower, end: int) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(ByteFollower, "_read", refuse)
+        assert source.poll()
+        assert source.problems() == [f"{path} cannot be read now (Input/output error)."]
+    assert points(read_on(source).series()["loss"]) == [(0.0, 0.5), (1.0, 1.5)]
+    assert source.problems() == []
