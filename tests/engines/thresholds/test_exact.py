@@ -81,8 +81,9 @@ def test_the_optimum_is_the_best_of_all_cuts(rows: Rows, objective: Objective, d
     saved = json.loads(json.dumps(found.threshold))
     assert exact_value(head, saved) == best
     assert found.objective == pytest.approx(float(best), abs=1e-12)
-    # compared in the precision of the scores, as a policy does, it is the same cut
-    assert (head.scores >= head.scores.dtype.type(saved)).tolist() == [float(s) >= saved for s in head.scores]
+    # compared in the precision of the scores, as a policy does, it is the same cut, if that precision holds it at all
+    if abs(saved) <= np.finfo(dtype).max:
+        assert (head.scores >= head.scores.dtype.type(saved)).tolist() == [float(s) >= saved for s in head.scores]
 
 
 @settings(deadline=None, max_examples=200)
