@@ -62,14 +62,13 @@ def _is_text_log(head: bytes) -> bool:
 
 
 def _is_csv(head: bytes) -> bool:
-    """A line of names, of which the next one, if there is one, gives numbers."""
-    lines = _lines(head)[:2]
+    """A line of names, of which the next one gives numbers."""
     parse = csv_log.CsvParser()
     try:
-        rows = [parse(line) for line in lines]
+        rows = [parse(line) for line in _lines(head)[:2]]
     except ValueError:
         return False
-    return len(parse.names) > 1 and all(row is not None and row.values for row in rows[1:])
+    return len(rows) == 2 and rows[0] is None and rows[1] is not None and bool(rows[1].values)
 
 
 def _lines(head: bytes) -> list[bytes]:

@@ -47,7 +47,8 @@ def test_an_empty_file_goes_by_its_name(name: str, kind: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"Dear reader,\nthis is prose.\n", b"\x89PNG\r\n\x1a\n" + bytes(64), b"1,2\n3,4\n"]
+    "content",
+    [b"", b"Dear reader,\n", b"Dear reader,\nthis is prose.\n", b"\x89PNG\r\n\x1a\n" + bytes(64), b"1,2\n3,4\n"],
 )
 def test_anything_else_is_refused_naming_the_kinds(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "what"
