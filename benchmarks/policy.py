@@ -33,7 +33,7 @@ BLOCK = 10
 SHOWN = WINDOW + HISTORY + 1
 """Frames that a window's features are made from: 30 rows, five past controls, and one for the velocity."""
 BUDGET = 8.0
-"""Milliseconds a frame."""
+"""Milliseconds a frame that a step may take."""
 TOLERANCE = 1e-5
 
 
@@ -46,11 +46,14 @@ def measure() -> list[Measurement]:
     graph = torch.export.load(io.BytesIO(export_graph(model))).module()
     session = random_recordings(sessions=1, frames=SHOWN + FRAMES, seed=0)[0]
     times: dict[str, list[float]] = {"step": [], "window": [], "graph": []}
+    work: list[float] = []  # what of the step's time the core worked for it: tells a busy machine from a slow step
 
     def timed(name: str, answer: Callable[..., Outputs], *arguments: object) -> Outputs:
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.thread_time()
         found = answer(*arguments)
         times[name].append(1000 * (time.perf_counter() - began))
+        if name == "step":
+            work.append(1000 * (time.thread_time() - worked))
         return found
 
     for k in range(SHOWN):
@@ -65,7 +68,7 @@ def measure() -> list[Measurement]:
                     assert np.allclose(values, getattr(found, head), atol=TOLERANCE), (head, k)
     step, window, graph_time = (statistics.median(found) for found in times.values())
     worst = statistics.quantiles(times["step"], n=100)[-1]
-    note = f"median of {FRAMES} frames on one core, 99 % within {worst:.1f} ms; ratio: budget / ours"
+    note = f"{statistics.median(work):.2f} ms of it processor time; 99 % of {FRAMES} frames within {worst:.1f} ms"
     return [
         _against("policy", step, BUDGET, "≥ 1", note),
         _against("policy_to_window", step, window, "—", "theirs: every row's features and embedding made anew"),
