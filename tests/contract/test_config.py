@@ -50,7 +50,10 @@ trees = st.fixed_dictionaries(
                 "stages": st.lists(
                     st.fixed_dictionaries(
                         {"name": text, "epochs": st.integers(1, 9)},
-                        optional={"heads": st.none() | st.lists(st.text(max_size=4)), "lr": st.none() | positive},
+                        optional={
+                            "heads": st.none() | st.lists(st.text(max_size=4), min_size=1),
+                            "lr": st.none() | positive,
+                        },
                     ),
                     max_size=3,
                     unique_by=lambda stage: str(stage["name"]),

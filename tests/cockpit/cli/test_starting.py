@@ -61,7 +61,9 @@ def test_train_shows_the_table_and_resume_goes_on_with_it(cockpit: Cockpit, conf
     trained = cockpit("train", config, "--name", "first", *settings("training.epochs=3"))
     assert trained.returncode == 0, trained.stderr
     lines = trained.stdout.splitlines()
-    assert lines[0].split() == ["Ep", "TrLoss", "Side", "Radius", "Score", "LR"]
+    assert lines[0].split() == ["Ep", "Stage", "TrLoss", "Side", "Radius", "Score", "LR"]
+    stages = ["radius only", "radius only", "everything"]
+    assert all(f" {stage} " in line for line, stage in zip(lines[2:], stages, strict=True))
     assert epochs(trained.stdout) == [1, 2, 3]
     assert any(line.endswith(" *") for line in lines)
     run = find_run("last")
