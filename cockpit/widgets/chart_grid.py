@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
@@ -16,7 +17,12 @@ LOWEST = 9
 """Sizes of a chart, frame included."""
 
 
-class ChartGrid(VerticalScroll, can_focus=False):
+class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
+    BINDINGS = [  # the arrows select charts and move through time
+        Binding("pageup", "page_up", "page up", show=False),
+        Binding("pagedown", "page_down", "page down", show=False),
+    ]
+
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(id="grid")
         self._glyphs = glyphs

@@ -43,7 +43,7 @@ def styles(cells: Cells) -> set[str]:
 
 def test_values_at_the_end_and_at_the_cursor() -> None:
     train, validation = series("train.loss", [9, 8, 7, 6.5]), series("val.loss", [5, 4, 3], np.array([1.0, 2.0, 3.0]))
-    members = [("train", train), ("validation", validation)]
+    members: list[Member] = [("train", train), ("validation", validation)]
     assert rows(picture(*members))[0].split() == ["╭─", "loss", "─" * 18, "━", "6.5", "╍", "3", "─╮"]
     assert rows(picture(*members, cursor=1.1))[0].split()[3:7] == ["━", "8", "╍", "5"]
     assert rows(picture(*members, cursor=0.0))[0].split()[3:7] == ["━", "9", "╍", "—"]

@@ -1,0 +1,28 @@
+"""Pictures of all charts and of one, at two sizes. After a change that is meant: `--snapshot-update`, and look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from cockpit.app import CockpitApp
+from cockpit.screens.charts import ChartsScreen
+from tests.cockpit.test_snapshots import SIZES, settled
+from tests.support.fake_metrics import FakeMetrics
+
+
+@SIZES
+@pytest.mark.parametrize("enlarged", [False, True], ids=["all", "one"])
+def test_charts(snap_compare: Any, cockpit: Callable[..., CockpitApp], size: tuple[int, int], enlarged: bool) -> None:
+    source = FakeMetrics(more=12)
+
+    async def ready(pilot: Pilot[None]) -> None:
+        await pilot.app.push_screen(ChartsScreen(source, source.marks))
+        await settled(pilot, "score", "validation", "leave")
+        await pilot.press("s", "s", "comma", "comma", *(("tab", "enter") if enlarged else ()))
+        await settled(pilot, "at step 380", "0.9", "leave")
+
+    assert snap_compare(cockpit(), terminal_size=size, run_before=ready)
