@@ -113,7 +113,7 @@ class ReportedRun:
         """Say what the table will look like: its columns are known with its first row."""
         per_epoch = max(1, round(step / max(1, epoch)))
         started = ev.RunStarted(
-            project=self._project, device="", epochs=self._total_epochs, steps_per_epoch=per_epoch,
+            project=self._project, device=platform.node(), epochs=self._total_epochs, steps_per_epoch=per_epoch,
             columns=table_columns(values, score=scored), stages=[],
         )  # fmt: skip
         self._untold += [started, ev.Phase(phase="training")]

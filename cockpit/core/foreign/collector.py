@@ -11,7 +11,6 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,79 +21,94 @@ MOST_BRANCHES = 256
 """Kept of one metric; a log whose steps go to and fro all the time has no branches that mean anything."""
 
 
-@dataclass
+class _Places:
+    """Where every row of the log stands, once for all metrics."""
+
+    def __init__(self) -> None:
+        self.step, self.epoch, self.time = array("d"), array("d"), array("d")
+
+    def add(self, row: Row) -> int:
+        self.step.append(row.step)
+        self.epoch.append(row.epoch)
+        self.time.append(row.time)
+        return len(self.step) - 1
+
+
 class _Points:
-    """One metric while it grows."""
+    """One metric while it grows: its values and the rows they stand in."""
 
-    name: str
-    step: array[float] = field(default_factory=lambda: array("d"))
-    epoch: array[float] = field(default_factory=lambda: array("d"))
-    time: array[float] = field(default_factory=lambda: array("d"))
-    value: array[float] = field(default_factory=lambda: array("d"))
-    old: list[tuple[Floats, Floats]] = field(default_factory=list)
-    branches: int = 0
-    repeated: int = 0
-    """Values replaced by another one at the same step."""
-    series: Series | None = None
-    """As asked for last, None after a change."""
+    def __init__(self, name: str, places: _Places) -> None:
+        self.name = name
+        self.old: list[tuple[Floats, Floats]] = []
+        self.branches = 0
+        self.repeated = 0
+        """Values replaced by another one at the same step."""
+        self._places = places
+        self._rows = array("q")
+        self._values = array("d")
+        self._last_step = -math.inf
+        self._frozen: Series | None = None
 
-    def add(self, row: Row, value: float) -> None:
-        self.series = None
-        if self.value:
+    def add(self, row: int, step: float, value: float) -> None:
+        if not step > self._last_step and self._rows:  # NaN compares false: without a step the epoch decides
             self._make_room(row, value)
-        for column, number in ((self.step, row.step), (self.epoch, row.epoch), (self.time, row.time)):
-            column.append(number)
-        self.value.append(value)
+        self._last_step = step
+        self._rows.append(row)
+        self._values.append(value)
+        self._frozen = None
 
-    def _make_room(self, row: Row, value: float) -> None:
-        """Take away what a point at the row's place supersedes."""
-        key, column = row.step, self.step
-        if math.isnan(key) or math.isnan(column[-1]):
-            key, column = row.epoch, self.epoch
-        if not key <= column[-1]:  # goes on; NaN compares false, so a log without places always does
-            return
-        if key == column[-1]:
-            again = self.value[-1]
+    def _make_room(self, row: int, value: float) -> None:
+        """Take away what a value in this row supersedes."""
+        last = self._rows[-1]
+        by = self._places.step
+        if math.isnan(by[row]) or math.isnan(by[last]):
+            by = self._places.epoch
+        if by[row] == by[last]:
+            again = self._values[-1]
             self.repeated += value != again and not (math.isnan(value) and math.isnan(again))
-            self._cut(len(self.value) - 1)
-            return
-        first = bisect_left(column, key)
-        self.branches += 1
-        places = self.step if not math.isnan(self.step[first]) else self.epoch
-        self.old.append((_frozen(places[first:]), _frozen(self.value[first:])))
-        del self.old[:-MOST_BRANCHES]
-        self._cut(first)
+            self._cut(len(self._rows) - 1)
+        elif by[row] < by[last]:
+            first = bisect_left(self._rows, by[row], key=by.__getitem__)
+            self.branches += 1
+            self.old.append((_taken(by, self._rows[first:]), _readonly(np.array(self._values[first:]))))
+            del self.old[:-MOST_BRANCHES]
+            self._cut(first)
 
     def _cut(self, length: int) -> None:
-        for column in (self.step, self.epoch, self.time, self.value):
-            del column[length:]
+        del self._rows[length:]
+        del self._values[length:]
 
-    def frozen(self) -> Series:
-        if self.series is None:
-            step, epoch, time, value = map(_frozen, (self.step, self.epoch, self.time, self.value))
-            self.series = Series(self.name, step, epoch, time, value, tuple(self.old))
-        return self.series
+    def series(self) -> Series:
+        if self._frozen is None:
+            places = self._places
+            step, epoch, time = (_taken(column, self._rows) for column in (places.step, places.epoch, places.time))
+            self._frozen = Series(self.name, step, epoch, time, _readonly(np.array(self._values)), tuple(self.old))
+        return self._frozen
 
 
 class Collector:
     """Every metric of one log."""
 
     def __init__(self) -> None:
+        self._places = _Places()
         self._points: dict[str, _Points] = {}
         self._unplaced = 0
 
     def add(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            if math.isnan(row.step) and math.isnan(row.epoch) and row.values:
-                row = Row(row.values, step=float(self._unplaced), time=row.time)  # no other place than its number
+            if not row.values:
+                continue
+            if row.step != row.step and row.epoch != row.epoch:  # both NaN: no other place than its number
+                row = row._replace(step=float(self._unplaced))
                 self._unplaced += 1
+            number = self._places.add(row)
             for name, value in row.values.items():
-                points = self._points.get(name) or self._points.setdefault(name, _Points(name))
-                points.add(row, value)
+                points = self._points.get(name) or self._points.setdefault(name, _Points(name, self._places))
+                points.add(number, row.step, value)
 
     def series(self) -> dict[str, Series]:
         """By name, in order of first appearance."""
-        return {name: points.frozen() for name, points in self._points.items()}
+        return {name: points.series() for name, points in self._points.items()}
 
     def problems(self) -> Sequence[str]:
         repeated = sum(points.repeated for points in self._points.values())
@@ -107,7 +121,11 @@ class Collector:
         return found
 
 
-def _frozen(column: array[float]) -> Floats:
-    values = np.array(column, dtype=np.float64)
+def _taken(column: array[float], rows: array[int]) -> Floats:
+    """The values of `column` in `rows`, which may be none: `(n,)`."""
+    return _readonly(np.array(column)[np.array(rows, dtype=np.int64)])
+
+
+def _readonly(values: Floats) -> Floats:
     values.setflags(write=False)
     return values

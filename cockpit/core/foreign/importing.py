@@ -137,7 +137,7 @@ def _events(records: Records, names: Sequence[str], began: float, ended: float) 
     rows = epoch_rows(records.place, records.values)
     last = int(records.place[0, -1])
     started = ev.RunStarted(
-        project=PROJECT, device="", epochs=len(rows), steps_per_epoch=max(1, round(last / len(rows))),
+        project=PROJECT, device="elsewhere", epochs=len(rows), steps_per_epoch=max(1, round(last / len(rows))),
         columns=table_columns(names), stages=[], time=began,
     )  # fmt: skip
     epochs = [_epoch(row, records.names, ended) for row in rows]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-STEP_NAMES = frozenset({"step", "global_step", "_step", "iteration", "iter", "trainer/global_step"})
-EPOCH_NAMES = frozenset({"epoch", "_epoch"})
-TIME_NAMES = frozenset({"time", "timestamp", "_timestamp", "wall_time"})
+PLACES = {
+    **dict.fromkeys(("step", "global_step", "_step", "iteration", "iter", "trainer/global_step"), "step"),
+    **dict.fromkeys(("epoch", "_epoch"), "epoch"),
+    **dict.fromkeys(("time", "timestamp", "_timestamp", "wall_time"), "time"),
+}
+"""What the names mean that say where a row stands."""
 GROUP_NAMES = frozenset({"seed", "trial", "fold"})
 """Columns that tell several runs in one file apart: each of their values has series of its own."""
 EARLIEST_TIME = 1e8
@@ -17,8 +19,7 @@ EARLIEST_TIME = 1e8
 NOT_FINITE = frozenset({"nan", "inf", "infinity"})
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """Numbers logged together. NaN: the log does not say."""
 
     values: Mapping[str, float]
@@ -29,6 +30,8 @@ class Row:
 
 def as_number(value: object) -> float | None:
     """`value` as a float, None where it is none; also of the words that some writers use for NaN and infinity."""
+    if type(value) is float:  # nearly all are: a million numbers in 0.2 s instead of 0.6
+        return value
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -47,38 +50,28 @@ def row_of(record: Mapping[str, Any]) -> Row:
     A null is no value, unless the record names it in `nonfinite` as our own logs do.
     """
     values: dict[str, float] = {}
-    place: dict[str, float] = {}
+    places: dict[str, float] = {}
     groups: list[str] = []
-    for name, value in _flat(record):
-        number = as_number(value)
+    for name, value in _flat(record).items():
         if name in GROUP_NAMES and isinstance(value, int | float | str):
             groups.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
-        elif number is None:
+        elif (number := as_number(value)) is None:
             continue
-        elif (channel := _channel(name, number)) is not None:
-            place[channel] = number
+        elif (place := PLACES.get(name)) is not None and (place != "time" or number > EARLIEST_TIME):
+            places[place] = number
         else:
             values[name] = number
     if isinstance(nonfinite := record.get("nonfinite"), list):
         values |= {name: math.nan for name in nonfinite if isinstance(name, str)}
     if groups:
         values = {f"{name} [{', '.join(groups)}]": value for name, value in values.items()}
-    return Row(values, **place)
+    return Row(values, **places)
 
 
-def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(record: Mapping[str, Any], prefix: str = "") -> Mapping[str, Any]:
+    if not prefix and not any(isinstance(value, dict) for value in record.values()):
+        return record
+    flat: dict[str, Any] = {}
     for key, value in record.items():
-        name = f"{prefix}{str(key).strip()}"
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{name}.")
-        else:
-            yield name, value
-
-
-def _channel(name: str, number: float) -> str | None:
-    """Which of a row's places a number is, None for a metric."""
-    if name in STEP_NAMES:
-        return "step"
-    if name in EPOCH_NAMES:
-        return "epoch"
-    return "time" if name in TIME_NAMES and number > EARLIEST_TIME else None
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat

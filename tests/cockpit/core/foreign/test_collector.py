@@ -91,7 +91,7 @@ def test_series_handed_out_do_not_change() -> None:
 
 
 def test_names_of_places_groups_and_durations() -> None:
-    row = row_of({"global_step": 3, "epoch": 0.5, "timestamp": 1.7e9, "train/loss": 2, "seed": 1, " padded ": 4})
+    row = row_of({"global_step": 3, "epoch": 0.5, "timestamp": 1.7e9, "train/loss": 2, "seed": 1, "a": {"b": {"c": 4}}})
     assert (row.step, row.epoch, row.time) == (3.0, 0.5, 1.7e9)
-    assert row.values == {"train/loss [seed 1]": 2.0, "padded [seed 1]": 4.0}
+    assert row.values == {"train/loss [seed 1]": 2.0, "a.b.c [seed 1]": 4.0}
     assert row_of({"step": 1, "time": 12.5}).values == {"time": 12.5}  # seconds since the start: a metric
