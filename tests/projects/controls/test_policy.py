@@ -124,6 +124,20 @@ def test_what_is_sent_has_the_form_of_a_recording(policy: ControlPolicy, session
         assert (np.diff(fired) >= 0.3).all()
 
 
+def test_smoothing_begins_anew_in_each_mode(policy: ControlPolicy, session: Recording) -> None:
+    decisions = replay(policy, session, forced=False)
+    screen = session.state[:, SCREEN_OPEN] > 0
+    changes = [k for k in range(4, len(session)) if screen[k] != screen[k - 1]]
+    assert {bool(screen[k]) for k in changes} == {False, True}
+    for k in changes:
+        raw, controls = decisions[k].raw, decisions[k].controls
+        if screen[k]:
+            np.testing.assert_allclose(controls[list(CURSOR)], raw.cursor, atol=1e-6)
+        else:
+            wanted = raw.look if np.hypot(*raw.look) > 0.1 else np.zeros(2)
+            np.testing.assert_allclose(controls[list(LOOK)], np.clip(0.4 * wanted, -0.2, 0.2), atol=1e-6)
+
+
 def pressed(decision: Decision) -> bool:
     return bool(
         decision.controls[list(BINARY)].any() or decision.degrees.any() or decision.controls[list(HOTBAR)].any()
