@@ -66,7 +66,7 @@ trees = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(trees)
 def test_a_config_that_is_written_loads_back_equal(tree: dict[str, Any]) -> None:
     loaded = check_config(tree, "config.yaml", {}, ())
