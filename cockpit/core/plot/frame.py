@@ -11,7 +11,7 @@ from cockpit.core.metric_series import Floats
 from cockpit.core.plot.axis import AxisName, x_ticks
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.glyphs import Glyphs
-from cockpit.core.plot.lines import NOWHERE, Line
+from cockpit.core.plot.lines import Line
 from cockpit.core.plot.scale import Scale
 from cockpit.core.text import fit_left
 
@@ -129,19 +129,24 @@ def draw_signs(cells: Cells, signs: Sequence[Sign], view: View, columns: int) ->
 
 def bad_places(lines: Sequence[Line], view: View, columns: int, glyphs: Glyphs) -> list[Sign]:
     """A sign in every column that holds a value which is not finite."""
-    bad = np.concatenate([NOWHERE, *(_in_view(line.bad, view) for line in lines)])
-    places = np.minimum((bad - view.start) / (view.end - view.start) * columns, columns - 1)
-    return [Sign("bad", glyphs.bad, view.place(column, columns)) for column in np.unique(places.astype(np.int64))]
+    edges = np.linspace(view.start, view.end, columns + 1)
+    marked = np.zeros(columns, dtype=np.bool_)
+    for line in lines:
+        bounds = np.searchsorted(line.bad, edges)
+        bounds[-1] = np.searchsorted(line.bad, view.end, "right")
+        marked |= np.diff(bounds) > 0
+    return [Sign("bad", glyphs.bad, view.place(column, columns)) for column in np.flatnonzero(marked).tolist()]
 
 
-def _in_view(places: Floats, view: View) -> Floats:
-    return places[(places >= view.start) & (places <= view.end)]
+def _count(places: Floats, view: View) -> int:
+    """How many of `places`, ascending, are in view."""
+    return int(np.searchsorted(places, view.end, "right") - np.searchsorted(places, view.start, "left"))
 
 
 def draw_note(cells: Cells, lines: Sequence[Line], view: View) -> None:
     """What is in view but cannot be drawn, counted, at the right of the lower edge."""
-    bad = sum(len(_in_view(line.bad, view)) for line in lines if not line.behind)
-    hidden = sum(len(_in_view(line.hidden, view)) for line in lines if not line.behind)
+    bad = sum(_count(line.bad, view) for line in lines if not line.behind)
+    hidden = sum(_count(line.hidden, view) for line in lines if not line.behind)
     words = [f"{bad:,} not finite"] * bool(bad) + [f"{hidden:,} not above 0"] * bool(hidden)
     if words:
         text = " " + " · ".join(words) + " "

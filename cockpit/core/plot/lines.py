@@ -10,7 +10,7 @@ import numpy as np
 from cockpit.core.metric_series import Floats, Series
 from cockpit.core.plot.axis import AxisName, coordinates
 from cockpit.core.plot.groups import Role
-from cockpit.core.plot.reduce import all_finite
+from cockpit.core.plot.reduce import Points, points_of
 from cockpit.core.plot.scale import height
 from cockpit.core.plot.smooth import Smoother
 
@@ -32,7 +32,7 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """`x, y, raw: (n,)`, x finite and ascending; `y` is drawn (smoothed, on the scale), `raw` was logged.
+    """`x, raw: (n,)`, x finite and ascending: what was logged. `points` are drawn: smoothed, on the scale.
 
     Of what cannot be drawn the places: `bad` (NaN, infinite) and `hidden` (not above 0, on a logarithmic scale).
     """
@@ -40,8 +40,8 @@ class Line:
     style: str
     dash: str
     x: Floats
-    y: Floats
     raw: Floats
+    points: Points
     bad: Floats
     hidden: Floats
     behind: bool
@@ -101,9 +101,8 @@ class ChartLines:
         y, log = raw, self._look.log
         if self._look.smoothing and not behind:
             y = self._smoothers.setdefault(name, Smoother(self._look.smoothing)).smooth(raw)
-        bad = NOWHERE if all_finite(raw) else x[~np.isfinite(raw)]
         hidden = x[np.isfinite(raw) & (raw <= 0)] if log else NOWHERE
-        return Line(style, dash, x, height(y, log), raw, bad, hidden, behind)
+        return Line(style, dash, x, raw, points_of(x, height(y, log)), x[~np.isfinite(raw)], hidden, behind)
 
 
 def on_axis(x: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -44,7 +44,7 @@ def paint(
     draw_title(cells, title, values(lines, view, columns), glyphs, selected)
     if width < LEFT + RIGHT + 4 or plot_rows < 2:
         return cells
-    curves = [reduce(line.x, line.y, columns * glyphs.dots_wide, view.start, view.end) for line in lines]
+    curves = [reduce(line.points, columns * glyphs.dots_wide, view.start, view.end) for line in lines]
     draw_x_axis(cells, view, columns, glyphs)
     scale = _scale(curves, plot_rows, log)
     if scale is None:

@@ -13,9 +13,28 @@ Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Points:
+    """What of a curve can be drawn, `(n,)` each: finite values, x ascending."""
+
+    x: Floats
+    y: Floats
+    gap: Flags
+    """Whether something that is not finite lies right before a point."""
+
+
+def points_of(x: Floats, y: Floats) -> Points:
+    """The finite values of `y` at `x: (n,)`, finite and ascending, with the gaps that the others leave."""
+    finite = np.isfinite(y)
+    if finite.all():
+        return Points(x, y, np.zeros(len(y), dtype=np.bool_))
+    there = np.flatnonzero(finite)
+    return Points(x[there], y[there], np.diff(there, prepend=-1) > 1)
+
+
+@dataclass(frozen=True, eq=False)
 class Columns:
-    """The pixel columns that hold a finite value, from left to right; all arrays are `(m,)`."""
+    """The pixel columns that hold a value, from left to right; all arrays are `(m,)`."""
 
     place: Places
     """Number of the pixel column, from 0."""
@@ -24,61 +43,45 @@ class Columns:
     high: Floats
     last: Floats
     joined: Flags
-    """Whether no value that is not finite lies between this column's first and the last of the one before."""
+    """Whether the line goes on unbroken from the last value of the column before to this one's first."""
 
 
-def reduce(x: Floats, y: Floats, columns: int, start: float, end: float) -> Columns:
-    """Reduce `x, y: (n,)`, x finite and ascending, to `columns` equal parts of [start, end], the last one closed.
+def reduce(points: Points, columns: int, start: float, end: float) -> Columns:
+    """Reduce a curve to `columns` equal parts of [start, end], the last one closed.
 
     A line that comes from outside enters where it crosses the edge. A spike of one value shows however many share its
-    column. Time: two searches and a few passes over the values inside.
+    column. Time: two searches and two passes over the values inside.
     """
-    x, y = _inside(x, y, start, end)
-    whole = all_finite(y)
-    if not whole:
-        y = np.where(np.isfinite(y), y, np.nan)
+    inside = _inside(points, start, end)
     edges = start + (end - start) / columns * np.arange(1, columns)
-    bounds = np.concatenate([[0], np.searchsorted(x, edges), [len(x)]])
+    bounds = np.concatenate([[0], np.searchsorted(inside.x, edges), [len(inside.x)]])
     full = np.flatnonzero(np.diff(bounds))
+    first, last, y = bounds[full], bounds[full + 1] - 1, inside.y
     if not len(full):
-        return Columns(full, y, y, y, y, np.empty(0, dtype=np.bool_))
-    starts, stops = bounds[full], bounds[full + 1]
-    low, high = np.fmin.reduceat(y, starts), np.fmax.reduceat(y, starts)  # a column of NaN alone gives NaN
-    first, last = starts, stops - 1
-    if not whole:
-        places, good = np.arange(len(y)), ~np.isnan(y)
-        first = np.minimum.reduceat(np.where(good, places, len(y)), starts)
-        last = np.maximum.reduceat(np.where(good, places, -1), starts)
-    # Columns between two neighbours of `full` hold no points at all, so only these two can break the line.
-    some = ~np.isnan(low)
-    joined = np.zeros(len(full), dtype=np.bool_)
-    joined[1:] = (last == stops - 1)[:-1] & (first == starts)[1:] & some[:-1] & some[1:]
-    kept = np.flatnonzero(some)
-    return Columns(full[kept], y[first[kept]], low[kept], high[kept], y[last[kept]], joined[kept])
+        return Columns(full, y, y, y, y, inside.gap)
+    joined = ~inside.gap[first]
+    joined[0] = False
+    low, high = np.minimum.reduceat(y, first), np.maximum.reduceat(y, first)
+    return Columns(full, y[first], low, high, y[last], joined)
 
 
-def all_finite(y: Floats) -> bool:
-    """Whether all values are finite, by one quick pass; False also where finite ones add up to infinity."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(y.sum()))
-
-
-def _inside(x: Floats, y: Floats, start: float, end: float) -> tuple[Floats, Floats]:
+def _inside(points: Points, start: float, end: float) -> Points:
     """The points in [start, end], with the line's crossings of both edges."""
+    x, y, gap = points.x, points.y, points.gap
     first, stop = int(np.searchsorted(x, start, "left")), int(np.searchsorted(x, end, "right"))
     if first == 0 and stop == len(x):
-        return x, y
-    before = [_crossing(x, y, first, start)] if 0 < first < len(x) else []
-    after = [_crossing(x, y, stop, end)] if 0 < stop < len(x) else []
-    at_edges = np.array([start] * len(before)), np.array([end] * len(after))
-    return (
-        np.concatenate([at_edges[0], x[first:stop], at_edges[1]]),
-        np.concatenate([before, y[first:stop], after]),
+        return points
+    before = [(start, _crossing(points, first, start))] if 0 < first < len(x) and not gap[first] else []
+    after = [(end, _crossing(points, stop, end))] if 0 < stop < len(x) and not gap[stop] else []
+    return Points(
+        np.concatenate([[at for at, _ in before], x[first:stop], [at for at, _ in after]]),
+        np.concatenate([[value for _, value in before], y[first:stop], [value for _, value in after]]),
+        np.concatenate([[False] * len(before), gap[first:stop], [False] * len(after)]).astype(np.bool_),
     )
 
 
-def _crossing(x: Floats, y: Floats, place: int, at: float) -> float:
+def _crossing(points: Points, place: int, at: float) -> float:
     """Height of the line from the point before `place` to that at `place`, where it crosses `at`."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        share = (at - x[place - 1]) / (x[place] - x[place - 1])
-        return float(y[place - 1] + (y[place] - y[place - 1]) * share)
+    left, right = points.x[place - 1], points.x[place]
+    share = (at - left) / (right - left)
+    return float(points.y[place - 1] * (1 - share) + points.y[place] * share)

@@ -16,7 +16,7 @@ from cockpit.core.plot.axis import clock, roomy_end, x_ticks
 from cockpit.core.plot.glyphs import UNICODE
 from cockpit.core.plot.groups import chart_and_role, grouped
 from cockpit.core.plot.raster import characters, rasterize
-from cockpit.core.plot.reduce import Columns, reduce
+from cockpit.core.plot.reduce import Columns, points_of, reduce
 from cockpit.core.plot.scale import fit_scale, height, label
 from cockpit.core.plot.smooth import Smoother
 from cockpit.core.plot.viewport import Viewport
@@ -121,7 +121,7 @@ def test_columns_hold_first_lowest_highest_and_last(
     points = sorted(points, key=lambda point: point[0])
     x, y = [float(at) for at, _ in points], [value for _, value in points]
     start, end = float(window[0]), float(sum(window))
-    curve = reduce(array(x), array(y), columns, start, end)
+    curve = reduce(points_of(array(x), array(y)), columns, start, end)
     told = list(zip(curve.place, curve.first, curve.low, curve.high, curve.last, curve.joined, strict=True))
     expected = reduced(x, y, columns, start, end)
     assert [(int(row[0]), bool(row[5])) for row in told] == [(row[0], row[5]) for row in expected]
@@ -137,7 +137,7 @@ def test_a_spike_of_one_step_in_a_million_shows_at_every_zoom(zoom: int) -> None
     x, y = np.arange(1e6), np.ones(1_000_000)
     y[500_000] = 9.0
     half = 5e5 / zoom
-    curve = reduce(x, y, 60, 5e5 - half, 5e5 + half)
+    curve = reduce(points_of(x, y), 60, 5e5 - half, 5e5 + half)
     assert curve.high.max() == 9.0
     assert rasterize(curve, 60, 28, 0.0, 10.0, "dashed")[:4].any()  # near the top
 
