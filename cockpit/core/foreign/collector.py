@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from cockpit.core.foreign.rows import Row
+from cockpit.core.foreign.rows import Row, placed
 from cockpit.core.metric_series import Floats, Series
 
 MOST_BRANCHES = 256
@@ -98,7 +98,8 @@ class Collector:
         for row in rows:
             if not row.values:
                 continue
-            if row.step != row.step and row.epoch != row.epoch:  # both NaN: no other place than its number
+            row = placed(row)
+            if math.isnan(row.step) and math.isnan(row.epoch):  # no other place than its number
                 row = row._replace(step=float(self._unplaced))
                 self._unplaced += 1
             number = self._places.add(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -16,7 +17,9 @@ GROUP_NAMES = frozenset({"seed", "trial", "fold"})
 """Columns that tell several runs in one file apart: each of their values has series of its own."""
 EARLIEST_TIME = 1e8
 """Unix seconds, 1973: a smaller `time` is a duration, and a metric like any other."""
-NOT_FINITE = frozenset({"nan", "inf", "infinity"})
+NOT_FINITE = re.compile(r"\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE | re.ASCII)
+LARGEST_PLACE = 2.0**53
+"""Beyond it a step is no count any more."""
 
 
 class Row(NamedTuple):
@@ -26,6 +29,12 @@ class Row(NamedTuple):
     step: float = math.nan
     epoch: float = math.nan
     time: float = math.nan
+
+
+def placed(row: Row) -> Row:
+    """`row` with NaN for a place that can be none."""
+    step, epoch, time = (place if abs(place) < LARGEST_PLACE else math.nan for place in row[1:])
+    return Row(row.values, step, epoch, time)
 
 
 def as_number(value: object) -> float | None:
@@ -39,9 +48,7 @@ def as_number(value: object) -> float | None:
             return float(value)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
-    if isinstance(value, str) and value.strip().lstrip("+-").lower() in NOT_FINITE:
-        return float(value)
-    return None
+    return float(value) if isinstance(value, str) and NOT_FINITE.fullmatch(value) else None
 
 
 def row_of(record: Mapping[str, Any]) -> Row:

@@ -62,6 +62,12 @@ def test_rows_without_any_place_are_numbered() -> None:
     assert points(collector.series()["m"]) == [(0.0, 5.0), (1.0, 5.0)]
 
 
+def test_a_step_that_can_be_none_is_none() -> None:
+    collector = Collector()
+    collector.add([Row({"m": 1.0}, step=math.inf), Row({"m": 2.0}, step=1e300, epoch=3.0)])
+    assert points(collector.series()["m"]) == [(0.0, 1.0), ("nan", 2.0)]
+
+
 def test_another_value_at_the_same_step_is_told_and_the_same_one_is_not() -> None:
     collector = Collector()
     rows = [Row({"a": 1.0, "b": NAN}, step=1.0), Row({"a": 1.0, "b": NAN}, step=1.0)]

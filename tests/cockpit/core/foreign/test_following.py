@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engines.contract.jsonl import ByteFollower
 from tests.cockpit.core.foreign.reading import plain, points, read, read_on
@@ -175,6 +178,22 @@ def test_empty_files_and_garbage_open_and_hold_nothing(name: str, content: bytes
     source = read(path)
     assert source.series() == {}
     assert all(problem.endswith((".", ".\n")) for problem in source.problems())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(st.lists(st.binary(max_size=60), max_size=4))
+def test_no_bytes_raise_and_the_rows_around_them_stay(name: str, parts: list[bytes]) -> None:
+    line = FORMATS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(line(1000) if name != "log.csv" else b"step,loss\n1000,1000.5\n")
+        source = read(path)
+        for part in parts:
+            append(path, part)
+            read_on(source)
+        append(path, b"\n" + line(10**9))
+        series = read_on(source).series()
+    assert (10.0**9, 10.0**9 + 0.5) in points(series["loss"])
 
 
 def test_no_more_is_read_than_was_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

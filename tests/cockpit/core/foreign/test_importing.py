@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cockpit.core.foreign import importing
 from cockpit.core.foreign.importing import import_log
@@ -108,6 +113,20 @@ def test_an_import_of_an_import_has_the_same_series(tmp_path: Path) -> None:
 def test_a_second_import_is_another_run(tmp_path: Path) -> None:
     runs = [imported(tmp_path, "log.csv", f"step,loss\n1,{value}\n") for value in (0.5, 0.25)]
     assert [read_series(run.steps, "loss")[1].tolist() for run in runs] == [[0.5], [0.25]]
+
+
+numbers = st.one_of(st.floats(), st.integers(), st.none(), st.text(max_size=3), st.booleans())
+records = st.dictionaries(st.sampled_from(["step", "epoch", "time", "seed", "loss", "val", "x y", "lr"]), numbers)
+
+
+@given(st.lists(records, max_size=8))
+@settings(max_examples=40, deadline=None)
+def test_any_log_makes_a_whole_run_or_says_why_not(rows_logged: list[dict[str, object]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COCKPIT_RUNS", f"{folder}/runs")
+        text = "".join(json.dumps(record) + "\n" for record in rows_logged)
+        with contextlib.suppress(DataError):  # nothing in it was a number
+            rows(imported(Path(folder), "log.jsonl", text))
 
 
 def test_nothing_to_import_and_a_failure_leave_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
