@@ -37,6 +37,8 @@ BYTES_PER_SECOND = 7000
 SMALL = 80 * 24
 MOST_LARGER = 4.0
 BAR_WIDTH = 40
+WAITING_BYTES = 600
+"""What the progress before the first scene costs, drawn once."""
 GONE_SECONDS = 0.5
 _ID, _KEY = re.compile(r"[a-z][a-z0-9-]{0,30}"), re.compile(r"[A-Za-z0-9_]{1,24}")
 
@@ -151,9 +153,10 @@ class PlayScreen(Screen[None]):
             words.append(self._words(f"{bar(share, BAR_WIDTH):·<{BAR_WIDTH}} {percent(share)}") + "\n")
             words.append(self._words(f"{count(progress.done)} of {count(progress.total)} {progress.unit}"))
         waiting = self.query_one("#waiting", Static)
-        if waiting.content != words:
-            waiting.update(words)
-        return 0
+        if waiting.content == words:
+            return 0
+        waiting.update(words)
+        return WAITING_BYTES
 
     def _show_banner(self, news: PlayNews) -> None:
         """How it ended, when it has."""

@@ -248,7 +248,7 @@ class RunScreen(SteeringScreen):
         if action == "charts":
             return not self.model.is_task
         if action == "play":
-            return self._playable or None
+            return self._playable  # not greyed: a narrow footer has no room for what most runs never have
         return super().check_action(action, parameters)
 
     def action_tab(self, name: str) -> None:

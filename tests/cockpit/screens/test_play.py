@@ -188,10 +188,10 @@ async def test_it_opens_from_the_run_that_has_an_export_and_goes_back_there(
     monkeypatch.setattr("cockpit.screens.run.MACHINE_SECONDS", 0.05)
     app = cockpit(open_run=training.run)
     async with app.run_test(size=(120, 36)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, RunScreen) and "play" in keys(pilot))
-        assert not keys(pilot)["play"]
+        await until(pilot, lambda: isinstance(app.screen, RunScreen) and "✓ finished" in text(pilot))
+        assert "play" not in keys(pilot)
         (training.run.export / "control_policy_v2.pt").write_bytes(b"x")
-        await until(pilot, lambda: keys(pilot)["play"])
+        await until(pilot, lambda: keys(pilot).get("play"))
         await pilot.press("y")
         await until(pilot, lambda: "frame 412" in text(pilot))
         await pilot.press("escape")
