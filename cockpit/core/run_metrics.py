@@ -17,6 +17,7 @@ from engines.contract.events import Checkpoint, CommandAnswer, Epoch, Event, Run
 from engines.contract.history import History, column_value
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
+from engines.contract.steps import logged
 
 MarkKind = Literal["checkpoint", "resume", "edit", "best"]
 SIGNS: dict[MarkKind, str] = {"checkpoint": "◆", "resume": "↻", "edit": "▲", "best": "★"}
@@ -98,11 +99,14 @@ class RunMetrics:
         steps, old = self._steps.steps, self._steps.superseded
         step, time = steps.column("step"), steps.column("time")
         epoch = self._epochs_done(step)
-        return {
-            name: Series(name, step, epoch, time, steps.column(name), _branches(name, old))
-            for name in steps.names
-            if name not in PLACES and not np.isnan(steps.column(name)).all()
-        }
+        made = {}
+        for name in steps.names:
+            there = logged(steps.column(name))
+            if name not in PLACES and there.any():
+                columns = (step, epoch, time, steps.column(name))
+                at, done, when, value = columns if there.all() else (column[there] for column in columns)
+                made[name] = Series(name, at, done, when, value, _branches(name, old))
+        return made
 
     def _epochs_done(self, step: Floats) -> Floats:
         """Epochs done at each step, a fraction inside an epoch: on a line through the ends of the epochs."""
@@ -173,5 +177,6 @@ def _old_tails(history: History) -> list[list[Epoch]]:
 
 
 def _branches(name: str, old: Sequence[Steps]) -> tuple[tuple[Floats, Floats], ...]:
-    there = [branch for branch in old if name in branch.names]
-    return tuple((branch.column("step"), branch.column(name)) for branch in there)
+    """Of one column, where a branch has it."""
+    told = ((branch, logged(branch.column(name))) for branch in old if name in branch.names)
+    return tuple((branch.column("step")[there], branch.column(name)[there]) for branch, there in told if there.any())

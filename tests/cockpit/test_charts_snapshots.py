@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
 from cockpit.screens.charts import ChartsScreen
+from tests.cockpit.driving import text, until
 from tests.cockpit.test_snapshots import SIZES, settled
 from tests.support.fake_metrics import FakeMetrics
 
@@ -21,7 +22,7 @@ def test_charts(snap_compare: Any, cockpit: Callable[..., CockpitApp], size: tup
 
     async def ready(pilot: Pilot[None]) -> None:
         await pilot.app.push_screen(ChartsScreen(source, source.marks))
-        await settled(pilot, "score", "validation", "leave")
+        await until(pilot, lambda: "validation" in text(pilot) and pilot.app.focused)
         await pilot.press("s", "s", "comma", "comma", *(("tab", "enter") if enlarged else ()))
         await settled(pilot, "at step 380", "0.9", "leave")
 
