@@ -116,10 +116,9 @@ class WindowSource:
         features = self._base.new_empty(len(indices), WINDOW, ROW)[..., :FEATURE_SIZE]
         if rng is None or self._augmentation is None or not self._augmentation.on:
             last = start + (WINDOW - 1)
-            mask = self._real_windows.index_select(0, start)
             torch.index_select(self._base_windows, 0, start, out=features[..., :BASE])
-            past = self._control_windows.index_select(0, start - HISTORY)
-            features[..., BASE:] = self._history(past, rng)
+            features[..., BASE:] = self._history(self._control_windows.index_select(0, start - HISTORY), rng)
+            mask = self._real_windows.index_select(0, start)
         else:
             draws = draw(self._augmentation, len(indices), self._device, rng)
             shown = shown_rows(start, self._firsts.index_select(0, index), draws, self._augmentation.crop)
