@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from engines.contract.steps import ABSENT
+
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 WIDE = ("step", "time", "loss", "lr", "grad_norm")
-"""What is kept of each step, NaN where a segment lacks the column."""
+"""What is kept of each step, ABSENT where it was not logged."""
 OLD_BRANCHES = 16
 """Superseded branches that are kept, the newest."""
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -113,7 +115,7 @@ class StepFollower:
     def _take(self, names: Sequence[str], records: Floats) -> None:
         if self._everything:
             self._add_columns([name for name in names if name not in self._names])
-        columns = np.full((len(self._names), len(records)), np.nan)
+        columns = np.full((len(self._names), len(records)), ABSENT)
         for place, name in enumerate(self._names):
             if name in names:
                 columns[place] = records[:, names.index(name)]
@@ -138,7 +140,7 @@ class StepFollower:
     def _add_columns(self, new: Sequence[str]) -> None:
         if new:
             self._names += tuple(dict.fromkeys(new))
-            missing = np.full((len(self._names) - len(self._table), self._table.shape[1]), np.nan)
+            missing = np.full((len(self._names) - len(self._table), self._table.shape[1]), ABSENT)
             self._table = np.concatenate([self._table, missing])
 
     def _keep_old(self, *parts: Floats) -> None:

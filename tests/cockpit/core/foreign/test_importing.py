@@ -59,6 +59,9 @@ def test_every_step_is_there_and_what_was_not_logged_is_no_nan(tmp_path: Path) -
     assert (values[0], np.isnan(values[1])) == (1.0, True)
     assert [column.tolist() for column in read_series(run.steps, "b")] == [[2, 9], [5, 6]]
     assert [column.tolist() for column in read_series(run.steps, "time_")] == [[9], [1.5]]  # `time` is the clock's
+    series = read_on(RunSource(run.path)).series()
+    assert points(series["a"]) == [(1.0, 1.0), (2.0, "nan")]
+    assert points(series["b"]) == [(2.0, 5.0), (9.0, 6.0)]
 
 
 @pytest.mark.parametrize(
