@@ -26,10 +26,14 @@ from projects.controls.layout import FEATURE_SIZE, WINDOW
 BATCH = 64
 ROUNDS = 15
 SECONDS = 0.4
+SETTLE = 0.2
+"""Seconds before each measurement: workers of the side before still fill their queues for a while."""
 
 
 def _rate(make_batch: Callable[[], object]) -> float:
     """Windows a second over a fixed time."""
+    time.sleep(SETTLE)
+    make_batch()
     count, began = 0, time.perf_counter()
     while time.perf_counter() - began < SECONDS:
         make_batch()
