@@ -59,11 +59,17 @@ class FakeScenes:
         self._open = threading.Event()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self.inputs: list[scenes.Input] = []
+        self._heard = threading.Event()
         if first is not None:
             self.show(first)
 
     def show(self, scene: Scene) -> None:
         self._shown.put(scene)
+
+    def first_input(self) -> scenes.Input:
+        """What a viewer said first, waited for."""
+        assert self._heard.wait(30.0), "no viewer said anything"
+        return self.inputs[0]
 
     def __enter__(self) -> FakeScenes:
         self._thread.start()
@@ -81,3 +87,5 @@ class FakeScenes:
                 while not self._shown.empty():
                     server.show(self._shown.get())
                 self.inputs += server.exchange(0.02)
+                if self.inputs:
+                    self._heard.set()

@@ -10,7 +10,6 @@ from engines.contract.rundir import create_run, list_runs
 from tests.cockpit.cli.conftest import Cockpit
 from tests.support.example_project import ExampleProject
 
-
 CONFIG = "project: controls\ndata: {path: recordings}\n"
 
 

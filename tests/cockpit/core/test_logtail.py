@@ -27,6 +27,7 @@ def shown(*chunks: str) -> tuple[str, ...]:
         (["x\x1b[31mred\x1b[0m\x1b[2J\n"], ("xred",)),
         (["cut \x1b", "[31mhere\n"], ("cut here",)),
         (["cut \x1b[3", "1mhere\n"], ("cut here",)),
+        (["cut \x1b(", "Bhere\n"], ("cut here",)),
         (["50%\r\x1b[K"], ("50%",)),
         (["[bold]not markup[/]\n"], ("[bold]not markup[/]",)),
     ],

@@ -85,7 +85,7 @@ async def test_leaving_ends_the_engine(cockpit: Make, play: FakeRun, engine: Fak
     async with cockpit(play=play.run).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "frame 412" in text(pilot))
         await pilot.press("q")
-    assert engine.inputs == [scenes.End()]
+    assert engine.first_input() == scenes.End()
 
 
 async def test_going_back_ends_the_engine(cockpit: Make, play: FakeRun, engine: FakeScenes) -> None:

@@ -1,0 +1,114 @@
+"""Every command in the README, read out of it and run in one story: a row that cannot be run fails here."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import COCKPIT, ROOT, Terminal
+
+SMALL = (
+    "model.d_model=16", "model.nhead=2", "model.num_layers=1", "model.dim_feedforward=16",
+    "training.steps_per_epoch=5", "training.batch_size=16", "launch.threads=1",
+)  # fmt: skip
+TRAIN = "train configs/controls_v2.yaml --set training.lr=3e-4"
+KEYS = (
+    "forward", "back", "left", "right", "jump", "sneak", "sprint", "drop", "swapHands", "inventory", "ESC",
+    *(f"hotbar.{slot}" for slot in range(1, 10)),
+)  # fmt: skip
+ACTION = {"keyboard": dict.fromkeys(KEYS, 0), "mouse": {"camera": [0.0, 1.0], "buttons": []}}
+
+
+def readme_commands() -> set[str]:
+    """What stands behind `./run`. In a table's cell the words `./run` stand once."""
+    found = []
+    for line in (ROOT / "README.md").read_text().splitlines():
+        if line.startswith("./run"):
+            found.append(line.split("#")[0])
+        elif line.startswith("| `./run"):
+            found += [f"./run {span.removeprefix('./run ')}" for span in re.findall(r"`([^`]+)`", line.split("|")[1])]
+        else:
+            found += re.findall(r"`(\./run[^`]*)`", line)
+    return {" ".join(command.split()[1:]) for command in found}
+
+
+class Story:
+    """Runs README commands with its placeholders filled in, each at a time when it makes sense."""
+
+    def __init__(self, folder: Path, env: dict[str, str], data: Path) -> None:
+        self.folder, self.env = folder, env
+        self.left = readme_commands()
+        self.run = "last"
+        (folder / "configs").symlink_to(ROOT / "configs")
+        log = folder / "log.jsonl"
+        log.write_text("".join(json.dumps({"action": ACTION, "timestamp": 50 * tick}) + "\n" for tick in range(400)))
+        self.places = {"LOG": str(log), "OUT": str(folder / "out"), "PATH": str(data)}
+        self.small = [part for one in (f"data.path={data}", *SMALL) for part in ("--set", one)]
+
+    def fill(self, command: str) -> str:
+        """A command of the README, now tried, with what its placeholders stand for."""
+        self.left.discard(command)
+        return " ".join({**self.places, "RUN": self.run}.get(word, word) for word in command.split())
+
+    def tell(self, command: str, *more: str) -> str:
+        """Run a command of the README to its end, which must be a good one, and give what it printed."""
+        done = subprocess.run(
+            [COCKPIT, *self.fill(command).split(), *more], cwd=self.folder, env=self.env, capture_output=True,
+            text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    def start(self, *more: str) -> str:
+        """Train as the README says, detached, and give the run's id."""
+        return self.tell(TRAIN, *self.small, "--detach", *more).split()[0]
+
+
+@pytest.fixture
+def story(tmp_path: Path, env: dict[str, str], demo_data: Path) -> Story:
+    return Story(tmp_path, env, demo_data)
+
+
+def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: Callable[..., Terminal]) -> None:
+    story.tell("data make controls OUT", "--sessions", "2", "--minutes", "0.5")
+    story.places["OUT"] += "-parsed"
+    story.tell("data parse LOG OUT", "--set", "sessions=2")
+    assert "frames" in story.tell("data stats PATH")
+    assert "parameters" in story.tell("check configs/controls_v2.yaml", *story.small)
+
+    story.run = story.start("--set", "training.epochs=199", "--set", "training.patience=2")
+    story.tell("pause RUN")
+    assert story.run in story.tell("ls")
+    for steer in ("weights RUN look=0.8", "lr RUN 0.5x", "checkpoint RUN", "continue RUN"):
+        story.tell(steer)
+    story.tell("stop RUN")
+    assert "look" in story.tell("show RUN")
+    story.tell("resume RUN --set training.epochs=200")
+
+    story.run = story.start("--set", "training.epochs=2", "--set", "training.steps_per_epoch=200")
+    story.tell("pause RUN")
+    story.tell("kill RUN")
+    story.tell("resume last")
+    assert [line.split()[0] for line in story.tell("tail RUN").splitlines()[2:]] == ["1", "2"]
+    assert "baselines" in story.tell("report RUN")
+    story.tell("export RUN")
+    assert "idle accuracy" in story.tell("thresholds RUN --optimize --save")
+    story.places["FILE"] = str(next(Path(story.places["PATH"]).glob("*.npz")))
+    play = terminal(f"{COCKPIT} {story.fill('play RUN --recording FILE')}; echo it has left; cat")
+    play.wait_text("prev ≠")
+    play.press("q")
+    play.wait_text("it has left")
+
+    story.tell("demo --headless", *story.small, "--set", "training.epochs=1")
+    for command in ("", "demo"):
+        screen = terminal(f"{COCKPIT} {command}; echo it has left; cat")
+        screen.wait_text("cockpit")
+        screen.press("q")
+        screen.wait_text("it has left")
+        story.left.discard(command)
+    assert not story.left, f"in the README but not tried here: {sorted(story.left)}"
