@@ -10,6 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from engines.thresholds.objectives import F1
+from engines.thresholds.plateau import DEFAULT
+from engines.thresholds.sweep import Sweep
 from projects.controls.layout import ACTION, BINARY, CONTROL_SIZE, CURSOR, FEATURE_SIZE, HOTBAR, INV, LOOK
 from projects.controls.masks import Floats
 from projects.controls.metrics import Prediction, Thresholds, Truth
@@ -113,11 +116,4 @@ def best_f1_thresholds(prediction: Prediction, truth: Truth) -> Thresholds:
 def _best_f1(scores: Floats, targets: Floats) -> float:
     """The value at or above which saying yes gives the best F1; .5 where there is no positive."""
     wanted = targets > 0.5
-    if not wanted.any():
-        return 0.5
-    order = np.argsort(-scores, kind="stable")
-    hits = np.cumsum(wanted[order])
-    f1 = 2 * hits / (np.arange(1, len(order) + 1) + wanted.sum())
-    # equal scores are taken together: only the last of each run is a threshold
-    last = np.append(np.diff(scores[order]) != 0, True)
-    return float(scores[order][last][f1[last].argmax()])
+    return Sweep(scores, wanted).optimum(F1).threshold if wanted.any() else DEFAULT
