@@ -104,6 +104,12 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     play.press("q")
     play.wait_text("it has left")
 
+    losses = story.folder / "losses.jsonl"
+    losses.write_text("".join(json.dumps({"step": step, "loss": 1 / (step + 1)}) + "\n" for step in range(20)))
+    story.places |= {"LOG…": str(losses), "PATH…": str(losses)}
+    assert "loss" in story.tell("watch PATH…", "--once")
+    story.tell("import LOG…")
+
     story.tell("demo --headless", *story.small, "--set", "training.epochs=1")
     for command in ("", "demo"):
         screen = terminal(f"{COCKPIT} {command}; echo it has left; cat")
