@@ -185,8 +185,8 @@ class RunScreen(SteeringScreen):
     # -- showing ---------------------------------------------------------------------------------------------------
 
     def _show_numbers(self) -> None:
-        if not self.is_active:
-            return  # under another screen every change would paint that one whole
+        if not self.is_active or not self.query(RunHeader):
+            return  # under another screen every change would paint that one whole; a closing one has no widgets
         now = self._clock()
         self.query_one(RunHeader).show(self.model, now)
         if self._reading is not None:
@@ -203,7 +203,7 @@ class RunScreen(SteeringScreen):
         return self.model.order(self._my_order)
 
     def _show_panes(self) -> None:
-        if not self.is_active:
+        if not self.is_active or not self.query(RunHeader):
             return
         model = self.model
         self._show_banner()
