@@ -10,7 +10,7 @@ import functools
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import torch
@@ -39,6 +39,15 @@ def _rate(make_batch: Callable[[], object]) -> float:
         make_batch()
         count += BATCH
     return count / (time.perf_counter() - began)
+
+
+def _median_rates(sides: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """Windows a second of each side, in rounds that alternate."""
+    rates: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(ROUNDS):
+        for name, side in sides.items():
+            rates[name].append(_rate(side))
+    return {name: statistics.median(found) for name, found in rates.items()}
 
 
 def _forever(loader: DataLoader[object]) -> Iterator[object]:
@@ -74,11 +83,7 @@ def measure() -> list[Measurement]:
     for (name, dataset), workers in itertools.product(datasets.items(), (0, 2)):
         loader = DataLoader(dataset, BATCH, shuffle=True, num_workers=workers, drop_last=True)
         sides[f"{name} {workers}"] = functools.partial(next, _forever(loader))
-    rates: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(ROUNDS):
-        for name, side in sides.items():
-            rates[name].append(_rate(side))
-    median = {name: statistics.median(found) for name, found in rates.items()}
+    median = _median_rates(sides)
 
     def against(name: str, theirs: float, reach: str, note: str = "", ours: str = "ours") -> Measurement:
         return Measurement(

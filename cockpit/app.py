@@ -40,7 +40,7 @@ class CockpitApp(App[None]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS = [
         Binding("question_mark", "help", "help", id="cockpit.help", tooltip="The keys of this screen"),
-        Binding("ctrl+p", "command_palette", "palette", id="cockpit.palette", tooltip="Find an action", priority=True),
+        Binding("ctrl+p", "command_palette", "find", id="cockpit.palette", tooltip="Find an action", priority=True),
         Binding("q", "leave", "leave", id="cockpit.leave", tooltip="Leave the cockpit; every run goes on"),
         Binding("ctrl+q,ctrl+c", "leave", "leave", show=False, priority=True),
     ]

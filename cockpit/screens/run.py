@@ -58,7 +58,7 @@ class RunScreen(SteeringScreen):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]
     BINDINGS = [
         *SteeringScreen.STEERING,
-        Binding("k", "checkpoint", "checkpoint", id="run.checkpoint", tooltip="Save last.pt now"),
+        Binding("k", "checkpoint", "save", id="run.checkpoint", tooltip="Save last.pt now"),
         Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
         Binding(
             "g", "charts", "charts", show=False, id="charts", tooltip="Every metric as a chart, to zoom and smooth"

@@ -9,6 +9,7 @@ from cockpit.core.model import RunModel
 from cockpit.widgets.chart import Line, Mark, numbers
 from engines.contract.events import Epoch
 from engines.contract.history import column_value
+from engines.contract.steps import logged
 
 Chart = tuple[list[Line], list[Mark], Mapping[float, int]]
 
@@ -16,9 +17,11 @@ Chart = tuple[list[Line], list[Mark], Mapping[float, int]]
 def loss_curves(model: RunModel) -> Chart:
     """Loss over the steps done: in training of every step (faint once there are epochs) and epoch, in validation."""
     rows = list(model.history.epochs.values())
+    loss = model.steps.column("loss")
+    told = logged(loss)  # a log from elsewhere may have no loss at all, or not at every step
     lines = [_line("old", old, "validation.loss") for old in _old_tails(model)]
     lines += [
-        Line("step" if rows else "train", model.steps.column("step"), model.steps.column("loss"), leads=False),
+        Line("step" if rows else "train", model.steps.column("step")[told], loss[told], leads=False),
         _line("train", rows, "train.loss"),
         _line("validation", rows, "validation.loss"),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,18 +100,19 @@ def scalar(path: Path, content: Content, key: str, default: float) -> float:
     """One number."""
     if key not in content:
         return default
-    array = content[key]
-    if array.size != 1 or array.dtype.kind not in "fiub":
-        raise DataError(f"{path}: {key} has shape {array.shape} of {array.dtype}, expected one number.")
-    return float(array.astype(np.float64).reshape(()))
+    return float(_single(path, key, content[key], "fiub", "number").astype(np.float64))
 
 
 def text(path: Path, content: Content, key: str, default: str) -> str:
     """One short text."""
     if key not in content:
         return default
-    array = content[key]
-    if array.size != 1 or array.dtype.kind not in "US":
-        raise DataError(f"{path}: {key} has shape {array.shape} of {array.dtype}, expected one short text.")
-    value = array.reshape(()).item()
+    value = _single(path, key, content[key], "US", "short text").item()
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _single(path: Path, key: str, array: NDArray[Any], kinds: str, what: str) -> NDArray[Any]:
+    """The one element of `array`, as an array without dimensions."""
+    if array.size != 1 or array.dtype.kind not in kinds:
+        raise DataError(f"{path}: {key} has shape {array.shape} of {array.dtype}, expected one {what}.")
+    return array.reshape(())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cockpit.core.ascii import needs_ascii
+
 BRAILLE = 0x2800
 BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bit of each dot of a braille character, by row and column."""
@@ -40,6 +42,5 @@ ASCII = Glyphs(
 
 
 def glyphs_for(environment: Mapping[str, str], encoding: str) -> Glyphs:
-    """ASCII on the Linux console, a dumb terminal and wherever output is not UTF-8."""
-    plain = environment.get("TERM", "") in ("dumb", "linux") or "utf" not in encoding.lower()
-    return ASCII if plain else UNICODE
+    """What this terminal can show."""
+    return ASCII if needs_ascii(environment, encoding) else UNICODE

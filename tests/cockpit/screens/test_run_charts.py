@@ -7,6 +7,7 @@ from cockpit.screens.run_charts import loss_curves, score_curve
 from cockpit.widgets.chart import Line, Mark
 from engines.contract import commands as cmd
 from engines.contract import events as ev
+from engines.contract.steps import ABSENT
 from tests.support.fake_run import epoch
 
 
@@ -70,6 +71,18 @@ def test_not_measured_is_no_point_and_not_finite_is_a_gap() -> None:
     assert np.isnan(y[0])
     assert y[1] == 0.5
     assert ticks == {10.0: 1, 20.0: 2, 30.0: 3}
+
+
+def test_steps_without_a_loss_are_no_points() -> None:
+    """As in a log of another program that has a loss at some steps only; a loss that was no number is a gap."""
+    showing = model(started())
+    table = np.full((5, 3), np.nan)
+    table[0], table[2] = (0, 1, 2), (0.5, ABSENT, np.nan)
+    showing.add(News(steps=Steps(table)))
+    places, values = named(loss_curves(showing)[0], "train")[0]
+    assert places == [0.0, 2.0]
+    assert values[0] == 0.5
+    assert np.isnan(values[1])
 
 
 def test_edits_and_the_best_epoch_are_marked() -> None:

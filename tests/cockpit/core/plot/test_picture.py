@@ -131,7 +131,8 @@ def test_any_size_can_be_painted(size: tuple[int, int]) -> None:
 def test_any_number_can_be_painted(extreme: list[float]) -> None:
     for log in (False, True):
         for smoothing in (0.0, 0.9):
-            picture(("logged", series("loss", extreme)), look=Look(log=log, smoothing=smoothing))
+            cells = picture(("logged", series("loss", extreme)), look=Look(log=log, smoothing=smoothing))
+            assert rows(cells)[0].startswith("╭─ loss")
 
 
 def test_changes_are_the_cells_that_differ() -> None:
