@@ -15,6 +15,7 @@ from textual.worker import get_current_worker
 
 from cockpit.core.machine import LocalMachine, Machine
 from cockpit.core.play import open_play
+from cockpit.core.settings import SettingsFile, settings_path
 from cockpit.core.text import plain
 from cockpit.screens.help import HelpScreen
 from cockpit.screens.play import PlayScreen
@@ -54,15 +55,17 @@ class CockpitApp(App[None]):
         play: RunDirectory | None = None,
         ascii_only: bool = False,
         machine: Machine | None = None,
+        settings: SettingsFile | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__()
+        self._settings = settings or SettingsFile(settings_path())
         self.animation_level = "none"
         self.register_theme(THEME)
         self.theme = THEME.name
         # Installed, so that it lives on while another screen takes its place. Not stacked under that: what a screen in
         # the background changes, however little, paints the one above it whole (45 KB/s where 3 are enough).
-        self.install_screen(RunsScreen(folder or runs_folder(), clock), RUNS)
+        self.install_screen(RunsScreen(folder or runs_folder(), clock, self._settings), RUNS)
         self._open_first = open_run
         self._demo = demo
         self._play_first = play
@@ -94,7 +97,7 @@ class CockpitApp(App[None]):
         """Show a run in place of what is shown now."""
         while isinstance(self.screen, ModalScreen):
             self.pop_screen()
-        self.switch_screen(RunScreen(run, self._machine, self._clock))
+        self.switch_screen(RunScreen(run, self._machine, self._clock, self._settings))
 
     @on(RunScreen.Back)
     def show_runs(self) -> None:

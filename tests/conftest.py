@@ -1,4 +1,4 @@
-"""What holds for every test: the runs folder of whoever runs the tests is none of their business."""
+"""What holds for every test: runs folder and settings of whoever runs the tests are none of their business."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 
 
 @pytest.fixture(scope="session", autouse=True)
-def runs_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Runs that a test makes, and links to those it makes elsewhere, are in a folder of their own."""
+def folders_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs that a test makes, links to those it makes elsewhere, and choices are in folders of their own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COCKPIT_RUNS", str(tmp_path_factory.mktemp("runs")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("choices")))
         yield

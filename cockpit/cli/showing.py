@@ -16,6 +16,7 @@ from cockpit.cli.summary import summarise
 from cockpit.core.cost import seconds_spent, usd_spent
 from cockpit.core.fleet import Fleet, RunSummary
 from cockpit.core.format import duration, money, number, short_duration, size
+from cockpit.core.times import date_and_clock
 from engines.contract.errors import DataError
 from engines.contract.rundir import find_run, find_training, runs_folder
 from engines.contract.state import RunReader
@@ -113,7 +114,7 @@ def _show_lists(facts: dict[str, Any]) -> None:
 
 def _clock(seconds: float | None) -> str:
     """Local time with the zone's name."""
-    return "" if seconds is None else time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(seconds))
+    return "" if seconds is None else date_and_clock(seconds)
 
 
 def tail(arguments: Namespace) -> int:

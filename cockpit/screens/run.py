@@ -20,6 +20,7 @@ from cockpit.core.machine import Machine, Reading
 from cockpit.core.model import Order, RunModel
 from cockpit.core.play import can_play
 from cockpit.core.run_metrics import RunMetrics
+from cockpit.core.settings import SettingsFile
 from cockpit.core.text import plain
 from cockpit.screens.charts import ChartsScreen
 from cockpit.screens.palette import ActionProvider
@@ -92,11 +93,11 @@ class RunScreen(SteeringScreen):
         reading: Reading
         playable: bool
 
-    def __init__(self, run: RunDirectory, machine: Machine, clock: Callable[[], float]) -> None:
+    def __init__(self, run: RunDirectory, machine: Machine, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
         self.run = run
         self.model = RunModel()
-        self._machine, self._clock = machine, clock
+        self._machine, self._clock, self._settings = machine, clock, settings
         self._follower = RunFollower(run)
         self._reading: Reading | None = None
         self._playable = False

@@ -20,6 +20,7 @@ from cockpit.core.control import Target
 from cockpit.core.fleet import Fleet, FleetNews, RunSummary
 from cockpit.core.follow import Poller
 from cockpit.core.format import money
+from cockpit.core.settings import SettingsFile
 from cockpit.core.states import Shown
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
@@ -67,10 +68,10 @@ class RunsScreen(SteeringScreen):
 
         news: FleetNews
 
-    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
         self._fleet = Fleet(folder)
-        self._clock = clock
+        self._clock, self._settings = clock, settings
         self._runs: dict[Path, RunSummary] = {}
         self._loading = True
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)

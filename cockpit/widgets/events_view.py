@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 from rich.style import Style
 from rich.text import Text
 
 from cockpit.core.model import Notable, Order, RunModel
 from cockpit.core.text import plain
+from cockpit.core.times import clock, zone
 from cockpit.widgets.line_view import LineView
 from engines.contract import commands as cmd
 from engines.contract.events import Alert
@@ -32,14 +31,14 @@ class EventsView(LineView):
         self._lines = lines
         self.resize_to(len(lines), max((self.line(index).cell_len for index in range(len(lines))), default=0))
         self.refresh()
-        self.say(f"times in {time.strftime('%Z')}" if lines else "none yet")
+        self.say(f"times in {zone()}" if lines else "none yet")
 
     def line(self, index: int) -> Text:
         notable = self._lines[index]
         kind, word, text = _describe(notable)
         when = notable.command.time if isinstance(notable, Order) else notable.time
         line = Text(no_wrap=True)
-        line.append(time.strftime("%H:%M:%S ", time.localtime(when)), self._style("time"))
+        line.append(f"{clock(when)} ", self._style("time"))
         line.append(f"{word:<8}", self._style(kind))
         line.append(plain(text), self._style("refused" if kind == "refused" else "text"))
         return line

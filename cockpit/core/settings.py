@@ -1,0 +1,63 @@
+"""What a person has chosen, kept between sessions: one small file in their configuration directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from engines.contract.files import make_directory, replace_bytes
+
+
+class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Every choice that outlives a session. A new one is a field with a default here."""
+
+    theme: str = "cockpit-dark"
+    ascii: bool = False
+    keys: dict[str, str] = {}
+    """Other keys for bindings, by the binding's id: `{"run.stop": "f8"}`."""
+    runs_sort: str = ""
+    """Column by which the list of runs is ordered, with a leading `-` for descending; empty: newest first."""
+    table_columns: dict[str, list[str]] = {}
+    """Columns of the epoch table by project, where a person has chosen them."""
+
+
+def settings_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """`$XDG_CONFIG_HOME/cockpit/settings.json`, by default below `~/.config`."""
+    home = environment.get("XDG_CONFIG_HOME") or str(Path("~/.config").expanduser())
+    return Path(home) / "cockpit" / "settings.json"
+
+
+class SettingsFile:
+    """The settings in force. Two cockpits may be open: each change is made to what the file holds then."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problem = ""
+        """Why the file could not be read or written: a sentence for the person; empty while all is well."""
+        self.value = self._read()
+
+    def change(self, **choices: Any) -> None:
+        """Take these choices and keep them. What cannot be written holds for this session; see `problem`."""
+        if self.problem:  # never overwrite what could not be understood
+            self.value = msgspec.structs.replace(self.value, **choices)
+            return
+        self.value = msgspec.structs.replace(self._read(), **choices)
+        try:
+            make_directory(self.path.parent)
+            replace_bytes(self.path, msgspec.json.format(msgspec.json.encode(self.value), indent=2) + b"\n")
+        except OSError as error:
+            self.problem = f"{self.path} cannot be written ({error.strerror}); choices hold for this session only."
+
+    def _read(self) -> Settings:
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=Settings)
+        except FileNotFoundError:
+            return Settings()
+        except (OSError, msgspec.DecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            self.problem = f"{self.path} cannot be read ({why}); mend or remove it. Defaults hold, nothing is kept."
+            return Settings()
