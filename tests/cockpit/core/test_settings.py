@@ -25,7 +25,8 @@ def test_a_file_that_cannot_be_understood_is_left_as_it_is(tmp_path: Path) -> No
     for damage in (b"{", b"[]", b'{"theme": 3}', b"\xff"):
         path.write_bytes(damage)
         settings = SettingsFile(path)
-        assert settings.value == Settings() and str(path) in settings.problem
+        assert settings.value == Settings()
+        assert str(path) in settings.problem
         settings.change(theme="cockpit-light")
         assert settings.value.theme == "cockpit-light"
         assert path.read_bytes() == damage
@@ -35,7 +36,8 @@ def test_a_folder_that_cannot_be_written_costs_the_session_nothing(tmp_path: Pat
     (tmp_path / "file").write_text("")
     settings = SettingsFile(tmp_path / "file" / "settings.json")
     settings.change(theme="cockpit-light")
-    assert settings.value.theme == "cockpit-light" and settings.problem
+    assert settings.value.theme == "cockpit-light"
+    assert settings.problem
 
 
 def test_the_place_follows_the_desktop_s_convention() -> None:
