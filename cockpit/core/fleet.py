@@ -5,8 +5,8 @@ from __future__ import annotations
 import calendar
 import os
 import re
+import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ SCAN_SECONDS = 1.0
 READ_AT_ONCE = 50
 GRACE_SECONDS = 5.0
 """How long a directory may be without its run.json before it counts as broken: it is written last."""
-_RUN_ID = re.compile(r".+-(\d{8}-\d{6})-[a-z]+")
+_RUN_ID = re.compile(r"[^.].*-(\d{8}-\d{6})-[a-z]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +37,14 @@ class RunSummary:
     detail: str = ""
     project: str = ""
     label: str = ""
+    notes: str = ""
     title: str = ""
+    parent: str = ""
+    """Id of the run it was forked from."""
     is_task: bool = False
     attempt: int = 0
+    last_step: int = 0
+    """Where the newest attempt ended, once it has."""
     done: float = 0
     total: float = 0
     """Epochs; of a task whatever it counts."""
@@ -56,6 +61,7 @@ class _Watched:
     def __init__(self, path: Path) -> None:
         self.run = RunDirectory(path)
         self.summary: RunSummary | None = None
+        self._stamped = (str(path), str(self.run.attempts))
         self._reader: RunReader | None = None
         self._attempts = AttemptFollower(self.run)
         self._last_seen: dict[int, float] = {}
@@ -83,8 +89,12 @@ class _Watched:
         return self._reader is not None
 
     def _look_at_stamp(self) -> object:
-        """Changes when an attempt begins, ends or is mended, or the run's record is written."""
-        return tuple(_modified(file) for file in (self.run.attempts, self.run.info_file, self.run.events))
+        """Changes when an attempt begins, ends or is mended, or the run's record is written.
+
+        All these files are replaced, never written in place, so the times of their two directories are enough: of a
+        thousand ended runs each is asked every second.
+        """
+        return tuple(map(_modified, self._stamped))
 
     def _summarise(self, reader: RunReader) -> RunSummary:
         info = self.run.info
@@ -104,8 +114,9 @@ class _Watched:
         return RunSummary(
             path=self.run.path, id=info.id, created=info.created, state=status.state,
             detail=status.detail or _damage(reader),
-            project=info.project, label=info.label, title=info.title, is_task=info.kind == "task",
-            attempt=attempts[-1].number if attempts else 0, done=done, total=total,
+            project=info.project, label=info.label, notes=info.notes, title=info.title, parent=info.parent or "",
+            is_task=info.kind == "task", attempt=attempts[-1].number if attempts else 0,
+            last_step=_last_step(attempts), done=done, total=total,
             score=best.score if best else None, scores=_thinned(scores),
             spans=cost.spans_of(attempts, self._last_seen, live=status.live), device=_device(reader, attempts),
         )  # fmt: skip
@@ -121,58 +132,61 @@ class FleetNews:
 
 
 class Fleet:
-    """Every run in a folder."""
+    """Every run in a folder. May be polled from several threads, one at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._runs: dict[Path, _Watched] = {}
-        self._unread: list[Path] = []
+        self._runs: dict[str, _Watched] = {}
+        """By name of the entry in the folder."""
+        self._unread: list[str] = []
         self._scan_due = 0.0
+        self._one_at_a_time = threading.Lock()
 
     def poll(self, most: int = READ_AT_ONCE) -> FleetNews:
         """What changed, reading at most `most` runs for the first time, newest first.
 
         Never raises for what a run's files hold.
         """
-        gone: tuple[Path, ...] = ()
-        looked_at = [watched for watched in self._runs.values() if watched.live]
-        if time.monotonic() >= self._scan_due:
-            self._scan_due = time.monotonic() + SCAN_SECONDS
-            gone = self._scan()
-            looked_at = list(self._runs.values())
-        fresh, self._unread = self._unread[:most], self._unread[most:]
-        for path in fresh:
-            self._runs[path] = _Watched(path)
-            looked_at.append(self._runs[path])
-        changed = (watched.summary for watched in looked_at if watched.poll())
-        return FleetNews(tuple(summary for summary in changed if summary), gone, bool(self._unread))
+        with self._one_at_a_time:
+            gone: tuple[Path, ...] = ()
+            looked_at = [watched for watched in self._runs.values() if watched.live]
+            if time.monotonic() >= self._scan_due:
+                self._scan_due = time.monotonic() + SCAN_SECONDS
+                gone = self._scan()
+                looked_at = list(self._runs.values())
+            fresh, self._unread = self._unread[:most], self._unread[most:]
+            for name in fresh:
+                self._runs[name] = _Watched(self.folder / name)
+                looked_at.append(self._runs[name])
+            changed = (watched.summary for watched in looked_at if watched.poll())
+            return FleetNews(tuple(summary for summary in changed if summary), gone, bool(self._unread))
+
+    def scan_now(self) -> None:
+        """Look at every run at the next poll, whenever the next scan is due: something was changed from here."""
+        self._scan_due = 0.0
 
     def _scan(self) -> tuple[Path, ...]:
         """Find new entries and give the runs that are no more."""
         try:
-            found = set(_run_paths(self.folder))
+            names = set(os.listdir(self.folder))
         except FileNotFoundError:
-            found = set()
+            names = set()
         except OSError:
             return ()  # a volume that does not answer now says nothing about its runs
-        gone = tuple(path for path in self._runs if path not in found)
-        for path in gone:
-            del self._runs[path]
-        new = found - self._runs.keys()
-        self._unread = sorted(new, key=lambda path: path.name.split("-", 1)[-1], reverse=True)
-        return gone
+        gone = self._runs.keys() - names
+        for name in gone:
+            del self._runs[name]
+        new = [name for name in names - self._runs.keys() if _is_run(self.folder, name)]
+        self._unread = sorted(new, key=lambda name: name.split("-", 1)[-1], reverse=True)
+        return tuple(self.folder / name for name in gone)
 
 
-def _run_paths(folder: Path) -> Iterator[Path]:
-    """Entries that are runs, or that were: a run's name or parts without a run.json, some time after it was made.
-
-    Raises OSError for the folder itself.
-    """
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            path = folder / entry.name
-            if (path / "run.json").exists() or (_looks_like_a_run(path) and _age(path) > GRACE_SECONDS):
-                yield path
+def _is_run(folder: Path, name: str) -> bool:
+    """Whether an entry is a run, or was: a run's name or parts without a run.json, some time after it was made."""
+    if name.startswith("."):
+        return False  # being deleted
+    path = folder / name
+    return (path / "run.json").exists() or (_looks_like_a_run(path) and _age(path) > GRACE_SECONDS)
 
 
 def _looks_like_a_run(path: Path) -> bool:
@@ -203,9 +217,9 @@ def _created(path: Path) -> float:
         return 0.0
 
 
-def _modified(file: Path) -> int:
+def _modified(path: str) -> int:
     try:
-        return file.stat().st_mtime_ns
+        return os.stat(path).st_mtime_ns
     except OSError:
         return 0
 
@@ -213,6 +227,10 @@ def _modified(file: Path) -> int:
 def _damage(reader: RunReader) -> str:
     count = reader.damaged_lines
     return f"{count} bad line{'s' if count > 1 else ''} in events.jsonl" if count else ""
+
+
+def _last_step(attempts: tuple[Attempt, ...]) -> int:
+    return attempts[-1].ended.last_step if attempts and attempts[-1].ended else 0
 
 
 def _device(reader: RunReader, attempts: tuple[Attempt, ...]) -> str:
