@@ -40,13 +40,6 @@ def mark(pid: int) -> ProcessMark:
     return ProcessMark(pid, psutil.Process(pid).create_time())
 
 
-def boot_id() -> str:
-    """Changes with every boot of the machine."""
-    with contextlib.suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return ""
-
-
 def oom_kills() -> int:
     """Kills the kernel has made for lack of memory: in our control group, else on the whole machine."""
     candidates = [Path("/proc/vmstat")]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from engines import processes
 from engines.contract import commands as cmd
 from engines.contract import events as ev
+from engines.contract.host import boot_id
 from engines.contract.jsonl import RecordFollower
 from engines.contract.lock import RunLock
 from engines.contract.reported import split_values, table_columns
@@ -47,7 +48,7 @@ class ReportedRun:
         self._lock.acquire()
         me = processes.mark(os.getpid())
         self._attempt = Attempt(
-            number=ATTEMPT, started=time.time(), supervisor=me, engine=me, boot_id=processes.boot_id(),
+            number=ATTEMPT, started=time.time(), supervisor=me, engine=me, boot_id=boot_id(),
             host=platform.node(), versions={"python": platform.python_version()}, command=[sys.executable, *sys.argv],
         )  # fmt: skip
         run.write_attempt(self._attempt)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import math
 import os
 import platform
 import signal
@@ -22,13 +23,18 @@ from engines import processes
 from engines.contract import events as ev
 from engines.contract import files, yaml12
 from engines.contract.errors import DataError, UserError
+from engines.contract.host import boot_id, device_name
 from engines.contract.jsonl import RecordFollower, last_lines
 from engines.contract.lock import RunLock
+from engines.contract.queue import Place
 from engines.contract.rundir import Attempt, End, RunDirectory
+from engines.waiting import QueueWait
 
 HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 ORPHAN_GRACE = 5.0
 RESERVE_BYTES = 1 << 16
+FRESH_SECONDS = 6 * 3600.0
+"""How often a running place is touched: tidiers of /tmp take what is days old."""
 ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",
     # Threads that wait give their core away instead of spinning: with one of two cores busy elsewhere, 17 steps a
@@ -91,6 +97,8 @@ class Supervisor:
         self._price = _amount(config, "cost", "usd_per_hour")
         self._budget = _amount(config, "cost", "budget_usd")
         self._device = str(_value(config, "launch", "device") or "")
+        self._queue = _value(config, "launch", "queue") is True
+        self._place: Place | None = None
 
     def supervise(self) -> int:
         """Run the engine to its end and give the exit code to leave with. Raises `UserError` when the run is taken."""
@@ -106,14 +114,44 @@ class Supervisor:
         seconds_left = self._seconds_left()
         attempt = self._new_attempt()
         files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
-        attempt.ended = self._carry_out(attempt, seconds_left)
+        if seconds_left == 0:
+            attempt.ended = End(reason="out-of-budget", time=time.time(), exit_code=3, error=self._budget_spent())
+        else:
+            attempt.ended = self._take_place(attempt) or self._carry_out(attempt, seconds_left)
         self._record_end(attempt)
         return attempt.ended.exit_code if attempt.ended.exit_code is not None else 1
 
+    def _take_place(self, attempt: Attempt) -> End | None:
+        """Take a place among the runs of the device, and wait where that is asked for: the end, if it comes to none.
+
+        Only a training keeps others waiting: tasks (making data, play) are no work for the whole device.
+        """
+        info = self.run.info
+        if info.kind != "training":
+            return None
+        device = device_name(self._device)
+        try:
+            self._place = place = Place(device, info.id, self.run.path, waiting=attempt.queued)
+            if not attempt.queued:
+                return None
+            saved = [event.step for event in self._events() if isinstance(event, ev.Checkpoint)]
+            wait = QueueWait(self.run, attempt.number, place, step=max(saved, default=0), heard=HEARD)
+            came = wait.until_turn()
+        except (DataError, OSError) as error:
+            if attempt.queued:
+                return End(reason="failed", time=time.time(), error=f"it cannot wait for {device}: {error}")
+            print(f"Those who wait for {device} will not wait for this run: {error}", file=sys.stderr)
+            return None
+        if not came:
+            return End(reason="stopped", time=time.time(), exit_code=3, error=f"ended while it waited for {device}")
+        attempt.queued, attempt.started = False, time.time()
+        attempt.versions, attempt.git = _versions(), _git_hash()
+        with contextlib.suppress(OSError):  # a full disk: see below
+            self.run.write_attempt(attempt)
+        return None
+
     def _carry_out(self, attempt: Attempt, seconds_left: float | None) -> End:
         """Start the engine, wait for it, leave nothing of it behind."""
-        if seconds_left == 0:
-            return End(reason="out-of-budget", time=time.time(), exit_code=3, error=self._budget_spent())
         oom_before = processes.oom_kills()
         try:
             engine = self._start_engine(attempt)
@@ -152,6 +190,8 @@ class Supervisor:
         for number in self.run.attempt_numbers():
             with contextlib.suppress(DataError):  # a damaged record must not keep the run from going on
                 attempt = self.run.attempt(number)
+                if attempt.queued:
+                    continue
                 end = attempt.ended.time if attempt.ended else last_event.get(number, attempt.started)
                 total += max(0.0, end - attempt.started) / 3600 * attempt.usd_per_hour
         return total
@@ -167,8 +207,9 @@ class Supervisor:
         attempt = Attempt(
             number=max(self.run.attempt_numbers(), default=0) + 1,
             started=time.time(),
+            queued=self._queue and self.run.info.kind == "training",
             supervisor=processes.mark(os.getpid()),
-            boot_id=processes.boot_id(),
+            boot_id=boot_id(),
             host=platform.node(),
             device=self._device,
             usd_per_hour=self._price,
@@ -196,18 +237,17 @@ class Supervisor:
 
     def _wait(self, engine: int, seconds_left: float | None) -> int:
         """Wait for the engine, passing signals on, and give its wait status."""
-        deadline = None if seconds_left is None else time.monotonic() + seconds_left
+        deadline = math.inf if seconds_left is None else time.monotonic() + seconds_left
         while True:
             ended = processes.reap()
             if engine in ended:
                 return ended[engine]
-            if deadline is None:
-                heard = signal.sigwaitinfo(HEARD).si_signo
-            else:
-                answer = signal.sigtimedwait(HEARD, max(0.0, deadline - time.monotonic()))
-                heard = signal.SIGTERM if answer is None else answer.si_signo
-                if answer is None:
-                    deadline, self._over_budget = None, True
+            answer = signal.sigtimedwait(HEARD, min(max(0.0, deadline - time.monotonic()), FRESH_SECONDS))
+            heard = answer.si_signo if answer is not None else None
+            if self._place is not None and answer is None:
+                self._place.keep_fresh()
+            if time.monotonic() >= deadline:
+                heard, deadline, self._over_budget = signal.SIGTERM, math.inf, True
             if heard in (signal.SIGTERM, signal.SIGINT):
                 self._asked_to_stop = True
                 os.kill(engine, signal.SIGTERM)

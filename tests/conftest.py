@@ -12,5 +12,7 @@ def folders_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     """Runs that a test makes, links to those it makes elsewhere, and choices are in folders of their own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COCKPIT_RUNS", str(tmp_path_factory.mktemp("runs")))
+        patch.setenv("COCKPIT_QUEUE", str(tmp_path_factory.mktemp("queue")))
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("choices")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("seen")))
         yield

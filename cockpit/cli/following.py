@@ -26,6 +26,7 @@ from engines.contract.state import RunReader, Status
 POLL_SECONDS = 0.1
 GONE_SECONDS = 30.0
 LOG_LINES = 20
+BEFORE = ("queued", "starting")
 
 
 class FirstInterrupt:
@@ -125,7 +126,7 @@ class Watch:
         if history is not self._history:
             self._begin(history)
         started = history.started
-        if started is not None and status.state != "starting":  # a resume first says which rows are superseded
+        if started is not None and status.state not in BEFORE:  # a resume first says which rows are superseded
             if self._with_table:
                 self._print_rows(history, TableText(started.columns))
             for step in history.resumes[self._resumes :]:
@@ -162,7 +163,7 @@ class Watch:
             done = f"{count(progress.done)} of {count(progress.total)} {progress.unit}"
             share = f", {percent(progress.done / progress.total)}" if progress.total else ""
             return f"{status.state}: {done}{share}"
-        if history.started is None or status.state == "starting":
+        if history.started is None or status.state in BEFORE:
             return " ".join((status.state, status.detail)).strip()
         detail = (history.phase.detail if history.phase else "") or status.detail or status.state
         epoch = min(len(history.epochs) + 1, total_epochs(history))

@@ -25,11 +25,11 @@ class Span:
 
 
 def spans_of(attempts: Iterable[Attempt], last_seen: Mapping[int, float], *, live: bool) -> tuple[Span, ...]:
-    """The attempts as spans, oldest first.
+    """The attempts as spans, oldest first; without those that only ever waited for their device.
 
     One without a recorded end still runs if it is the newest and the run is live; else it ran until its last event.
     """
-    ordered = sorted(attempts, key=lambda attempt: attempt.number)
+    ordered = sorted((attempt for attempt in attempts if not attempt.queued), key=lambda attempt: attempt.number)
     spans = []
     for attempt in ordered:
         if attempt.ended is not None:
@@ -51,6 +51,14 @@ def usd_spent(spans: Iterable[Span], now: float) -> float | None:
     """US dollars spent so far; None when the machine has no price."""
     priced = [span for span in spans if span.usd_per_hour > 0]
     return sum(seconds_spent([span], now) / 3600 * span.usd_per_hour for span in priced) if priced else None
+
+
+def usd_since(spans: Iterable[Span], moment: float, now: float) -> float:
+    """US dollars spent from `moment` to `now`; what has no price cost nothing."""
+    return sum(
+        max(0.0, (now if span.ended is None else span.ended) - max(span.started, moment)) / 3600 * span.usd_per_hour
+        for span in spans
+    )
 
 
 def total_epochs(history: History) -> int:

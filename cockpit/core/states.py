@@ -10,6 +10,7 @@ Shown = State | Literal["broken"]
 """What a list of runs shows: a run's state, or that its directory cannot be read."""
 
 GLYPHS: dict[Shown, str] = {
+    "queued": "○",
     "starting": "◌",
     "running": "●",
     "paused": "‖",

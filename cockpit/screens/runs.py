@@ -35,6 +35,7 @@ SHOW_SECONDS = 1.0
 COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
     ("running", frozenset({"running", "stopping"})),
     ("starting", frozenset({"starting"})),
+    ("queued", frozenset({"queued"})),
     ("paused", frozenset({"paused"})),
     ("done", frozenset({"finished", "early-stopped"})),
     ("stopped", frozenset({"stopped", "out-of-budget"})),

@@ -75,7 +75,7 @@ def tone(state: str) -> str:
     match state:
         case "running":
             return "live"
-        case "starting" | "paused" | "stopping" | "out-of-budget":
+        case "queued" | "starting" | "paused" | "stopping" | "out-of-budget":
             return "waiting"
         case "finished" | "early-stopped" | "stopped":
             return "done"

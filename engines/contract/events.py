@@ -18,7 +18,7 @@ from engines.contract.commands import Command
 from engines.contract.jsonl import LineWriter
 from engines.contract.spec import Column
 
-PhaseName = Literal["loading", "compiling", "training", "evaluating", "saving", "paused", "working"]
+PhaseName = Literal["queued", "loading", "compiling", "training", "evaluating", "saving", "paused", "working"]
 EndReason = Literal["finished", "early-stopped", "stopped", "failed"]
 
 

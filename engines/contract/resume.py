@@ -10,7 +10,14 @@ from engines.contract import commands as cmd
 from engines.contract.config import LoadedConfig
 from engines.contract.events import CommandAnswer
 
-_FREE = ("cost.", "launch.device", "output.keep_epochs", "training.checkpoint_minutes", "training.log_every")
+_FREE = (
+    "cost.",
+    "launch.device",
+    "launch.queue",
+    "output.keep_epochs",
+    "training.checkpoint_minutes",
+    "training.log_every",
+)
 """Settings that do not touch the training itself: the new value simply holds."""
 
 

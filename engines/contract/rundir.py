@@ -41,6 +41,8 @@ class RunInfo(msgspec.Struct, kw_only=True):
     """What it does, in words: the config's file name, or a task and its target."""
     label: str = ""
     """A person's own name for the run."""
+    notes: str = ""
+    """What a person wants to remember of it."""
     parent: str | None = None
     fork_step: int | None = None
     created: float = 0.0
@@ -70,6 +72,9 @@ class Attempt(msgspec.Struct, kw_only=True):
 
     number: int
     started: float
+    """Of one that waited for its device: when its turn came."""
+    queued: bool = False
+    """It waits for its device, or ended while it did: it has cost nothing."""
     supervisor: ProcessMark
     engine: ProcessMark | None = None
     boot_id: str = ""
@@ -214,11 +219,12 @@ def create_run(
 
 
 def list_runs(folder: Path | None = None) -> list[RunDirectory]:
-    """Every run in the runs folder, newest first; entries without a run.json are not runs."""
+    """Every run in the runs folder, newest first; entries without a run.json, or being deleted, are not runs."""
     folder = folder or runs_folder()
     if not folder.is_dir():
         return []
-    runs = [RunDirectory(entry) for entry in folder.iterdir() if (entry / "run.json").is_file()]
+    entries = (entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    runs = [RunDirectory(entry) for entry in entries if (entry / "run.json").is_file()]
     return sorted(runs, key=lambda run: run.path.name.rsplit("-", 3)[1:], reverse=True)
 
 

@@ -101,6 +101,8 @@ class Training(Section):
 class Launch(Section):
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, mps: auto takes the first GPU there is, else the CPU."""
+    queue: bool = False
+    """Wait until no other run is on the device; those that wait run one after another."""
     threads: Count | None = None
     """CPU threads of the engine, recorded since results depend on it; every usable core where absent."""
 

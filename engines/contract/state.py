@@ -15,10 +15,10 @@ from engines.contract.lock import lock_holder
 from engines.contract.rundir import Attempt, End, RunDirectory
 
 State = Literal[
-    "starting", "running", "paused", "stopping",
+    "queued", "starting", "running", "paused", "stopping",
     "finished", "early-stopped", "stopped", "out-of-budget", "failed", "lost",
 ]  # fmt: skip
-LIVE: frozenset[State] = frozenset({"starting", "running", "paused", "stopping"})
+LIVE: frozenset[State] = frozenset({"queued", "starting", "running", "paused", "stopping"})
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,16 @@ def status_of(locked: bool, attempt: Attempt | None, history: History) -> Status
         return Status(attempt.ended.reason, describe_end(attempt.ended))
     if not locked and attempt is None:
         return Status("lost", "it was never started")
+    if not locked and attempt is not None and attempt.queued:
+        return Status("lost", "ended while it waited for its device: resume puts it into the queue again")
     if not locked:
         return Status(
             "lost", "no engine and no end recorded, as after a reboot: resume goes on from the last checkpoint"
         )
     if attempt is None or history.phase is None or history.phase.attempt < attempt.number:
-        return Status("starting")
+        return Status("queued" if attempt is not None and attempt.queued else "starting")
+    if attempt.queued:
+        return Status("queued", history.phase.detail)
     if history.ended is not None and history.ended.attempt == attempt.number:
         return Status("stopping", "leaving")
     asked = (a for a in history.answers if a.attempt == attempt.number and isinstance(a.command, Stop))
@@ -65,6 +69,8 @@ def status_of(locked: bool, attempt: Attempt | None, history: History) -> Status
     match history.phase.phase:
         case "paused":
             return Status("paused")
+        case "queued":  # its turn has come, and the engine has not said anything yet
+            return Status("starting")
         case "loading" | "compiling":
             return Status("starting", history.phase.phase)
         case phase:

@@ -27,6 +27,12 @@ def damage_attempt(fake: FakeRun) -> None:
 
 LIVE_CASES: list[tuple[str, str, Facts]] = [
     ("starting", "", lambda f: None),
+    ("queued", "", lambda f: f.begin(queued=True)),
+    ("queued", "2nd for cpu", lambda f: f.begin(queued=True).say(ev.Phase(phase="queued", detail="2nd for cpu"))),
+    # its turn has come, and its engine has not spoken yet
+    ("starting", "", lambda f: f.begin().say(ev.Phase(phase="queued", detail="1st for cpu"))),
+    # waiting again after a resume: where it stood before says nothing
+    ("queued", "", lambda f: f.begin().started().epochs(1).end("stopped").begin(queued=True)),
     ("starting", "", lambda f: f.begin()),
     ("starting", "loading", lambda f: f.begin().say(ev.Phase(phase="loading"))),
     ("starting", "compiling", lambda f: f.begin().started().say(ev.Phase(phase="compiling"))),
@@ -55,6 +61,8 @@ LIVE_CASES: list[tuple[str, str, Facts]] = [
 ENDED_CASES: list[tuple[str, str, Facts]] = [
     ("lost", "never started", lambda f: None),
     ("lost", "1.json cannot be read", lambda f: damage_attempt(f.begin().started())),
+    ("lost", "while it waited", lambda f: f.begin(queued=True).say(ev.Phase(phase="queued", detail="1st for cpu"))),
+    ("stopped", "waited", lambda f: f.begin(queued=True).end("stopped", error="ended while it waited for cpu")),
     ("lost", "reboot", lambda f: f.begin().started().epochs(1)),
     ("finished", "", lambda f: f.begin().started().end("finished")),
     ("early-stopped", "", lambda f: f.begin().started().end("early-stopped")),

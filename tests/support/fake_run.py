@@ -85,11 +85,13 @@ class FakeRun:
     def id(self) -> str:
         return self.run.path.name
 
-    def begin(self) -> FakeRun:
+    def begin(self, *, queued: bool = False) -> FakeRun:
         """Begin an attempt; no engine speaks yet."""
         self.attempt += 1
         mark = ProcessMark(os.getpid(), 0.0)
-        self.run.write_attempt(Attempt(number=self.attempt, started=time.time(), supervisor=mark, device="cpu"))
+        self.run.write_attempt(
+            Attempt(number=self.attempt, started=time.time(), queued=queued, supervisor=mark, device="cpu")
+        )
         self._writer = ev.EventWriter(self.run.events, self.attempt)
         return self
 

@@ -13,6 +13,7 @@ from engines.contract.state import RunReader
 from tests.support.fake_run import FakeRun
 
 ALLOWED: dict[Shown, set[str]] = {
+    "queued": {"stop"},
     "starting": {"pause", "stop"},
     "running": {"pause", "stop", "checkpoint"},
     "paused": {"continue", "stop", "checkpoint"},

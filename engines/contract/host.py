@@ -1,0 +1,45 @@
+"""Facts of this host that queues and records name: its boot, and the device that a config's word means on it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def boot_id() -> str:
+    """Changes with every boot of the machine; empty where the system tells none."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def device_name(device: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The device that `launch.device` means here: `cpu`, or `cuda:1` as the driver counts.
+
+    `auto` is the first GPU there is, else the CPU. Where $CUDA_VISIBLE_DEVICES hides cards, torch's `cuda:0` is the
+    first card it names. A word that is no device stays as it is, but for what a file name could not hold.
+    """
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    named = None if visible is None else visible.replace(" ", "").split(",")
+    cards = None if named is None else [card for card in named if card not in ("", "-1")]
+    if device in ("", "auto"):
+        device = "cuda" if (_has_gpu() if cards is None else cards) else "cpu"
+    kind, _, index = device.partition(":")
+    if kind == "cuda":
+        place = int(index) if index.isdecimal() else 0
+        device = f"cuda:{cards[place] if cards and place < len(cards) else place}"
+    return re.sub(r"[^\w:-]", "_", device)
+
+
+def _has_gpu() -> bool:
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        count: int = pynvml.nvmlDeviceGetCount()
+    except pynvml.NVMLError:
+        return False
+    return count > 0

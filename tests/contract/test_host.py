@@ -1,0 +1,44 @@
+"""What a config's device means on this host."""
+
+from __future__ import annotations
+
+import pytest
+
+from engines.contract import host
+
+
+@pytest.mark.parametrize(
+    ("device", "visible", "name"),
+    [
+        ("cpu", None, "cpu"),
+        ("cuda", None, "cuda:0"),
+        ("cuda:3", None, "cuda:3"),
+        ("cuda:0", "2,3", "cuda:2"),
+        ("cuda:1", "2, 3", "cuda:3"),
+        ("cuda:7", "2,3", "cuda:7"),  # no such card: the engine will say so
+        ("cuda:0", "GPU-8f2c/1", "cuda:GPU-8f2c_1"),
+        ("auto", "1", "cuda:1"),
+        ("auto", "", "cpu"),
+        ("auto", "-1", "cpu"),
+        ("mps", None, "mps"),
+        ("../../etc", None, "______etc"),
+    ],
+)
+def test_the_card_that_torch_calls_by_another_number(device: str, visible: str | None, name: str) -> None:
+    assert host.device_name(device, {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}) == name
+
+
+@pytest.mark.parametrize(("gpu", "name"), [(True, "cuda:0"), (False, "cpu")])
+def test_auto_is_the_first_gpu_there_is(monkeypatch: pytest.MonkeyPatch, gpu: bool, name: str) -> None:
+    monkeypatch.setattr(host, "_has_gpu", lambda: gpu)
+    assert host.device_name("auto", {}) == host.device_name("", {}) == name
+
+
+def test_a_host_without_a_driver_has_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pynvml
+
+    def fail() -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", fail)
+    assert not host._has_gpu()

@@ -1,0 +1,213 @@
+"""The queue of a device, with real supervisors: one run at a time, in order, and no place outlives its holder."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cockpit.core.cost import seconds_spent, spans_of
+from engines.contract import commands as cmd
+from engines.contract import launch, queue
+from engines.contract.errors import UserError
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import RunDirectory, create_run
+from engines.contract.state import RunReader
+from tests.engines.conftest import wait_for
+
+ENGINE = """
+import os, sys, time
+run, log = sys.argv[sys.argv.index("--run-dir") + 1], os.environ["QUEUE_TEST"]
+def note(what):
+    with open(log + "/log", "a") as file:
+        file.write(f"{what} {os.path.basename(run)}\\n")
+note("begins")
+while not os.path.exists(log + "/go"): time.sleep(0.01)
+note("ends")
+"""
+"""Notes when it begins and when it ends, and runs until it may end."""
+
+
+class Line:
+    """Runs on one device, each started when it is made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.runs: dict[str, RunDirectory] = {}
+
+    def start(self, name: str, *, queued: bool = True, device: str = "cpu", kind: str = "training") -> RunDirectory:
+        config = f"launch: {{device: '{device}', queue: {str(queued).lower()}}}"
+        run = create_run(
+            "toy", config, kind=kind, engine="queue_engine", title="", path=self._folder / "runs" / name,  # type: ignore[arg-type]
+        )  # fmt: skip
+        self.runs[name] = run
+        launch.start(run)
+        if queued:
+            self.wait_state(name, "queued", "starting")
+        else:
+            self.wait_begun(name)
+        return run
+
+    def status(self, name: str) -> tuple[str, str]:
+        status = RunReader(self.runs[name]).status()
+        return status.state, status.detail
+
+    def wait_state(self, name: str, *states: str) -> None:
+        wait_for(f"{name} to be {' or '.join(states)}", lambda: self.status(name)[0] in states)
+
+    def wait_begun(self, name: str) -> None:
+        wait_for(f"the engine of {name}", lambda: f"begins {name}" in self.log())
+
+    def wait_gone(self, *names: str) -> None:
+        for name in names:
+            lock = self.runs[name].lock
+            wait_for(f"{name} to be gone", lambda: lock_holder(lock) is None)  # noqa: B023  (called before the next)
+
+    def go(self) -> None:
+        (self._folder / "go").touch()
+
+    def log(self) -> list[str]:
+        file = self._folder / "log"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def order(self) -> list[tuple[int, str]]:
+        return [(place.number, place.run.name) for place in queue.places()]
+
+
+@pytest.fixture
+def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
+    (tmp_path / "queue_engine.py").write_text(ENGINE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("QUEUE_TEST", str(tmp_path))
+    monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("COCKPIT_QUEUE", str(tmp_path / "queues"))
+    made = Line(tmp_path)
+    yield made
+    for run in made.runs.values():
+        if (holder := lock_holder(run.lock)) is not None:
+            os.kill(holder, signal.SIGQUIT)
+
+
+def test_runs_of_one_device_come_one_after_another_in_order(line: Line) -> None:
+    for name in ("toy-1-amber", "toy-2-birch", "toy-3-coral"):
+        line.start(name)
+    line.wait_begun("toy-1-amber")
+    assert line.order() == [(0, "toy-1-amber"), (1, "toy-2-birch"), (2, "toy-3-coral")]
+    wait_for("its place to be told", lambda: line.status("toy-3-coral") == ("queued", "2nd for cpu, behind birch"))
+    assert line.status("toy-2-birch") == ("queued", "1st for cpu, behind amber")
+    line.go()
+    line.wait_gone(*line.runs)
+    assert line.log() == [
+        f"{what} {name}" for name in ("toy-1-amber", "toy-2-birch", "toy-3-coral") for what in ("begins", "ends")
+    ]
+    assert line.order() == []
+
+
+def test_a_stop_while_waiting_ends_at_once_and_costs_nothing(line: Line) -> None:
+    line.start("first", queued=False)
+    for name in ("second", "third", "fourth"):
+        line.start(name)
+    second = line.runs["second"]
+    launch.send(second, pause := cmd.Pause(attempt=1))
+    launch.send(second, stale := cmd.Stop(attempt=0))
+    launch.send(second, stop := cmd.Stop(attempt=1))
+    os.kill(lock_holder(line.runs["third"].lock) or 0, signal.SIGTERM)
+    line.wait_gone("second", "third")
+    for name in ("second", "third"):
+        assert line.status(name) == ("stopped", "ended while it waited for cpu")
+        attempts = [line.runs[name].attempt(1)]
+        assert attempts[0].engine is None
+        assert seconds_spent(spans_of(attempts, {}, live=False), now=1e12) == 0
+    reader = RunReader(second)
+    reader.poll()
+    answered = [reader.history.answer(order.id, order.attempt) for order in (pause, stale, stop)]
+    assert [answer.state if answer else None for answer in answered] == [None, None, "applied"]
+    assert line.order() == [(0, "first"), (1, "fourth")]
+    line.go()
+    line.wait_gone("first", "fourth")
+    assert [entry for entry in line.log() if "second" in entry or "third" in entry] == []
+
+
+def test_a_killed_waiter_holds_nobody_up(line: Line) -> None:
+    line.start("first", queued=False)
+    line.start("second")
+    line.start("third")
+    os.kill(lock_holder(line.runs["second"].lock) or 0, signal.SIGKILL)
+    line.wait_gone("second")
+    state, detail = line.status("second")
+    assert (state, detail) == ("lost", "ended while it waited for its device: resume puts it into the queue again")
+    assert line.order() == [(0, "first"), (1, "third")]
+    os.kill(lock_holder(line.runs["first"].lock) or 0, signal.SIGKILL)
+    line.wait_begun("third")
+    launch.start(line.runs["second"])
+    line.wait_state("second", "queued")
+    assert line.order() == [(0, "third"), (1, "second")]
+
+
+def test_the_order_can_be_changed_while_they_wait(line: Line) -> None:
+    line.start("running", queued=False)
+    names = ["a", "b", "c", "d"]
+    for name in names:
+        line.start(name)
+    moves: list[tuple[str, queue.Where, list[str]]] = [
+        ("c", "first", ["c", "a", "b", "d"]), ("c", "up", ["c", "a", "b", "d"]), ("a", "down", ["c", "b", "a", "d"]),
+        ("c", "last", ["b", "a", "d", "c"]), ("c", "down", ["b", "a", "d", "c"]), ("d", "up", ["b", "d", "a", "c"]),
+    ]  # fmt: skip
+    for name, where, order in moves:
+        place = queue.move(line.runs[name].path, where)
+        assert [waiting for number, waiting in line.order() if number] == order
+        assert (place.device, place.number, place.run.name) == ("cpu", order.index(name) + 1, name)
+    with pytest.raises(UserError, match="running waits in no queue"):
+        queue.move(line.runs["running"].path, "up")
+    line.go()
+    line.wait_gone(*line.runs)
+    assert [entry.split()[1] for entry in line.log() if entry.startswith("begins")] == ["running", "b", "d", "a", "c"]
+
+
+def test_only_trainings_on_the_same_device_are_waited_for(line: Line) -> None:
+    line.start("task", queued=False, kind="task")
+    line.start("elsewhere", device="cuda:1")
+    line.wait_begun("elsewhere")
+    line.start("here")
+    line.wait_begun("here")
+    assert [(place.device, place.number, place.id) for place in queue.places()] == [
+        ("cpu", 0, line.runs["here"].info.id), ("cuda:1", 0, line.runs["elsewhere"].info.id),
+    ]  # fmt: skip
+    line.start("unqueued", queued=False)  # takes no turn: whoever starts it so knows what they do
+
+
+@pytest.mark.parametrize("queued", [True, False])
+def test_a_queue_folder_of_others_is_not_used(
+    line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queued: bool
+) -> None:
+    """One who wants to wait is told; one who does not is not kept from its work."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.setenv("COCKPIT_QUEUE", str(tmp_path / "open"))
+    line.go()
+    run = create_run(
+        "toy", f"launch: {{queue: {str(queued).lower()}}}", kind="training", engine="queue_engine", title="",
+        path=tmp_path / "runs" / "one",
+    )  # fmt: skip
+    line.runs["one"] = run
+    launch.start(run)
+    line.wait_gone("one")
+    state, detail = line.status("one")
+    assert state == "failed"  # of those that began, too: this engine never says that it has finished
+    assert ("is not a folder that only you can change" in detail) == queued
+    assert (line.log() == []) == queued
+
+
+def test_a_place_that_was_removed_is_missed(line: Line) -> None:
+    line.start("first", queued=False)
+    run = line.start("second")
+    (waiting,) = (queue.queue_folder() / "cpu").glob("*.waiting")
+    waiting.unlink()
+    line.wait_gone("second")
+    state, detail = line.status("second")
+    assert state == "failed"
+    assert detail.startswith("it cannot wait for cpu: its place in ")
+    assert run.attempt(1).engine is None
