@@ -21,6 +21,14 @@ from engines.contract.settings import RunConfig
 from engines.contract.spec import Spec
 
 
+class ConfigError(UserError):
+    """Every fault of a config: a sentence each, and the key where it stands."""
+
+    def __init__(self, faults: Sequence[tuple[yaml12.Key, str]]) -> None:
+        super().__init__("\n".join(sentence for _, sentence in faults))
+        self.faults = faults
+
+
 @dataclass(frozen=True)
 class LoadedConfig:
     spec: Spec
@@ -35,11 +43,7 @@ def _parse_override(text: str) -> tuple[yaml12.Key, Any]:
     path, equals, value = text.partition("=")
     if not equals or not all(path.split(".")):
         raise UserError(f"--set {text}: expected section.key=value, as in --set training.epochs=4.")
-    try:
-        parsed, _ = yaml12.read(value)
-    except yaml12.YamlError:
-        parsed = value
-    return tuple(int(part) if part.isdigit() else part for part in path.split(".")), parsed
+    return tuple(int(part) if part.isdigit() else part for part in path.split(".")), yaml12.read_value(value)
 
 
 def _apply_override(tree: Any, key: yaml12.Key, value: Any, text: str) -> None:
@@ -57,6 +61,17 @@ def _apply_override(tree: Any, key: yaml12.Key, value: Any, text: str) -> None:
         else:
             section = ".".join(map(str, key[:depth]))
             raise UserError(f"--set {text}: {section} is not a section of the config that could hold {part!r}.")
+
+
+def apply_overrides(tree: Any, overrides: Sequence[str]) -> dict[str, tuple[yaml12.Key, Any]]:
+    """Set in `tree` what the `--set` say, and give the key and value of each.
+
+    Raises `UserError` for one that says neither or has no place in the tree.
+    """
+    parsed = {text: _parse_override(text) for text in overrides}
+    for text, (key, value) in parsed.items():
+        _apply_override(tree, key, value, text)
+    return parsed
 
 
 def _model_at(model: type[BaseModel], location: Sequence[str | int]) -> type[BaseModel] | None:
@@ -112,12 +127,13 @@ def _sentence(error: ErrorDetails, model: type[BaseModel], places: _Places) -> s
 
 
 def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overrides: Sequence[str]) -> LoadedConfig:
-    """Validate a config tree with its `--set` overrides. Raises `UserError` naming every fault, one a line."""
+    """Validate a config tree with its `--set` overrides, which it then has.
+
+    Raises `UserError` naming every fault, one a line; a `ConfigError` where the faults are those of single keys.
+    """
     if not isinstance(tree, dict):
         raise UserError(f"{source}:1: expected sections such as `training:`, got {type(tree).__name__}.")
-    parsed = {text: _parse_override(text) for text in overrides}
-    for text, (key, value) in parsed.items():
-        _apply_override(tree, key, value, text)
+    parsed = apply_overrides(tree, overrides)
     places = _Places(source, lines, {key: text for text, (key, _) in parsed.items()})
     name = tree.get("project")
     if not isinstance(name, str):
@@ -132,7 +148,7 @@ def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overri
     try:
         return LoadedConfig(spec, model.model_validate(tree))
     except ValidationError as error:
-        raise UserError("\n".join(_sentence(one, model, places) for one in error.errors())) from None
+        raise ConfigError([(tuple(one["loc"]), _sentence(one, model, places)) for one in error.errors()]) from None
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> LoadedConfig:

@@ -5,6 +5,7 @@ PyYAML follows YAML 1.1, where `5e-4` is a string, `no` a boolean, `12:30` the n
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -63,12 +64,22 @@ class _Dumper(yaml.SafeDumper):
         return self.represent_scalar("tag:yaml.org,2002:str", text, style)
 
 
+class _LineDumper(_Dumper):
+    """Escapes line breaks, which other styles would write as such."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        if "\n" in text:
+            return self.represent_scalar("tag:yaml.org,2002:str", text, '"')
+        return super().represent_text(text)
+
+
 for _tag, _pattern, _first in _RULES:
     for _class in (_Loader, _Dumper):
         _class.add_implicit_resolver(_tag, re.compile(_pattern), [c if c != "\0" else "" for c in _first])
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 _Dumper.add_representer(str, _Dumper.represent_text)
+_LineDumper.add_representer(str, _LineDumper.represent_text)
 
 
 def _collect(node: yaml.Node, at: Key, lines: dict[Key, int]) -> None:
@@ -116,3 +127,19 @@ def write(value: Any) -> str:
     """`value` as YAML that `read` gives back unchanged."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text
+
+
+def read_value(text: str) -> Any:
+    """The one value that `text` says, as after a `key:` in a file; what is no YAML is a string as it stands."""
+    try:
+        return read(text)[0]
+    except YamlError:
+        return text
+
+
+def write_line(value: Any) -> str:
+    """`value` as YAML on one line, which `read_value` gives back unchanged."""
+    text: str = yaml.dump(
+        value, Dumper=_LineDumper, sort_keys=False, allow_unicode=True, default_flow_style=True, width=math.inf
+    )
+    return text.removesuffix("\n").removesuffix("\n...")

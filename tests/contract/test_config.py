@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.contract import yaml12
-from engines.contract.config import check_config, load_config, with_recorded_environment
+from engines.contract.config import ConfigError, check_config, load_config, with_recorded_environment
 from engines.contract.errors import UserError
 
 MINIMAL = "project: controls\ndata:\n  path: /data/recordings\n"
@@ -207,3 +207,11 @@ def test_a_run_records_what_it_would_find_out_anew(tmp_path: Path, monkeypatch: 
     home = with_recorded_environment(load_config(write(tmp_path, MINIMAL), ["data.path=~/x", "launch.threads=3"]))
     assert home.settings.data.path == "/home/somebody/x"
     assert home.settings.launch.threads == 3
+
+
+def test_every_fault_says_at_which_key_it_stands(tmp_path: Path) -> None:
+    path = write(tmp_path, "project: controls\ndata: {path: x}\ntraining: {epochz: 3}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_config(path, ["training.lr=-1", "model.d_model=9"])
+    assert [key for key, _ in caught.value.faults] == [("model",), ("training", "lr"), ("training", "epochz")]
+    assert str(caught.value).splitlines() == [sentence for _, sentence in caught.value.faults]

@@ -105,3 +105,15 @@ def test_aliases_are_refused_before_they_multiply() -> None:
 def test_a_value_used_twice_is_written_out_twice() -> None:
     shared = [1, 2]
     assert yaml12.read(yaml12.write({"a": shared, "b": shared}))[0] == {"a": [1, 2], "b": [1, 2]}
+
+
+@given(trees)
+def test_a_value_on_one_line_reads_back_unchanged(value: Any) -> None:
+    line = yaml12.write_line(value)
+    assert "\n" not in line
+    assert repr(yaml12.read_value(line)) == repr(value)
+
+
+def test_what_is_no_yaml_is_a_string_as_it_stands() -> None:
+    assert yaml12.read_value("[a, b") == "[a, b"
+    assert yaml12.read_value("5e-4") == 5e-4
