@@ -55,6 +55,7 @@ def _check_name(argv: Sequence[str], known: Sequence[str]) -> None:
 
 def _add_all(commands: Commands[Parser]) -> list[str]:
     _add_starting(commands)
+    _add_queue(commands)
     _add_steering(commands)
     _add_showing(commands)
     _add_data(commands)
@@ -97,11 +98,27 @@ def _add_starting(commands: Commands[Parser]) -> None:
     for parser in (train, resume):
         _set_option(parser)
         parser.add_argument("--detach", action="store_true", help="print the run id and leave it running")
+        parser.add_argument("--queue", action="store_true", help="wait until no other run is on the device")
+    sweep = "one queued run for each value; with another --sweep for each combination"
+    train.add_argument("--sweep", action="append", default=[], metavar="KEY=A,B", help=sweep)
 
-    check = _add(commands, "check", "checking:check", "check config, data, model, memory and disk without training")
+    check = _add(commands, "check", "checking:check", "check config, data and model; estimate memory, disk, time, cost")
     check.add_argument("config", metavar="CONFIG", help="YAML file")
+    check.add_argument("--try", action="store_true", dest="try_", help="measure: real steps, evaluation, save, resume")
+    check.add_argument("--try-seconds", type=float, metavar="S", help="how long to step; default: 60")
     _set_option(check)
     _json_option(check)
+
+
+def _add_queue(commands: Commands[Parser]) -> None:
+    queue = _add(commands, "queue", "queueing:show_queue", "show the runs that hold a device or wait for it")
+    _json_option(queue)
+    verbs = queue.add_subparsers(metavar="VERB", title="verbs", parser_class=Parser)
+    move = _run_command(verbs, "move", "queueing:move", "put a waiting run elsewhere in its queue")
+    move.add_argument(
+        "where", choices=("first", "up", "down", "last"), help="to the front, one on, one back, to the end"
+    )
+    _run_command(verbs, "cancel", "queueing:cancel", "let a run wait no longer, without having started")
 
 
 def _add_steering(commands: Commands[Parser]) -> None:

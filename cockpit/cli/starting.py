@@ -9,13 +9,16 @@ from cockpit.cli import codes
 from cockpit.cli.following import FirstInterrupt, attend, start_and_attend
 from cockpit.cli.printing import say, show
 from engines.contract import launch
+from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory, find_training
 
 
 def train(arguments: Namespace) -> int:
+    if arguments.sweep:
+        return _sweep(arguments)
     run = launch.prepare_training(
         Path(arguments.config),
-        arguments.overrides,
+        _overrides(arguments),
         label=arguments.name,
         run_dir=Path(arguments.run_dir) if arguments.run_dir else None,
     )
@@ -24,7 +27,7 @@ def train(arguments: Namespace) -> int:
 
 def resume(arguments: Namespace) -> int:
     run = find_training(arguments.run)
-    for sentence in launch.prepare_resume(run, arguments.overrides):
+    for sentence in launch.prepare_resume(run, _overrides(arguments)):
         say(sentence)
     return _start(run, detach=arguments.detach)
 
@@ -45,6 +48,22 @@ def demo(arguments: Namespace) -> int:
                 return code
         run = demo.start()
         return attend(run, run.attempt_numbers()[-1], interrupt)
+
+
+def _overrides(arguments: Namespace) -> list[str]:
+    return [*arguments.overrides, *["launch.queue=true"] * arguments.queue]
+
+
+def _sweep(arguments: Namespace) -> int:
+    """Starts every run of the sweep, to be run one after another, and leaves them."""
+    from cockpit.core.sweep import prepare_sweep
+
+    if arguments.run_dir:
+        raise UserError("--run-dir is one directory, and each run of a sweep needs its own; leave it out.")
+    for run in prepare_sweep(Path(arguments.config), arguments.overrides, arguments.sweep, name=arguments.name):
+        launch.start(run)
+        show(f"{run.info.id}  {run.info.label}")
+    return codes.DONE
 
 
 def _start(run: RunDirectory, *, detach: bool) -> int:
