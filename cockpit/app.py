@@ -13,7 +13,6 @@ from textual.binding import Binding
 from textual.screen import ModalScreen, Screen
 from textual.worker import get_current_worker
 
-from cockpit.core.machine import LocalMachine, Machine
 from cockpit.core.play import open_play
 from cockpit.core.settings import SettingsFile, settings_path
 from cockpit.core.text import plain
@@ -23,6 +22,7 @@ from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.theme import THEME, VARIABLES
 from engines.contract.errors import UserError
+from engines.contract.machine import LocalMachine, Machine
 from engines.contract.rundir import RunDirectory, runs_folder
 from engines.contract.state import RunReader
 

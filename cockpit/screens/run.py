@@ -16,7 +16,6 @@ from textual.widgets import Footer, Static, Tab, Tabs
 
 from cockpit.core.control import Target
 from cockpit.core.follow import News, Poller, RunFollower
-from cockpit.core.machine import Machine, Reading
 from cockpit.core.model import Order, RunModel
 from cockpit.core.play import can_play
 from cockpit.core.run_metrics import RunMetrics
@@ -36,6 +35,7 @@ from cockpit.widgets.run_header import RunHeader
 from cockpit.widgets.status_line import StatusLine
 from cockpit.widgets.throttle import Throttle
 from engines.contract.events import Alert
+from engines.contract.machine import Machine, Reading
 from engines.contract.rundir import RunDirectory
 
 POLL_SECONDS = 0.1

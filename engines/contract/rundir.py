@@ -99,6 +99,7 @@ class RunDirectory:
         self.events = path / "events.jsonl"
         self.commands = path / "commands.jsonl"
         self.steps = path / "metrics" / "steps"
+        self.system = path / "metrics" / "system"
         self.train_metrics = path / "metrics" / "train_metrics.jsonl"
         self.val_metrics = path / "metrics" / "val_metrics.jsonl"
         self.checkpoints = path / "checkpoints"

@@ -10,8 +10,8 @@ import pytest
 
 from cockpit.app import CockpitApp
 from cockpit.core import fleet
-from cockpit.core.machine import Gpu, Reading
 from cockpit.screens import run, runs
+from engines.contract.machine import Gpu, Reading
 from tests.support.fake_run import FakeRun
 
 NOW = 1_795_812_000.0

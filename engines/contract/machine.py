@@ -43,6 +43,22 @@ class Reading:
     """Of the volume that runs are written to."""
 
 
+def measures(reading: Reading) -> dict[str, float]:
+    """The reading as it is recorded, by column: bytes, watts, degrees Celsius, cores; utilisation between 0 and 1."""
+    columns: dict[str, float] = {
+        "cores_busy": reading.cores_busy, "memory_used": reading.memory_used, "disk_free": reading.disk_free
+    }  # fmt: skip
+    for index, gpu in enumerate(reading.gpus):
+        told = {
+            "utilisation": gpu.utilisation,
+            "memory_used": gpu.memory_used,
+            "watts": gpu.watts,
+            "celsius": gpu.celsius,
+        }
+        columns |= {f"gpu{index}.{name}": value for name, value in told.items() if value is not None}
+    return columns
+
+
 class Machine(Protocol):
     """Something that can be asked for a `Reading`; the real one is `LocalMachine`."""
 

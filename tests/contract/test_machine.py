@@ -7,8 +7,8 @@ from typing import Any
 import psutil
 import pytest
 
-from cockpit.core import machine
-from cockpit.core.machine import Gpu, LocalMachine, memory
+from engines.contract import machine
+from engines.contract.machine import Gpu, LocalMachine, memory
 
 
 class FakeNvml:
