@@ -161,6 +161,11 @@ class Fleet:
             changed = (watched.summary for watched in looked_at if watched.poll())
             return FleetNews(tuple(summary for summary in changed if summary), gone, bool(self._unread))
 
+    def summaries(self) -> list[RunSummary]:
+        """Every run as it was at the last poll."""
+        with self._one_at_a_time:
+            return [watched.summary for watched in self._runs.values() if watched.summary]
+
     def scan_now(self) -> None:
         """Look at every run at the next poll, whenever the next scan is due: something was changed from here."""
         self._scan_due = 0.0

@@ -18,3 +18,15 @@ def clock(moment: float) -> str:
 def date_and_clock(moment: float) -> str:
     """`2026-11-27 20:41:07 CET`, complete in itself."""
     return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(moment))
+
+
+def midnight(moment: float) -> float:
+    """When the day of `moment` began, in the zone of all other moments."""
+    day = time.localtime(moment)
+    return time.mktime((day.tm_year, day.tm_mon, day.tm_mday, 0, 0, 0, 0, 0, -1))
+
+
+def first_of_month(moment: float) -> float:
+    """When the month of `moment` began."""
+    day = time.localtime(moment)
+    return time.mktime((day.tm_year, day.tm_mon, 1, 0, 0, 0, 0, 0, -1))

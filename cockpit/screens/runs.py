@@ -1,37 +1,52 @@
-"""All runs, newest first, live: what is running, how far, how good, what it costs."""
+"""All runs, live: what is running, how far, how good, what it costs; to filter, order, mark, compare and delete."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Footer, Static
 
-from cockpit.core import cost
+from cockpit.core import cost, labels, removal, run_order
+from cockpit.core.away import Lookout
 from cockpit.core.control import Target
 from cockpit.core.fleet import Fleet, FleetNews, RunSummary
 from cockpit.core.follow import Poller
-from cockpit.core.format import money
+from cockpit.core.format import money, size
+from cockpit.core.removal import Removal
+from cockpit.core.run_order import ordered
 from cockpit.core.settings import SettingsFile
-from cockpit.core.states import Shown
+from cockpit.core.states import Shown, is_live
 from cockpit.core.text import plain
+from cockpit.core.times import first_of_month, midnight
+from cockpit.screens.delete import DeleteScreen
+from cockpit.screens.label import LabelScreen
+from cockpit.screens.order import OrderScreen
 from cockpit.screens.palette import ActionProvider
 from cockpit.screens.start import StartScreen
 from cockpit.screens.steering import SteeringScreen
+from cockpit.widgets.away_panel import AwayPanel
+from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.runs_table import RunsTable
 from cockpit.widgets.throttle import Throttle
+from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 
 POLL_SECONDS = 0.25
 SHOW_SECONDS = 1.0
+KEEP_SECONDS = 60.0
+HINTS = ("runs.mark", "runs.filter", "runs.order", "runs.label", "runs.delete")
+"""Keys for which the footer has no room at 80 columns: they stand at the edge of the list."""
+MOST_COMPARED = 8
 COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
     ("running", frozenset({"running", "stopping"})),
     ("starting", frozenset({"starting"})),
@@ -53,8 +68,16 @@ class RunsScreen(SteeringScreen):
     COMMANDS = {ActionProvider}
     BINDINGS = [
         Binding("enter", "open", "open", id="runs.open", tooltip="Open the run under the cursor"),
-        Binding("n", "new", "new run", id="runs.new", tooltip="Start a run from a config"),
+        Binding("n", "new", "new", id="runs.new", tooltip="Start a run from a config"),
         *SteeringScreen.STEERING,
+        Binding("c", "compare", "compare", id="runs.compare", tooltip="Compare the 2 to 8 marked runs"),
+        Binding("space", "mark", "mark", show=False, id="runs.mark", tooltip="Mark or unmark the run, and go on"),
+        Binding("asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all shown"),
+        Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Show only some of the runs"),
+        Binding("o", "order", "order", show=False, id="runs.order", tooltip="Newest (live ones on top), by score, …"),
+        Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label and notes"),
+        Binding("d", "delete", "delete", show=False, id="runs.delete", tooltip="Delete the marked runs, else this one"),
+        Binding("escape", "close", "close", show=False, id="runs.close", tooltip="Close the filter, or unmark all"),
     ]
 
     @dataclass
@@ -64,32 +87,64 @@ class RunsScreen(SteeringScreen):
         run: RunDirectory
 
     @dataclass
+    class Compare(Message):
+        """The person wants to see these runs side by side."""
+
+        runs: tuple[RunDirectory, ...]
+
+    @dataclass
     class Looked(Message):
         """The fleet has news."""
 
         news: FleetNews
 
+    @dataclass
+    class Ordered(Message):
+        """Another order is in force."""
+
+    @dataclass
+    class Weighed(Message):
+        """What deleting some runs would take away is known."""
+
+        removals: list[Removal]
+
     def __init__(self, folder: Path, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
         self._fleet = Fleet(folder)
         self._clock, self._settings = clock, settings
+        self._lookout = Lookout(folder, clock)
         self._runs: dict[Path, RunSummary] = {}
+        self._marked: set[Path] = set()
         self._loading = True
+        self._rows: list[RunSummary] = []
+        """All runs in order."""
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)
+        self._keeper = Poller("seen", self._keep)
+        self._tidied = False
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
+        yield FilterLine()
         with Vertical(id="list"):
             yield RunsTable()
             yield Static(EMPTY.format(folder=plain(str(self._fleet.folder)).replace("[", r"\[")), id="empty")
         yield Static(id="detail", markup=False)
+        yield AwayPanel()
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
         self.follow([Poller("runs", self._look)], self.set_interval(SHOW_SECONDS, self._throttle.ask))
+        self.query_one(RunsTable).focus()
+        self._keeper.start()
 
     def on_screen_resume(self) -> None:
+        super().on_screen_resume()
         self._throttle.ask()
+
+    def on_unmount(self) -> None:
+        super().on_unmount()
+        self._keeper.stop()
+        self._lookout.keep(self._fleet)
 
     # -- following -------------------------------------------------------------------------------------------------
 
@@ -100,41 +155,79 @@ class RunsScreen(SteeringScreen):
             self.post_message(self.Looked(news))
         return 0.0 if news.loading else POLL_SECONDS
 
+    def _keep(self) -> float:
+        """Runs in a thread of its own, also while another screen is shown."""
+        if self._tidied:
+            self._lookout.keep(self._fleet)
+        else:
+            removal.remove_leftovers(self._fleet.folder)
+            self._tidied = True
+        return KEEP_SECONDS
+
     @on(Looked)
     def _take(self, message: Looked) -> None:
-        self._loading = message.news.loading
         for summary in message.news.changed:
             self._runs[summary.path] = summary
             self.withdraw_question(summary.path, summary.state)
         for path in message.news.gone:
             self._runs.pop(path, None)
+            self._marked.discard(path)
+        self._arrange()
+        if self._loading and not message.news.loading:
+            self._loading = False
+            if (away := self._lookout.away(self._rows)) is not None:
+                self.query_one(AwayPanel).show(away)
         self._throttle.ask()
+
+    def _arrange(self) -> None:
+        self._rows = ordered(self._runs.values(), self._settings.value.runs_sort, self._clock())
+
+    # -- showing ---------------------------------------------------------------------------------------------------
 
     def _show(self) -> None:
         if not self.is_active:
             return  # under another screen every change would paint that one whole
-        rows = sorted(self._runs.values(), key=lambda row: (row.created, row.id), reverse=True)
-        self.query_one(RunsTable).show(rows, self._clock())
-        self.set_class(not rows and not self._loading, "-empty")
-        self._show_title(rows)
+        chosen = self.query_one(FilterLine).filter
+        rows, table = chosen.matching(self._rows), self.query_one(RunsTable)
+        order, descending = run_order.parse(self._settings.value.runs_sort)
+        table.show(rows, self._clock(), order=(order.name, descending), marked=self._marked)
+        shown = f"{len(rows)} of {len(self._rows)}" if chosen.active else f"{len(self._rows)}"
+        by = ("newest first" if descending else "oldest first") if order is run_order.DEFAULT else f"by {order.name}"
+        table.border_title = " · ".join(
+            (f"{shown} runs", by, *([f"{len(self._marked)} marked"] if self._marked else []))
+        )
+        bound = {active.binding.id: active.binding for active in self.active_bindings.values()}
+        hints = [bound[hint] for hint in HINTS if hint in bound]
+        table.say("   ".join(f"{self.app.get_key_display(hint)} {hint.description}" for hint in hints))
+        self.set_class(not self._rows and not self._loading, "-empty")
+        self._update("#title", self._title())
         self._show_detail()
         self.refresh_keys()
 
-    def _show_title(self, rows: list[RunSummary]) -> None:
-        counts = Counter(row.state for row in rows)
+    def _title(self) -> Text:
+        """As much as there is room for: counts and money of today and this month, else money of the month alone."""
+        counts = Counter(row.state for row in self._rows)
         told = [(name, sum(counts[state] for state in states)) for name, states in COUNTED]
-        words = " · ".join(f"{number} {name}" for name, number in told if number)
-        spent = [usd for row in rows if (usd := cost.usd_spent(row.spans, self._clock())) is not None]
+        words = " · ".join(f"{number} {name}" for name, number in told if number) or "none"
         accent, strong = self.app.theme_variables["accent"], self.app.theme_variables["foreground"]
-        title = Text.assemble(("◢ cockpit", f"bold {accent}"), ("   Runs   ", f"bold {strong}"), words or "none")
-        if spent:
-            title.append(f"   {money(sum(spent))} in all")
-        self._update("#title", title)
+        title = Text.assemble(("◢ cockpit", f"bold {accent}"), ("   Runs   ", f"bold {strong}"), words)
+        if any(span.usd_per_hour for row in self._rows for span in row.spans):
+            now = self._clock()
+            today, month = (
+                money(sum(cost.usd_since(row.spans, moment, now) for row in self._rows))
+                for moment in (midnight(now), first_of_month(now))
+            )
+            spent = f"   today {today} · month {month}"
+            title.append(spent if title.cell_len + len(spent) < self.size.width - 1 else f"   month {month}")
+        return title
 
     def _show_detail(self) -> None:
-        row = self.query_one(RunsTable).cursor
-        words = [plain(part) for part in (row.label, row.title, row.detail) if part] if row else []
-        self._update("#detail", Text(" · ".join(words) or (plain(row.id) if row else "")))
+        row, chosen = self.query_one(RunsTable).cursor, self.query_one(FilterLine).filter
+        parts = (row.label, row.notes, row.title, row.detail) if row else ()
+        words = " · ".join(plain(part) for part in parts if part) or (plain(row.id) if row else "")
+        if row is None and chosen.active:
+            words = f"No run matches {plain(chosen.text)}; escape shows all."
+        self._update("#detail", Text(words))
 
     def _update(self, selector: str, text: Text) -> None:
         """Change a line only where it differs: a repaint costs the connection."""
@@ -142,31 +235,79 @@ class RunsScreen(SteeringScreen):
         if line.content != text:
             line.update(text, layout=False)
 
-    # -- keys ------------------------------------------------------------------------------------------------------
-
-    def target(self) -> Target | None:
-        row = next((table.cursor for table in self.query(RunsTable)), None)  # none yet while the screen is being made
-        return None if row is None else Target(RunDirectory(row.path), row.id, row.attempt, row.state, row.is_task)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "open":
-            target = self.target()
-            return (target is not None and target.state != "broken") or None
-        return super().check_action(action, parameters)
-
     @on(RunsTable.Highlighted)
-    def _selected(self) -> None:
+    def _moved(self) -> None:
         self._show_detail()
         self.refresh_keys()
 
-    def action_open(self) -> None:
-        if (target := self.target()) is not None:
-            self.post_message(self.Open(target.run))
+    # -- what the keys mean ----------------------------------------------------------------------------------------
+
+    def target(self) -> Target | None:
+        row = self._under_cursor()
+        return None if row is None else Target(RunDirectory(row.path), row.id, row.attempt, row.state, row.is_task)
+
+    def _under_cursor(self) -> RunSummary | None:
+        return next((table.cursor for table in self.query(RunsTable)), None)  # none yet while the screen is being made
+
+    def _meant(self) -> list[RunSummary]:
+        """The marked runs, shown or not, else the one under the cursor."""
+        marked = [row for row in self._rows if row.path in self._marked]
+        cursor = self._under_cursor()
+        return marked or ([cursor] if cursor else [])
+
+    def _why_not_compare(self) -> str:
+        """A sentence; empty when the marked runs can be compared."""
+        if not 2 <= len(self._marked) <= MOST_COMPARED:
+            return f"{len(self._marked)} runs are marked; mark 2 to {MOST_COMPARED} with space to compare them."
+        unfit = next((row for row in self._meant() if row.is_task or row.state == "broken"), None)
+        return f"{plain(unfit.id)} is no training that can be read; unmark it to compare the others." if unfit else ""
+
+    def _why_not_delete(self) -> str:
+        """A sentence; empty when there is a run to delete among those meant."""
+        meant = self._meant()
+        if meant and all(is_live(row.state) for row in meant):
+            return f"{plain(meant[0].id)} is alive: stop it before deleting it."
+        return "" if meant else "There is no run to delete."
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        match action:
+            case "open":
+                row = self._under_cursor()
+                return (row is not None and row.state != "broken") or None
+            case "compare":
+                return not self._why_not_compare() or None
+            case "delete":
+                return not self._why_not_delete() or None
+            case "mark" | "mark_all" | "describe":
+                return self._under_cursor() is not None or None
+            case "close":
+                return any(line.there for line in self.query(FilterLine)) or self._away_is_there() or bool(self._marked)
+        return super().check_action(action, parameters)
+
+    def _away_is_there(self) -> bool:
+        return any(panel.there for panel in self.query(AwayPanel))
+
+    def keys_shown(self) -> list[bool | None]:
+        return [*super().keys_shown(), *(self.check_action(action, ()) for action in ("compare", "delete", "close"))]
+
+    def on_key(self, event: events.Key) -> None:
+        """A greyed key does nothing; of some it is not obvious why."""
+        active = self.active_bindings.get(event.key)
+        if active is not None and not active.enabled:
+            why_not = {"compare": self._why_not_compare, "delete": self._why_not_delete}.get(active.binding.action)
+            if why_not is not None:
+                self.notify(why_not(), markup=False)
+
+    # -- doing it --------------------------------------------------------------------------------------------------
 
     @on(RunsTable.Chosen)
     def _chosen(self) -> None:
         if self.check_action("open", ()):
             self.action_open()
+
+    def action_open(self) -> None:
+        if (target := self.target()) is not None:
+            self.post_message(self.Open(target.run))
 
     def action_new(self) -> None:
         def started(run: RunDirectory | None) -> None:
@@ -174,3 +315,117 @@ class RunsScreen(SteeringScreen):
                 self.post_message(self.Open(run))
 
         self.app.push_screen(StartScreen(), started)
+
+    def action_compare(self) -> None:
+        self.post_message(self.Compare(tuple(RunDirectory(row.path) for row in self._meant())))
+
+    def action_mark(self) -> None:
+        if (row := self._under_cursor()) is not None:
+            self._marked ^= {row.path}
+            self.query_one(RunsTable).action_move(1)
+            self._show()
+
+    def action_mark_all(self) -> None:
+        """All that are shown; when they are marked already, none of them."""
+        shown = {row.path for row in self.query_one(RunsTable).rows}
+        self._marked = self._marked - shown if shown <= self._marked else self._marked | shown
+        self._show()
+
+    def action_filter(self) -> None:
+        self.query_one(FilterLine).open()
+
+    @on(FilterLine.Changed)
+    def _filtered(self) -> None:
+        self._show()
+
+    @on(FilterLine.Done)
+    def _back_to_list(self) -> None:
+        self.query_one(RunsTable).focus()
+        self._show()
+
+    def action_close(self) -> None:
+        """One thing at a press, the nearest first."""
+        line, panel = self.query_one(FilterLine), self.query_one(AwayPanel)
+        if line.there:
+            line.close()
+        elif panel.there:
+            panel.close()
+        else:
+            self._marked.clear()
+        self._show()
+
+    def action_order(self) -> None:
+        self.app.push_screen(OrderScreen(self._settings.value.runs_sort), self._take_order)
+
+    @on(RunsTable.OrderAsked)
+    def _order_by_title(self, message: RunsTable.OrderAsked) -> None:
+        self._take_order(run_order.choose(message.order, self._settings.value.runs_sort))
+
+    def _take_order(self, written: str | None) -> None:
+        if written is None:
+            return
+
+        def change() -> None:
+            self._settings.change(runs_sort=written)
+            self.post_message(self.Ordered())
+
+        self._work(change)
+
+    @on(Ordered)
+    def _reorder(self) -> None:
+        self._arrange()
+        self._show()
+
+    def action_describe(self) -> None:
+        if (row := self._under_cursor()) is None:
+            return
+
+        def save(words: tuple[str, str] | None) -> None:
+            if words is not None and words != (row.label, row.notes):
+                self._work(partial(self._describe, row, *words))
+
+        self.app.push_screen(LabelScreen(row), save)
+
+    def _describe(self, row: RunSummary, label: str, notes: str) -> None:
+        """Runs in a worker's thread."""
+        labels.describe(RunDirectory(row.path), label=label, notes=notes)
+        self._fleet.scan_now()
+
+    # -- deleting --------------------------------------------------------------------------------------------------
+
+    def action_delete(self) -> None:
+        """Weigh what is meant, then ask; live ones among it stay."""
+        meant = self._meant()
+        dead = [row.path for row in meant if not is_live(row.state)]
+        if alive := len(meant) - len(dead):
+            self.notify(f"{alive} of the marked runs {'is' if alive == 1 else 'are'} alive and not deleted.")
+        self._work(lambda: self.post_message(self.Weighed([removal.look(path) for path in dead])))
+
+    @on(Weighed)
+    def _ask(self, message: Weighed) -> None:
+        if not self.is_active:
+            return  # the person went elsewhere meanwhile
+        paths = {one.path for one in message.removals}
+        ids = {self._runs[path].id for path in paths if path in self._runs}
+        forks = [row.id for row in self._rows if row.parent in ids and row.path not in paths]
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._work(partial(self._delete, message.removals))
+
+        self.app.push_screen(DeleteScreen(message.removals, forks), answered)
+
+    def _delete(self, removals: list[Removal]) -> None:
+        """Runs in a worker's thread. What cannot be deleted keeps no other from it."""
+        deleted, freed = 0, 0
+        for one in removals:
+            try:
+                removal.remove(one.path)
+            except UserError as error:
+                self.post_message(self.Refused(str(error)))
+            else:
+                deleted, freed = deleted + 1, freed + one.size
+        self._fleet.scan_now()
+        if deleted:
+            words = f"{deleted} runs are" if deleted > 1 else f"{plain(removals[0].path.name)} is"
+            self.app.call_from_thread(self.notify, f"{words} deleted, {size(freed)} freed.", markup=False)

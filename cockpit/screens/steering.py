@@ -95,10 +95,14 @@ class SteeringScreen(Screen[None]):
 
     def refresh_keys(self) -> None:
         """Grey and ungrey keys, if any changed: the footer is built anew each time."""
-        state = [self.check_action(action, ()) for action in (*ACTIONS, "open")]
+        state = self.keys_shown()
         if state != self._keys_state:
             self._keys_state = state
             self.refresh_bindings()
+
+    def keys_shown(self) -> list[bool | None]:
+        """Of every key that may be greyed or absent, how it is shown now."""
+        return [self.check_action(action, ()) for action in (*ACTIONS, "open")]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action not in ACTIONS:

@@ -1,8 +1,8 @@
-"""The list of runs: one line each, by key, with a cursor that stays on its run while others come and go."""
+"""The list of runs: one line each, by key, with a cursor and marks that stay on their runs while others come and go."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from cockpit.widgets.run_header import tone
 
 GAP = " "
 NOTE_WIDTH = 20
+CURSOR, MARK = ">", "◆"
+"""Signs before the line and before the name: seen also where there is no colour."""
 
 
 @dataclass(frozen=True)
@@ -31,19 +33,21 @@ class _Column:
     title: str
     width: int
     left: bool
-    from_width: int
+    from_width: int = 0
     """Width of the pane from which on there is room for it."""
+    order: str = ""
+    """What a click on its title orders by."""
 
 
 COLUMNS = (
-    _Column("", STATE_WIDTH, True, 0),
-    _Column("Run", 30, True, 0),
+    _Column("State", STATE_WIDTH, True, order="state"),
+    _Column("Run", 30, True, order="name"),
     _Column("Project", 9, True, 100),
-    _Column("Epoch", 7, False, 0),
-    _Column("Score", 5, False, 0),
+    _Column("Epoch", 7, False, order="epoch"),
+    _Column("Score", 5, False, order="score"),
     _Column("", 14, True, 112),
-    _Column("Spent", 7, False, 0),
-    _Column("Age", 6, False, 0),
+    _Column("Spent", 7, False, order="spent"),
+    _Column("Age", 5, False, order="age"),
     _Column("Device", 8, True, 122),
 )
 
@@ -51,6 +55,7 @@ COLUMNS = (
 class RunsTable(LineView):
     COMPONENT_CLASSES = {
         "runs--header", "runs--name", "runs--project", "runs--number", "runs--quiet", "runs--spark", "runs--cursor",
+        "runs--sign",
         "state--live", "state--waiting", "state--done", "state--bad",
     }  # fmt: skip
     FOLLOWS = False
@@ -76,25 +81,43 @@ class RunsTable(LineView):
 
         summary: RunSummary
 
+    @dataclass
+    class OrderAsked(Message):
+        """The person wants the runs ordered by this."""
+
+        order: str
+
     def __init__(self) -> None:
         super().__init__(id="runs", title="Runs")
         self._rows: list[RunSummary] = []
         self._now = 0.0
         self._key: Path | None = None
         self._shown: dict[int, Text] = {}
+        self._order = ("", False)
+        self._marked: frozenset[Path] = frozenset()
 
     @property
     def cursor(self) -> RunSummary | None:
         """The run the cursor is on."""
         return next((row for row in self._rows if row.path == self._key), None)
 
-    def show(self, rows: Sequence[RunSummary], now: float) -> None:
-        """Take the runs in order; only lines that changed are drawn again."""
-        before = self.cursor
-        self._rows, self._now = list(rows), now
-        if self.cursor is None:
-            self._key = self._rows[0].path if self._rows else None
-        self.resize_to(len(self._rows), sum(column.width + len(GAP) for column in self._columns()) - len(GAP))
+    @property
+    def rows(self) -> Sequence[RunSummary]:
+        """The runs that are shown, in order."""
+        return self._rows
+
+    def show(
+        self, rows: Sequence[RunSummary], now: float, *, order: tuple[str, bool], marked: Collection[Path]
+    ) -> None:
+        """Take the runs in order (its name, and whether it descends); only lines that changed are drawn again."""
+        before, at = self.cursor, self._index()
+        self._rows, self._now, self._marked = list(rows), now, frozenset(marked)
+        if self.cursor is None:  # its run is gone: stay where it was
+            self._key = self._rows[min(at, len(self._rows) - 1)].path if self._rows else None
+        if order != self._order:
+            self._order = order
+            self.refresh_line(0)
+        self.resize_to(len(self._rows), 1 + sum(column.width + len(GAP) for column in self._columns()) - len(GAP))
         self._draw()
         if self.cursor != before:
             self.post_message(self.Highlighted(self.cursor))
@@ -135,17 +158,25 @@ class RunsTable(LineView):
         self.post_message(self.Highlighted(self.cursor))
 
     def on_click(self, event: events.Click) -> None:
-        index = event.y - self.content_offset_y + self.scroll_offset.y
-        if 0 <= index < len(self._rows):
-            chosen = event.chain == 2 or self._rows[index].path == self._key
+        """One click selects, two open; on a title it orders."""
+        x, y = event.x - self.gutter.left, event.y - self.gutter.top
+        if y == 0:
+            self._click_title(x + self.scroll_offset.x)
+            return
+        index = y - self.HEADER_LINES + self.scroll_offset.y
+        if y > 0 and 0 <= index < len(self._rows):
             self._go_to(index)
-            if chosen and (row := self.cursor) is not None:
-                self.post_message(self.Chosen(row))
+            if event.chain == 2:
+                self.post_message(self.Chosen(self._rows[index]))
 
-    @property
-    def content_offset_y(self) -> int:
-        """Lines between the top of the widget and its first row."""
-        return self.gutter.top + self.HEADER_LINES
+    def _click_title(self, x: int) -> None:
+        end = 1
+        for column in self._columns():
+            end += column.width + len(GAP)
+            if x < end:
+                if column.order:
+                    self.post_message(self.OrderAsked(column.order))
+                return
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -153,23 +184,29 @@ class RunsTable(LineView):
         return [column for column in COLUMNS if column.from_width <= self.size.width]
 
     def header(self) -> Text:
-        titles = [
-            fit_left(column.title, column.width) if column.left else fit_right(column.title, column.width)
-            for column in self._columns()
-        ]
-        return self.styled(GAP.join(titles), "runs--header")
+        """The titles; a sign beside the one that orders, in a cell that is free anyway: no column moves."""
+        line = " "
+        for column in self._columns():
+            sign = ("▼" if self._order[1] else "▲") if column.order and column.order == self._order[0] else ""
+            if column.left:
+                line += fit_left(column.title + sign, column.width) + GAP
+            else:
+                line = line[:-1] + fit_right(sign + column.title, column.width + 1) + GAP
+        room = self.size.width - len(line)
+        return self.styled(line + fit_left("Note", room) if room >= NOTE_WIDTH else line, "runs--header")
 
     def line(self, index: int) -> Text:
         return self._shown.get(index) or self._compose_line(self._rows[index])
 
     def _compose_line(self, row: RunSummary) -> Text:
         texts = self._cells(row)
-        line = Text(no_wrap=True)
-        for column in COLUMNS:
-            text, style = texts.pop(0)
+        line = Text(no_wrap=True).append(CURSOR if row.path == self._key else " ", self._style("runs--sign"))
+        for column, (text, style) in zip(COLUMNS, texts, strict=True):
             if column.from_width <= self.size.width:
                 fit = fit_left if column.left else fit_right
-                line.append(fit(text, column.width) + GAP, self._style(style))
+                line.append(fit(text, column.width), self._style(style))
+                marked = column.title == "State" and row.path in self._marked
+                line.append(MARK if marked else GAP, self._style("runs--sign"))
         room = self.size.width - line.cell_len
         if room >= NOTE_WIDTH:
             line.append(fit_left(_note(row), room), self._style("runs--quiet"))
@@ -205,5 +242,6 @@ def _spent(row: RunSummary, now: float) -> str:
 
 
 def _note(row: RunSummary) -> str:
-    """A person's label, else why it ended as it did, else what it runs."""
-    return plain(row.label or ("" if is_live(row.state) else row.detail) or row.title)
+    """A person's own words, else why it ended as it did, else what it runs."""
+    own = " · ".join(part for part in (row.label, row.notes) if part)
+    return plain(own or ("" if is_live(row.state) else row.detail) or row.title)

@@ -44,7 +44,7 @@ async def test_every_state_has_its_sign_and_its_word(cockpit: Make, folder: Path
     with live.locked():
         async with cockpit().run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: "cedar" in text(pilot) and "failed" in text(pilot))
-            lines = [line.strip("│ ") for line in text(pilot).splitlines()[3:10]]
+            lines = [line.strip("│> ") for line in text(pilot).splitlines()[3:10]]
             assert [line[:15].strip() for line in lines] == [
                 "● running", "? lost", "✖ failed", "$ out-of-budget", "■ stopped", "✓ early-stopped", "✓ finished",
             ]  # fmt: skip
@@ -179,5 +179,5 @@ async def test_a_thousand_runs_and_the_mouse(cockpit: Make, folder: Path) -> Non
         assert cursor is not None
         assert cursor.id[18:24] == "000197"
         assert isinstance(app.screen, RunsScreen)
-        await pilot.click(RunsTable, offset=(30, 4))
+        await pilot.double_click(RunsTable, offset=(30, 4))
         await until(pilot, lambda: isinstance(app.screen, RunScreen))

@@ -1,0 +1,39 @@
+"""A person's own words on a run: label and notes."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from cockpit.core.fleet import RunSummary
+from cockpit.core.labels import LONGEST_LABEL, LONGEST_NOTES
+from cockpit.core.text import plain
+
+
+class LabelScreen(ModalScreen[tuple[str, str] | None]):
+    """Gives label and notes as typed, or None to leave them."""
+
+    CSS_PATH = "label.tcss"
+    BINDINGS = [Binding("escape", "dismiss", "Close", id="label.close", tooltip="Leave label and notes as they are")]
+
+    def __init__(self, row: RunSummary) -> None:
+        super().__init__()
+        self._row = row
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog", id="label-and-notes") as dialog:
+            dialog.border_title = "Label and notes"
+            dialog.border_subtitle = "⏎ save   tab other field   escape close"
+            yield Static(plain(self._row.id), markup=False, classes="run")
+            yield Static("label", classes="field")
+            yield Input(plain(self._row.label), id="label", max_length=LONGEST_LABEL, compact=True)
+            yield Static("notes", classes="field")
+            yield Input(plain(self._row.notes), id="notes", max_length=LONGEST_NOTES, compact=True)
+
+    @on(Input.Submitted)
+    def _save(self) -> None:
+        self.dismiss((self.query_one("#label", Input).value, self.query_one("#notes", Input).value))
