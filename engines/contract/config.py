@@ -126,24 +126,33 @@ def _sentence(error: ErrorDetails, model: type[BaseModel], places: _Places) -> s
             return f"{where}: {name}: {message}, got {error['input']!r}."
 
 
-def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overrides: Sequence[str]) -> LoadedConfig:
-    """Validate a config tree with its `--set` overrides, which it then has.
-
-    Raises `UserError` naming every fault, one a line; a `ConfigError` where the faults are those of single keys.
-    """
+def _must_have_sections(tree: Any, source: str) -> None:
     if not isinstance(tree, dict):
         raise UserError(f"{source}:1: expected sections such as `training:`, got {type(tree).__name__}.")
-    parsed = apply_overrides(tree, overrides)
-    places = _Places(source, lines, {key: text for text, (key, _) in parsed.items()})
+
+
+def _spec(tree: Any, places: _Places) -> Spec:
+    """The project that a config names."""
     name = tree.get("project")
     if not isinstance(name, str):
         raise UserError(
             f"{places.of(('project',))}: project is missing: name an installed project, as in `project: controls`."
         )
     try:
-        spec = specs.find(name)
+        return specs.find(name)
     except UserError as error:
         raise UserError(f"{places.of(('project',))}: {error}") from None
+
+
+def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overrides: Sequence[str]) -> LoadedConfig:
+    """Validate a config tree with its `--set` overrides, which it then has.
+
+    Raises `UserError` naming every fault, one a line; a `ConfigError` where the faults are those of single keys.
+    """
+    _must_have_sections(tree, source)
+    parsed = apply_overrides(tree, overrides)
+    places = _Places(source, lines, {key: text for text, (key, _) in parsed.items()})
+    spec = _spec(tree, places)
     model: type[RunConfig] = specs.load(spec.config)
     try:
         return LoadedConfig(spec, model.model_validate(tree))
@@ -151,8 +160,8 @@ def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overri
         raise ConfigError([(tuple(one["loc"]), _sentence(one, model, places)) for one in error.errors()]) from None
 
 
-def load_config(path: Path, overrides: Sequence[str] = ()) -> LoadedConfig:
-    """Read and check the config file at `path`. Raises `UserError` naming every fault, one a line."""
+def read_config(path: Path) -> tuple[Any, dict[yaml12.Key, int], str]:
+    """What the config file at `path` says, not checked, the line of every key, and its text. Raises `UserError`."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -163,7 +172,19 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> LoadedConfig:
         tree, lines = yaml12.read(text)
     except yaml12.YamlError as error:
         raise UserError(f"{path}:{error}.") from None
+    return tree, lines, text
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> LoadedConfig:
+    """Read and check the config file at `path`. Raises `UserError` naming every fault, one a line."""
+    tree, lines, _ = read_config(path)
     return check_config(tree, str(path), lines, overrides)
+
+
+def project_of(tree: Any, source: str, lines: Mapping[yaml12.Key, int]) -> Spec:
+    """The project whose config `tree` is, whatever else may be wrong with it. Raises `UserError`."""
+    _must_have_sections(tree, source)
+    return _spec(tree, _Places(source, lines, {}))
 
 
 def with_recorded_environment(loaded: LoadedConfig) -> LoadedConfig:
