@@ -13,6 +13,7 @@ from cockpit.core.plot.groups import Role
 from cockpit.core.plot.reduce import Points, points_of
 from cockpit.core.plot.scale import height
 from cockpit.core.plot.smooth import Smoother
+from engines.contract.steps import logged
 
 NOWHERE = np.empty(0)
 Member = tuple[Role, Series]
@@ -34,7 +35,8 @@ class Look:
 class Line:
     """`x, raw: (n,)`, x finite and ascending: what was logged. `points` are drawn: smoothed, on the scale.
 
-    Of what cannot be drawn the places: `bad` (NaN, infinite) and `hidden` (not above 0, on a logarithmic scale).
+    Of what cannot be drawn the places: `bad` (NaN, infinite) and `hidden` (not above 0, on a logarithmic scale). Where
+    nothing was logged (`steps.ABSENT`) the line is broken, and no more.
     """
 
     style: str
@@ -102,7 +104,8 @@ class ChartLines:
         if self._look.smoothing and not behind:
             y = self._smoothers.setdefault(name, Smoother(self._look.smoothing)).smooth(raw)
         hidden = x[np.isfinite(raw) & (raw <= 0)] if log else NOWHERE
-        return Line(style, dash, x, raw, points_of(x, height(y, log)), x[~np.isfinite(raw)], hidden, behind)
+        bad = x[~np.isfinite(raw) & logged(raw)]
+        return Line(style, dash, x, raw, points_of(x, height(y, log)), bad, hidden, behind)
 
 
 def on_axis(x: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,114 @@
+"""The machine over time, as the run's supervisor recorded it, and how fast the training went: metrics for charts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cockpit.core.metric_series import Floats, Series
+from cockpit.core.series import StepFollower, Steps
+from engines.contract import yaml12
+from engines.contract.rundir import RunDirectory
+from engines.contract.steps import ABSENT, logged
+
+GAP_SECONDS = 30.0
+"""Readings further apart have a time between them when nothing ran; they come every five seconds."""
+RATE_SECONDS = 5.0
+PLACES = ("step", "attempt", "time", "epoch")
+UNITS = {
+    "utilisation": ("busy %", 100.0), "memory_used": ("memory GB", 1e-9), "watts": ("power W", 1.0),
+    "celsius": ("temperature °C", 1.0), "cores_busy": ("CPU cores busy", 1.0),
+    "engine_memory": ("engine memory GB", 1e-9), "disk_free": ("disk free GB", 1e-9),
+}  # fmt: skip
+"""Title with its unit, and what a recorded number is multiplied with for it."""
+_GPU = re.compile(r"gpu(\d+)\.(.+)")
+
+
+class SystemMetrics:
+    """A `MetricSource` over `metrics/system`: places are times, since the supervisor knows no steps."""
+
+    def __init__(self, run: RunDirectory, title: str = "System") -> None:
+        self.title = title
+        self._run = run
+        self._readings = StepFollower(run.system, everything=True)
+        self._steps = StepFollower(run.steps)
+        self._batch_size: float | None = None
+        self._problem = ""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether there is a reading: runs of other programs and of older versions have none."""
+        return self._readings.steps.table.size > 0
+
+    def poll(self) -> bool:
+        """Read what is new; whether anything changed."""
+        before, self._problem, changed = self._problem, "", False
+        try:
+            changed = self._readings.poll()
+            changed |= self._steps.poll()
+        except OSError as error:
+            self._problem = str(error)
+        if changed and self._batch_size is None:
+            self._batch_size = _batch_size(self._run)
+        return changed or self._problem != before
+
+    def problems(self) -> Sequence[str]:
+        return [self._problem] if self._problem else []
+
+    def series(self) -> Mapping[str, Series]:
+        """GPUs first, then processor, memory and disk, then samples a second (steps, where no batch size is known)."""
+        readings = self._readings.steps
+        names = [name for name in readings.names if name not in PLACES]
+        made = [_recorded(readings, name) for name in sorted(names, key=lambda name: not _GPU.fullmatch(name))]
+        made.append(_rate(self._steps.steps, self._batch_size))
+        return {one.name: one for one in made if len(one.time)}
+
+
+def _recorded(readings: Steps, name: str) -> Series:
+    values = readings.column(name)
+    there = logged(values)
+    title, scale = _title(name)
+    return _over_time(title, readings.column("step")[there], values[there] * scale, GAP_SECONDS)
+
+
+def _title(name: str) -> tuple[str, float]:
+    """What a chart calls a recorded column, and the factor to its unit; another program's column as it is."""
+    gpu = _GPU.fullmatch(name)
+    title, scale = UNITS.get(gpu[2] if gpu else name, (name, 1.0))
+    return (f"GPU {gpu[1]} {title}" if gpu else title), scale
+
+
+def _rate(steps: Steps, batch_size: float | None) -> Series:
+    """Samples or steps a second, each over five seconds or, if that takes longer, one step."""
+    step, time = steps.column("step"), steps.column("time")
+    timed = np.isfinite(time)
+    step, time = step[timed], time[timed]
+    kept = np.flatnonzero(np.diff(time // RATE_SECONDS, prepend=-1.0))
+    step, time = step[kept], time[kept]
+    seconds = np.diff(time)
+    usual = float(np.median(seconds)) if len(seconds) else 0.0
+    going = seconds <= max(GAP_SECONDS, 4 * usual)  # else it was stopped meanwhile
+    per_second = np.diff(step)[going] / seconds[going] * (batch_size or 1.0)
+    name = "samples/s" if batch_size else "steps/s"
+    return _over_time(name, time[1:][going], per_second, max(GAP_SECONDS, 4 * usual))
+
+
+def _over_time(name: str, time: Floats, value: Floats, gap: float) -> Series:
+    """A series by time alone, broken where nothing was recorded for longer than `gap` seconds."""
+    breaks = np.flatnonzero(np.diff(time) > gap) + 1
+    time = np.insert(time, breaks, time[breaks - 1])
+    value = np.insert(value, breaks, ABSENT)
+    unknown = np.full(len(time), np.nan)
+    return Series(name, unknown, unknown, time, value)
+
+
+def _batch_size(run: RunDirectory) -> float | None:
+    """Samples a step, as the resolved config says."""
+    try:
+        tree, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
+        size = tree["training"]["batch_size"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return float(size) if isinstance(size, int) else None
