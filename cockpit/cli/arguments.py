@@ -58,6 +58,7 @@ def _add_all(commands: Commands[Parser]) -> list[str]:
     _add_queue(commands)
     _add_steering(commands)
     _add_showing(commands)
+    _add_keeping(commands)
     _add_data(commands)
     _add_logs(commands)
     _add_playing(commands)
@@ -135,7 +136,10 @@ def _add_steering(commands: Commands[Parser]) -> None:
 
 
 def _add_showing(commands: Commands[Parser]) -> None:
-    _json_option(_add(commands, "ls", "showing:ls", "list the runs, newest first"))
+    ls = _add(commands, "ls", "showing:ls", "list the runs: live ones, then the newest")
+    ls.add_argument("--filter", default="", metavar="TEXT", help="words that all occur, or /regular expression/")
+    ls.add_argument("--sort", default="", metavar="ORDER", help="newest, name, state, score, spent, epoch or age")
+    _json_option(ls)
     _json_option(_run_command(commands, "show", "showing:show_run", "say everything about a run"))
     _run_command(commands, "tail", "showing:tail", "show a run's table until it ends; Ctrl-C only stops watching")
     review = _run_command(commands, "thresholds", "thresholds:thresholds", "review thresholds, change and save them")
@@ -146,6 +150,15 @@ def _add_showing(commands: Commands[Parser]) -> None:
     _json_option(review)
     _json_option(_run_command(commands, "report", "showing:report", "print the tables that a run wrote"))
     _run_command(commands, "export", "export:export", "write what a run delivers anew, from its best checkpoint so far")
+
+
+def _add_keeping(commands: Commands[Parser]) -> None:
+    for name, what in (("label", "give a run your own name; its id stays"), ("note", "write down what a run is about")):
+        own = _run_command(commands, name, f"keeping:{name}", what)
+        own.add_argument("text", metavar="TEXT", help="in place of what it has; '' takes it away")
+    delete = _add(commands, "delete", "keeping:delete", "delete runs that are not alive, after asking")
+    delete.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
+    delete.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def _add_data(commands: Commands[Parser]) -> None:

@@ -16,17 +16,27 @@ from cockpit.cli.summary import summarise
 from cockpit.core.cost import seconds_spent, usd_spent
 from cockpit.core.fleet import Fleet, RunSummary
 from cockpit.core.format import duration, money, number, short_duration, size
+from cockpit.core.run_filter import RunFilter
+from cockpit.core.run_order import ORDERS, ordered
 from cockpit.core.times import date_and_clock
-from engines.contract.errors import DataError
+from engines.contract.errors import DataError, UserError
 from engines.contract.rundir import find_run, find_training, runs_folder
 from engines.contract.state import RunReader
 
 
 def ls(arguments: Namespace) -> int:
+    chosen = RunFilter.parse(arguments.filter)
+    if chosen.problem:
+        raise UserError(f"--filter {arguments.filter!r}: {chosen.problem}")
+    orders = {order.name: order.written for order in ORDERS}
+    if arguments.sort and arguments.sort not in orders:
+        raise UserError(f"--sort {arguments.sort!r}: expected one of {', '.join(orders)}.")
     found = Fleet(runs_folder()).poll(most=sys.maxsize).changed
-    runs = sorted(found, key=lambda run: run.created, reverse=True)
+    runs = ordered(chosen.matching(found), orders.get(arguments.sort, ""), time.time())
     if arguments.json:
         show_json([_facts(run) for run in runs])
+    elif not runs and found:
+        say(f"none of the {len(found)} runs matches {arguments.filter!r}")
     elif not runs:
         say(f"no runs in {runs_folder()}; `cockpit demo` makes one")
     else:
@@ -46,6 +56,7 @@ def _facts(run: RunSummary) -> dict[str, Any]:
         "project": run.project,
         "kind": "task" if run.is_task else "training",
         "label": run.label,
+        "notes": run.notes,
         "title": run.title,
         "attempt": run.attempt,
         **progress,
@@ -80,6 +91,7 @@ def show_run(arguments: Namespace) -> int:
             "state": facts["state"] + (f": {facts['detail']}" if facts["detail"] else ""),
             "project": f"{facts['project']}, {facts['title']}",
             "label": facts["label"],
+            "notes": facts["notes"],
             "created": _clock(facts["created"]),
             "ran": duration(facts["seconds"]) + (f", {money(usd)}" if usd is not None else ""),
             "device": facts["device"],

@@ -28,6 +28,7 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         "kind": info.kind,
         "title": info.title,
         "label": info.label,
+        "notes": info.notes,
         "created": info.created,
         "path": str(run.path),
         "device": started.device if started else attempts[-1].device if attempts else "",

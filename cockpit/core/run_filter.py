@@ -27,8 +27,10 @@ class RunFilter:
             return cls(text, "", lambda searched: all(word in searched.casefold() for word in words))
         try:
             return cls(text, "", re.compile(text[1:].removesuffix("/"), re.IGNORECASE).search)
-        except (re.error, OverflowError, RecursionError) as error:
-            return cls(text, f"{plain(text)} is no regular expression ({error}); all runs are shown.")
+        except re.error as error:
+            return cls(text, f"Not a regular expression, {error.msg}; all runs are shown.")
+        except (OverflowError, RecursionError):
+            return cls(text, "Not a regular expression, it is too large; all runs are shown.")
 
     @property
     def active(self) -> bool:

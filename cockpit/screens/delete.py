@@ -25,7 +25,7 @@ class DeleteScreen(ModalScreen[bool]):
     CSS_PATH = "confirm.tcss"
     BINDINGS = [
         Binding("escape,enter,q,n", "answer(False)", "Keep", id="delete.keep", tooltip="Delete nothing"),
-        Binding("y,d", "answer(True)", "Delete", id="delete.delete", tooltip="Delete what is named, for good"),
+        Binding("y", "answer(True)", "Delete", id="delete.delete", tooltip="Delete what is named, for good"),
     ]
 
     def __init__(self, removals: Sequence[Removal], forks: Sequence[str]) -> None:

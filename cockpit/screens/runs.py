@@ -197,8 +197,9 @@ class RunsScreen(SteeringScreen):
             (f"{shown} runs", by, *([f"{len(self._marked)} marked"] if self._marked else []))
         )
         bound = {active.binding.id: active.binding for active in self.active_bindings.values()}
-        hints = [bound[hint] for hint in HINTS if hint in bound]
-        table.say("   ".join(f"{self.app.get_key_display(hint)} {hint.description}" for hint in hints))
+        if all(hint in bound for hint in HINTS):  # not while a person types
+            hints = [bound[hint] for hint in HINTS]
+            table.say("   ".join(f"{self.app.get_key_display(hint)} {hint.description}" for hint in hints))
         self.set_class(not self._rows and not self._loading, "-empty")
         self._update("#title", self._title())
         self._show_detail()
@@ -225,7 +226,9 @@ class RunsScreen(SteeringScreen):
         row, chosen = self.query_one(RunsTable).cursor, self.query_one(FilterLine).filter
         parts = (row.label, row.notes, row.title, row.detail) if row else ()
         words = " · ".join(plain(part) for part in parts if part) or (plain(row.id) if row else "")
-        if row is None and chosen.active:
+        if chosen.problem:
+            words = chosen.problem
+        elif row is None and chosen.active:
             words = f"No run matches {plain(chosen.text)}; escape shows all."
         self._update("#detail", Text(words))
 
@@ -258,7 +261,7 @@ class RunsScreen(SteeringScreen):
     def _why_not_compare(self) -> str:
         """A sentence; empty when the marked runs can be compared."""
         if not 2 <= len(self._marked) <= MOST_COMPARED:
-            return f"{len(self._marked)} runs are marked; mark 2 to {MOST_COMPARED} with space to compare them."
+            return f"Mark 2 to {MOST_COMPARED} runs to compare them: {len(self._marked) or 'none'} so far."
         unfit = next((row for row in self._meant() if row.is_task or row.state == "broken"), None)
         return f"{plain(unfit.id)} is no training that can be read; unmark it to compare the others." if unfit else ""
 
@@ -347,7 +350,7 @@ class RunsScreen(SteeringScreen):
         """One thing at a press, the nearest first."""
         line, panel = self.query_one(FilterLine), self.query_one(AwayPanel)
         if line.there:
-            line.close()
+            line.action_close()
         elif panel.there:
             panel.close()
         else:

@@ -14,6 +14,10 @@ from textual.widgets import Input, Static
 from cockpit.core.run_filter import RunFilter
 
 
+class _Words(Input):
+    BINDINGS = [Binding("enter", "submit", "keep", id="filter.keep", tooltip="Back to the list, filtered")]
+
+
 class FilterLine(Horizontal):
     DEFAULT_CSS = """
     FilterLine {
@@ -23,11 +27,11 @@ class FilterLine(Horizontal):
         &.-there { display: block; layout: horizontal; }
         .sign { width: 2; color: $accent; text-style: bold; }
         Input { width: 1fr; background: $surface; }
-        #filter-problem { width: auto; max-width: 60%; color: $bad; text-wrap: nowrap; text-overflow: ellipsis; }
     }
     """
     BINDINGS = [
-        Binding("enter,down", "done", "back to the list", show=False, id="filter.done", tooltip="Keep the filter"),
+        Binding("down", "done", "keep", show=False, tooltip="Back to the list, filtered"),
+        Binding("escape", "close", "show all", id="filter.close", tooltip="Back to the whole list"),
     ]
 
     @dataclass
@@ -46,14 +50,13 @@ class FilterLine(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static("/", classes="sign", markup=False)
-        yield Input(placeholder="words, or a regular expression as /amber|birch/", compact=True)
-        yield Static(id="filter-problem", markup=False)
+        yield _Words(placeholder="words, or a regular expression as /amber|birch/", compact=True)
 
     def open(self) -> None:
         self.add_class("-there")
         self.query_one(Input).focus()
 
-    def close(self) -> None:
+    def action_close(self) -> None:
         """Show everything again."""
         self.query_one(Input).value = ""
         self.remove_class("-there")
@@ -67,7 +70,6 @@ class FilterLine(Horizontal):
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
         self.filter = RunFilter.parse(event.value)
-        self.query_one("#filter-problem", Static).update(self.filter.problem)
         self.post_message(self.Changed(self.filter))
 
     def action_done(self) -> None:

@@ -1,0 +1,74 @@
+"""Keeping the list of runs in order: labels, notes, deleting what is not needed any more."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from cockpit.cli import codes
+from cockpit.cli.printing import say
+from cockpit.core import labels, removal
+from cockpit.core.format import size
+from cockpit.core.removal import Removal
+from engines.contract.errors import DataError, UserError
+from engines.contract.rundir import find_run, list_runs, runs_folder
+
+
+def label(arguments: Namespace) -> int:
+    labels.describe(find_run(arguments.run), label=arguments.text)
+    return codes.DONE
+
+
+def note(arguments: Namespace) -> int:
+    labels.describe(find_run(arguments.run), notes=arguments.text)
+    return codes.DONE
+
+
+def delete(arguments: Namespace) -> int:
+    """All named runs are found and, without --yes, agreed to before the first is deleted."""
+    paths = list(dict.fromkeys(find_run(name).path for name in arguments.runs))
+    removals = [removal.look(path) for path in paths]
+    if not arguments.yes and not _agreed(removals):
+        say("nothing was deleted")
+        return codes.STOPPED
+    removal.remove_leftovers(runs_folder())
+    refused = 0
+    for one in removals:
+        try:
+            removal.remove(one.path)
+        except UserError as error:
+            say(str(error))
+            refused += 1
+        else:
+            say(f"deleted {_what(one)}")
+    return codes.FAILED if refused else codes.DONE
+
+
+def _agreed(removals: list[Removal]) -> bool:
+    if not sys.stdin.isatty():
+        raise UserError("Deleting asks first, and there is no terminal to ask at; add --yes.")
+    names = {one.path.name for one in removals}
+    for one in removals:
+        say(_what(one))
+    for fork in _forks(names):
+        say(f"{fork}, a fork, stays")
+    print("cockpit: delete for good? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _forks(names: set[str]) -> list[str]:
+    """Runs that were forked from those named and are not named themselves."""
+    found = []
+    for run in list_runs():
+        try:
+            if run.path.name not in names and run.info.parent in names:
+                found.append(run.path.name)
+        except DataError:  # whose child it is cannot be read
+            continue
+    return found
+
+
+def _what(one: Removal) -> str:
+    if one.target is not None:
+        return f"{one.path.name}: only its entry in the runs folder; its files stay in {one.target}"
+    return f"{one.path.name}, {size(one.size)}"
