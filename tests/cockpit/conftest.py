@@ -10,6 +10,7 @@ import pytest
 
 from cockpit.app import CockpitApp
 from cockpit.core import fleet
+from cockpit.core.settings import SettingsFile
 from cockpit.screens import run, runs
 from engines.contract.machine import Gpu, Reading
 from tests.support.fake_run import FakeRun
@@ -56,10 +57,19 @@ def fake(folder: Path) -> FakeRun:
 
 
 @pytest.fixture
-def cockpit(folder: Path) -> Callable[..., CockpitApp]:
-    """Makes the app: `cockpit()`, `cockpit(open_run=…)`, `cockpit(demo=…)`."""
+def settings(tmp_path: Path) -> SettingsFile:
+    """A person's choices: none yet."""
+    return SettingsFile(tmp_path / "settings.json")
 
-    def make(**options: object) -> CockpitApp:
-        return CockpitApp(folder=folder, machine=StillMachine(), clock=lambda: NOW, **options)  # type: ignore[arg-type]
+
+@pytest.fixture
+def cockpit(folder: Path, settings: SettingsFile) -> Callable[..., CockpitApp]:
+    """Makes the app: `cockpit()`, `cockpit(open_run=…)`, `cockpit(demo=…)`, `cockpit(theme="cockpit-light")`."""
+
+    def make(theme: str = "", **options: object) -> CockpitApp:
+        if theme:
+            settings.change(theme=theme)
+        options = {"folder": folder, "machine": StillMachine(), "clock": lambda: NOW, "settings": settings} | options
+        return CockpitApp(**options)  # type: ignore[arg-type]
 
     return make

@@ -23,6 +23,18 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
     await pilot.pause()
 
 
+async def settled(pilot: Pilot[None], *words: str) -> None:
+    """Everything is on the screen, a pane has the focus, and nothing has changed for a while."""
+    await until(pilot, lambda: all(word in text(pilot) for word in words) and pilot.app.focused)
+    for widget in pilot.app.screen.query():
+        widget.styles.scrollbar_size_vertical = 0  # a thumb may stand a row off, by which of size and place came last
+    before, same = "", 0
+    while same < 8:
+        same = same + 1 if text(pilot) == before else 0
+        before = text(pilot)
+        await pilot.pause(0.1)
+
+
 def text(pilot: Pilot[None]) -> str:
     """What is on the screen, line by line."""
     strips = pilot.app.screen._compositor.render_strips()

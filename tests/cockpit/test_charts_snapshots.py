@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
 from cockpit.screens.charts import ChartsScreen
-from tests.cockpit.driving import text, until
-from tests.cockpit.test_snapshots import SIZES, settled
+from tests.cockpit.driving import settled, text, until
+from tests.cockpit.looks import SIZES
 from tests.support.fake_metrics import FakeMetrics
 
 

@@ -17,11 +17,11 @@ from engines.contract import launch
 from engines.contract.steps import StepWriter
 from projects.controls.spec import SPEC
 from tests.cockpit.conftest import NOW
-from tests.cockpit.driving import text, until
+from tests.cockpit.driving import settled
+from tests.cockpit.looks import SIZES
 from tests.support.fake_run import FakeRun
 
 Make = Callable[..., CockpitApp]
-SIZES = pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
 STEPS, EPOCHS = 20, 41
 
 
@@ -95,18 +95,6 @@ def others(folder: Path, at: Callable[[float], None]) -> None:
             fake.end(**end)
     (folder / "controls-20261120-101400-moss").mkdir()
     (folder / "controls-20261120-101400-moss" / "run.json").write_text("{garbage")
-
-
-async def settled(pilot: Pilot[None], *words: str) -> None:
-    """Everything is on the screen, a pane has the focus, and nothing has changed for a while."""
-    await until(pilot, lambda: all(word in text(pilot) for word in words) and pilot.app.focused)
-    for widget in pilot.app.screen.query():
-        widget.styles.scrollbar_size_vertical = 0  # a thumb may stand a row off, by which of size and place came last
-    before, same = "", 0
-    while same < 8:
-        same = same + 1 if text(pilot) == before else 0
-        before = text(pilot)
-        await pilot.pause(0.1)
 
 
 @SIZES
