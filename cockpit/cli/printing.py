@@ -10,8 +10,8 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from cockpit.core.format import number
-from cockpit.core.text import fit_left, fit_right, plain
+from cockpit.core.text import fit_left, plain
+from cockpit.core.text_table import BETWEEN, TextTable
 
 
 def say(text: str) -> None:
@@ -39,16 +39,9 @@ def show_pairs(pairs: Mapping[str, str]) -> None:
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Columns under their titles: numbers right-aligned, all else left-aligned."""
-    titles = [plain(str(title)) for title in columns]
-    cells = [[_cell(value) for value in row] for row in rows]
-    numeric = [_are_numbers([row[place] for row in rows]) for place in range(len(titles))]
-    widths = [max(map(cell_len, texts)) for texts in zip(titles, *cells, strict=True)]
-    for line in (titles, ["-" * width for width in widths], *cells):
-        padded = [
-            (fit_right if right else fit_left)(text, width)
-            for text, width, right in zip(line, widths, numeric, strict=True)
-        ]
-        show("  ".join(padded).rstrip())
+    table = TextTable.of(columns, rows)
+    for line in (table.header, table.rule, *table.rows):
+        show(BETWEEN.join(line).rstrip())
 
 
 def show_named_tables(tables: Mapping[str, Mapping[str, Any]]) -> None:
@@ -60,26 +53,6 @@ def show_named_tables(tables: Mapping[str, Mapping[str, Any]]) -> None:
         show_table(table["columns"], table["rows"])
         if table.get("note"):
             show(plain(table["note"]))
-
-
-def _are_numbers(values: Sequence[Any]) -> bool:
-    """Whether a column holds numbers, gaps aside."""
-    present = [value for value in values if value is not None]
-    return bool(present) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in present)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "—"
-    if isinstance(value, float):
-        return number(value, _float_format(abs(value)))
-    return plain(str(value))
-
-
-def _float_format(size: float) -> str:
-    if 0 < size < 1e-4:
-        return ".1e"
-    return ".4f" if size < 10 else ".2f" if size < 1000 else ",.0f"
 
 
 class StatusLine:

@@ -16,6 +16,7 @@ from cockpit.cli.summary import summarise
 from cockpit.core.cost import seconds_spent, usd_spent
 from cockpit.core.fleet import Fleet, RunSummary
 from cockpit.core.format import duration, money, number, short_duration, size
+from cockpit.core.report import no_report, read_report
 from cockpit.core.run_filter import RunFilter
 from cockpit.core.run_order import ORDERS, ordered
 from cockpit.core.times import date_and_clock
@@ -136,16 +137,12 @@ def tail(arguments: Namespace) -> int:
 def report(arguments: Namespace) -> int:
     run = find_training(arguments.run)
     try:
-        tables = msgspec.json.decode(run.report.read_bytes())["tables"]
+        found = read_report(run)
     except FileNotFoundError:
-        raise DataError(
-            f"{run.info.id} has no report yet: it is written when a training finishes, and this one is "
-            f"{RunReader(run).status().state}."
-        ) from None
-    except (msgspec.DecodeError, KeyError, TypeError) as error:
-        raise DataError(f"{run.report} cannot be read as a report ({error}).") from None
+        raise DataError(f"{run.info.id}: {no_report(RunReader(run).status().state)}") from None
+    tables = {table.name: {"columns": table.columns, "rows": table.rows, "note": table.note} for table in found}
     if arguments.json:
-        show_json(tables)
+        show_json(msgspec.json.decode(msgspec.json.encode(tables)))  # what is not finite becomes null
     elif not tables:
         say(f"{run.info.id} has a report without tables: its project makes none")
     else:

@@ -8,7 +8,7 @@ from cockpit.core import cost
 from cockpit.core.follow import Damaged, Log, News
 from cockpit.core.series import NO_STEPS, Steps
 from engines.contract import commands as cmd
-from engines.contract.events import Alert, CommandAnswer, RunStarted
+from engines.contract.events import Alert, Checkpoint, CommandAnswer, Epoch, Phase, RunStarted
 from engines.contract.history import History
 from engines.contract.rundir import Attempt, RunInfo
 from engines.contract.state import Status
@@ -35,8 +35,28 @@ class Order:
                 return seen
 
 
-Notable = Order | Alert | RunStarted
-"""What the events pane lists."""
+@dataclass(frozen=True)
+class StageBegan:
+    """A new stage, known by its first epoch; `time` is when the epoch before it ended."""
+
+    name: str
+    epoch: int
+    time: float
+
+
+Notable = Order | Alert | RunStarted | StageBegan | Checkpoint | Epoch | Phase | Attempt
+"""What the events pane lists: of epochs those that were the best, of attempts those that have ended."""
+
+
+def time_of(notable: Notable) -> float:
+    """When it happened, in Unix seconds."""
+    match notable:
+        case Order():
+            return notable.command.time
+        case Attempt():
+            return notable.ended.time if notable.ended else notable.started
+        case _:
+            return notable.time
 
 
 class RunModel:
@@ -54,18 +74,27 @@ class RunModel:
         self.problem = ""
         self._last_seen: dict[int, float] = {}
         self._notable: dict[str, Notable] = {}
+        self._in_order: list[Notable] | None = []
+        self._last_epoch: Epoch | None = None
 
     def add(self, news: News) -> None:
         if news.restarted:
             self.history = History()
             self._last_seen.clear()
+            self._last_epoch = self._in_order = None
             self._notable = {key: order for key, order in self._notable.items() if isinstance(order, Order)}
         for event in news.events:
             self.history.add(event)
             self._last_seen[event.attempt] = event.time
             self._note(event)
         for command in news.commands:
-            self._notable.setdefault(command.id, Order(command, self.history.answer(command.id, command.attempt)))
+            order = Order(command, self.history.answer(command.id, command.attempt))
+            self._notable.setdefault(command.id, order)
+        for attempt in news.attempts or ():
+            if attempt.ended is not None:
+                self._notable[f"end {attempt.number}"] = attempt
+        if news.events or news.commands or news.attempts:
+            self._in_order = None
         for name in ("info", "status", "attempts", "budget_usd", "steps", "log", "damaged", "problem"):
             if (value := getattr(news, name)) is not None:
                 setattr(self, name, value)
@@ -77,13 +106,24 @@ class RunModel:
                 known = self._notable.get(event.command.id)
                 if not (isinstance(known, Order) and known.answer and known.answer.attempt < event.attempt):
                     self._notable[event.command.id] = Order(event.command, event)
-            case Alert() | RunStarted():
+            case Epoch():
+                self._note_epoch(event)
+            case Alert() | RunStarted() | Checkpoint() | Phase():
                 self._notable[f"{event.attempt}.{event.seq}"] = event
+
+    def _note_epoch(self, event: Epoch) -> None:
+        before, self._last_epoch = self._last_epoch, event
+        if before is not None and before.stage != event.stage and before.epoch < event.epoch:
+            self._notable[f"stage {event.epoch}"] = StageBegan(event.stage, event.epoch, before.time)
+        if event.best:
+            self._notable[f"{event.attempt}.{event.seq}"] = event
 
     @property
     def notable(self) -> list[Notable]:
-        """Commands with their outcome, alerts and starts, oldest first."""
-        return list(self._notable.values())
+        """Everything that happened beside the epochs, oldest first."""
+        if self._in_order is None:
+            self._in_order = sorted(self._notable.values(), key=time_of)
+        return self._in_order
 
     def order(self, command_id: str) -> Order | None:
         """A command by its id, once it is in the log."""

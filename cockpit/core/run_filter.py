@@ -22,11 +22,11 @@ class RunFilter:
     def parse(cls, text: str) -> RunFilter:
         """`amber cuda`: both words, in any case and order. `/amber|birch/`: a regular expression, in any case."""
         text = text.strip()
-        if len(text) < 2 or not text.startswith("/"):
+        if not text.startswith("/"):
             words = text.casefold().split()
             return cls(text, "", lambda searched: all(word in searched.casefold() for word in words))
         try:
-            return cls(text, "", re.compile(text[1:].removesuffix("/"), re.IGNORECASE).search)
+            return cls(text, "", re.compile(text[1:].removesuffix("/"), re.IGNORECASE | re.MULTILINE).search)
         except re.error as error:
             return cls(text, f"Not a regular expression, {error.msg}; all runs are shown.")
         except (OverflowError, RecursionError):
@@ -39,7 +39,11 @@ class RunFilter:
 
     def matching(self, rows: Iterable[RunSummary]) -> list[RunSummary]:
         """The runs it lets through, in their order."""
-        return [row for row in rows if self._matches(_searched(row))] if self.active else list(rows)
+        return [row for row in rows if self.lets_through(_searched(row))]
+
+    def lets_through(self, text: str) -> bool:
+        """Whether `text`, of whatever is listed, is to be shown."""
+        return not self.active or bool(self._matches(text))
 
 
 def _searched(row: RunSummary) -> str:

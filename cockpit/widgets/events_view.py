@@ -1,62 +1,78 @@
-"""What happened in a run beside its epochs: commands with their outcome, alerts, starts and resumes."""
+"""What happened in a run beside its epochs, a line each, the newest in view."""
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from cockpit.core.model import Notable, Order, RunModel
-from cockpit.core.text import plain
+from cockpit.core.model import Notable, RunModel
+from cockpit.core.notable import CHOICES, Choice, Told, tell
+from cockpit.core.run_filter import RunFilter
 from cockpit.core.times import clock, zone
 from cockpit.widgets.line_view import LineView
-from engines.contract import commands as cmd
-from engines.contract.events import Alert
+
+WORD_WIDTH = 8
+BEFORE_TEXT = len("20:41:07 ") + WORD_WIDTH
 
 
 class EventsView(LineView):
     COMPONENT_CLASSES = {
-        "events--time", "events--text", "events--edit", "events--order", "events--refused",
-        "events--info", "events--warning", "events--error", "events--start",
+        "events--time", "events--text", "events--edit", "events--order", "events--refused", "events--quiet",
+        "events--info", "events--warning", "events--error", "events--start", "events--best",
     }  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__(id="events", title="Events")
-        self._lines: list[Notable] = []
+        self._known: list[Notable] = []
+        self._told: list[Told] = []
+        self._lines: list[Told] = []
+        self._choice: Choice = CHOICES[0]
+        self._sought = RunFilter()
 
     def show(self, model: RunModel) -> None:
-        """Take what happened so far; draws only if something is new."""
-        lines = model.notable
+        """Take what happened so far; only what is new is put into words, and drawn."""
+        known = model.notable
+        if known is self._known:
+            return
+        before, self._known = self._known, known
+        same = next((n for n, (old, new) in enumerate(zip(before, known, strict=False)) if old is not new), None)
+        kept = min(len(before), len(known)) if same is None else same
+        self._told[kept:] = [tell(notable) for notable in known[kept:]]
+        self._choose()
+
+    def choose(self, choice: Choice, sought: RunFilter) -> None:
+        """Show only these kinds, and of those what a search lets through."""
+        self._choice, self._sought = choice, sought
+        self._choose()
+
+    def _choose(self) -> None:
+        lines = [told for told in self._told if told.among(self._choice) and self._sought.lets_through(_searched(told))]
+        self.say(self._subtitle(len(lines)))
         if lines == self._lines:
             return
         self._lines = lines
-        self.resize_to(len(lines), max((self.line(index).cell_len for index in range(len(lines))), default=0))
+        self.resize_to(len(lines), BEFORE_TEXT + max((cell_len(told.text) for told in lines), default=0))
         self.refresh()
-        self.say(f"times in {zone()}" if lines else "none yet")
+
+    def _subtitle(self, shown: int) -> str:
+        if not self._told:
+            return "none yet"
+        if self._choice == CHOICES[0] and not self._sought.active:
+            return f"times in {zone()}"
+        return f"{self._choice}: {shown:,} of {len(self._told):,} · times in {zone()}"
 
     def line(self, index: int) -> Text:
-        notable = self._lines[index]
-        kind, word, text = _describe(notable)
-        when = notable.command.time if isinstance(notable, Order) else notable.time
+        told = self._lines[index]
         line = Text(no_wrap=True)
-        line.append(f"{clock(when)} ", self._style("time"))
-        line.append(f"{word:<8}", self._style(kind))
-        line.append(plain(text), self._style("refused" if kind == "refused" else "text"))
+        line.append(f"{clock(told.time)} ", self._style("time"))
+        line.append(f"{told.word:<{WORD_WIDTH}}", self._style(told.style))
+        line.append(told.text, self._style("refused" if told.style == "refused" else "text"))
         return line
 
     def _style(self, kind: str) -> Style:
         return self.get_component_rich_style(f"events--{kind}", partial=True)
 
 
-def _describe(notable: Notable) -> tuple[str, str, str]:
-    """Colour, word and text of a line."""
-    match notable:
-        case Order():
-            refused = notable.answer is not None and notable.answer.state == "refused"
-            edit = isinstance(notable.command, cmd.Edit)
-            kind = "refused" if refused else "edit" if edit else "order"
-            return kind, "edit" if edit else "order", f"{cmd.describe(notable.command)}  {notable.outcome}"
-        case Alert():
-            return notable.level, notable.level, notable.text
-        case started:
-            how = f"resumed from step {started.resumed_step:,}" if started.resumed_step else "started"
-            return "start", "start", f"{how} on {started.device}"
+def _searched(told: Told) -> str:
+    return f"{clock(told.time)} {told.word} {told.text}"

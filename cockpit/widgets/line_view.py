@@ -15,6 +15,8 @@ class LineView(ScrollView, can_focus=True):
     FOLLOWS = True
     """Whether the end is kept in view while lines are added."""
     HEADER_LINES = 0
+    fixed = 0
+    """Cells at the left that stay while the rest moves sideways."""
 
     def __init__(self, *, id: str, title: str) -> None:
         super().__init__(id=id, classes="pane")
@@ -82,8 +84,10 @@ class LineView(ScrollView, can_focus=True):
             index = y - self.HEADER_LINES + self.scroll_offset.y
             text = self.line(index) if index < self.count else Text()
         left, width = self.scroll_offset.x, self.scrollable_content_region.width
-        strip = Strip(text.render(self.app.console)).crop_extend(left, left + width, Style())
-        return strip.apply_style(self.rich_style)
+        strip = Strip(text.render(self.app.console))
+        moved = strip.crop_extend(left + self.fixed, left + width, Style())
+        shown = Strip.join([strip.crop_extend(0, self.fixed, Style()), moved]) if self.fixed else moved
+        return shown.apply_style(self.rich_style)
 
     def styled(self, text: str, name: str) -> Text:
         """`text` in the style of a component class."""

@@ -213,7 +213,7 @@ def test_a_run_without_a_report_says_when_there_will_be_one(cockpit: Cockpit, ru
     fake = FakeRun(runs).begin().started().end("stopped")
     answer = cockpit("report", "last")
     assert answer.returncode == 1
-    assert "has no report yet: it is written when a training finishes, and this one is stopped." in answer.stderr
+    assert "No report: it is written when a training finishes, and this one is stopped." in answer.stderr
     fake.run.report.write_text("[]")
     answer = cockpit("report", "last")
     assert answer.returncode == 1
