@@ -62,6 +62,7 @@ def _add_all(commands: Commands[Parser]) -> list[str]:
     _add_data(commands)
     _add_logs(commands)
     _add_playing(commands)
+    _add_serving(commands)
     return list(commands.choices)
 
 
@@ -100,6 +101,10 @@ def _add_starting(commands: Commands[Parser]) -> None:
         _set_option(parser)
         parser.add_argument("--detach", action="store_true", help="print the run id and leave it running")
         parser.add_argument("--queue", action="store_true", help="wait until no other run is on the device")
+    replay = _run_command(
+        commands, "replay", "replaying:replay", "train a run once more, edits included, and say whether it is the same"
+    )
+    replay.add_argument("--detach", action="store_true", help="print the new run's id and leave it running")
     sweep = "one queued run for each value; with another --sweep for each combination"
     train.add_argument("--sweep", action="append", default=[], metavar="KEY=A,B", help=sweep)
 
@@ -140,7 +145,9 @@ def _add_showing(commands: Commands[Parser]) -> None:
     ls.add_argument("--filter", default="", metavar="TEXT", help="words that all occur, or /regular expression/")
     ls.add_argument("--sort", default="", metavar="ORDER", help="newest, name, state, score, spent, epoch or age")
     _json_option(ls)
-    _json_option(_run_command(commands, "show", "showing:show_run", "say everything about a run"))
+    facts = _run_command(commands, "show", "showing:show_run", "say everything about a run")
+    facts.add_argument("--config-diff", metavar="default|parent|RUN", help="only where its config differs from that")
+    _json_option(facts)
     _run_command(commands, "tail", "showing:tail", "show a run's table until it ends; Ctrl-C only stops watching")
     review = _run_command(commands, "thresholds", "thresholds:thresholds", "review thresholds, change and save them")
     review.add_argument("--optimize", action="store_true", help="take the best threshold of every control")
@@ -200,3 +207,9 @@ def _add_logs(commands: Commands[Parser]) -> None:
     import_ = _add(commands, "import", "importing:import_", "make a run of each log that another program wrote")
     import_.add_argument("paths", nargs="+", metavar="LOG", help=what)
     import_.add_argument("--name", default="", metavar="LABEL", help="your own name for the runs")
+
+
+def _add_serving(commands: Commands[Parser]) -> None:
+    serve = _add(commands, "serve", "serving:serve", "open the cockpit in a browser; prints its address, with a token")
+    serve.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; default: 127.0.0.1")
+    serve.add_argument("--port", type=int, default=8000, metavar="N", help="default: 8000; 0: any free one")

@@ -119,4 +119,8 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
         screen.press("q")
         screen.wait_text("it has left")
         story.left.discard(command)
+    served = terminal(f"{COCKPIT} {story.fill('serve')} --port 0; echo it has left; cat")
+    served.wait_text("/?token=")
+    served.press("C-c")
+    served.wait_text("it has left")
     assert not story.left, f"in the README but not tried here: {sorted(story.left)}"
