@@ -1,59 +1,72 @@
-"""Checks a config without training: `python -P -m engines.check CONFIG [--set a.b=c …]` prints one JSON object.
+"""Checks a config without training: `python -P -m engines.check CONFIG [--set a.b=c …] [--try [--try-seconds S]]`.
 
-It reads the data and builds the model as the engine would, runs the losses of one batch, and adds up what a run will
-take. What is wrong stands in `faults`, a sentence each; `exit_code` is 2 for a faulty config, 1 for everything else.
+It reads the data and builds the model as the engine would, runs the losses of one batch and a few steps, and adds up
+what a run will take. With `--try` it trains for a minute in a directory that it removes again, evaluates, saves and
+resumes, and tells what that took.
+
+stdout gets one JSON object at the end. What is wrong stands in its `faults`, a sentence each; `exit_code` is 2 for a
+faulty config, 1 for everything else. It has the sections that were reached: `data`, `parameters`, `steps`, `memory` and
+`disk` (bytes), `time` (seconds: `low`, `likely`, `high`, `per_step`; `measured` by `steps` or by a `try`), `cost` (US
+dollars; null without a price), and `try`.
+
+stderr gets what the project prints, and lines such as `try: 120 steps` on how far a try is. SIGINT and SIGTERM end it
+with exit code 130 and nothing left behind.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
+import gc
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 import torch
-from torch import Tensor, nn
 
+from engines.checking.disk import disk_needed, occupied, output_place
+from engines.checking.duration import cost_of, rough_time, tried_time
+from engines.checking.memory import ADAM_MOMENTS, SMALLER, activation_size, in_use, memory_needed, size_of
+from engines.checking.steps import timed_steps
+from engines.checking.trial import try_run
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
 from engines.contract.errors import UserError
-from engines.contract.rundir import runs_folder
-from engines.contract.settings import RunConfig, Training
-from engines.training.order import step_generator
 from engines.training.precision import Precision, choose_device, seed_everything
-from engines.training.project import Context, Project, Split
+from engines.training.project import Context, Project
 from engines.training.stages import StagePlan
 
-ADAM_MOMENTS = 2
-CHECKPOINTS_BESIDE_KEPT = 3
-"""last.pt, best.pt, and the one being written."""
-CGROUP = Path("/sys/fs/cgroup")
+TRY_SECONDS = 60.0
+INTERRUPTED = 130
+Tell = Callable[[str], None]
 
 
-def check(config: Path, overrides: list[str]) -> dict[str, Any]:
-    """Everything that can be found out up to the first fault that ends the search, and the faults."""
+def check(
+    config: Path, overrides: list[str], *, try_seconds: float | None = None, tell: Tell = lambda text: None
+) -> dict[str, Any]:
+    """Everything that can be found out up to the first fault that ends the search, and the faults.
+
+    With `try_seconds` also by trying, unless something was wrong before; `tell` hears how far that is.
+    """
     found: dict[str, Any] = {"config": str(config), "faults": [], "exit_code": 0}
     try:
-        _look(load_config(config, overrides), found)
+        loaded = load_config(config, overrides)
+        _look(loaded, found, measure=try_seconds is None)
+        if try_seconds is not None and not found["faults"]:
+            _try(loaded, found, try_seconds, tell)
     except UserError as error:
         found["faults"] += str(error).splitlines()
         found["exit_code"] = error.exit_code
     except torch.OutOfMemoryError:
-        found["faults"].append(f"one batch does not fit into the memory of {found['device']}; {_SMALLER}")
+        found["faults"].append(f"one batch does not fit into the memory of {found['device']}; {SMALLER}")
     if found["faults"]:
         found["exit_code"] = found["exit_code"] or 1
     return found
 
 
-_SMALLER = "lower training.batch_size, or raise training.micro_batches."
-
-
-def _look(loaded: LoadedConfig, found: dict[str, Any]) -> None:
+def _look(loaded: LoadedConfig, found: dict[str, Any], *, measure: bool) -> None:
     settings, training = loaded.settings, loaded.settings.training
     found["project"] = loaded.spec.name
     device = choose_device(settings.launch.device)
@@ -80,116 +93,51 @@ def _look(loaded: LoadedConfig, found: dict[str, Any]) -> None:
     ctx = Context(step=0, epoch=0, progress=0.0, stage=first_stage, heads=on.heads, parts=on.parts)
     first = order.indices(0, 0)[: training.batch_size // training.micro_batches]
     activations = activation_size(project, model, data, first, ctx, precision, training.seed)
-    found["memory"] = _memory(device, model, trained, data_size, activations, found["faults"])
-    found["disk"] = _disk(settings, size_of(project.trainable_state(model).values()), trained, found["faults"])
+    found["memory"] = memory_needed(device, model, trained, data_size, activations, found["faults"])
+    found["faults"] += occupied(settings)
+    checkpoint = size_of(project.trainable_state(model).values()) + ADAM_MOMENTS * size_of(trained)
+    found["disk"] = disk_needed(settings, checkpoint, found["faults"])
+    if measure and not found["faults"]:
+        step = timed_steps(project, model, data, order, ctx, precision, settings, loaded.spec)
+        found["time"] = rough_time(step, found["steps"]["total"])
+        found["cost"] = cost_of(found["time"], settings.cost)
 
 
-def size_of(tensors: Iterable[Tensor]) -> int:
-    """Bytes."""
-    return sum(tensor.nbytes for tensor in tensors)
-
-
-def activation_size(
-    project: Project[Any],
-    model: nn.Module,
-    data: Split,
-    indices: Tensor,
-    ctx: Context,
-    precision: Precision,
-    seed: int,
-) -> int:
-    """Bytes that the losses of the samples `indices: (micro_batch,) int64` keep for their backward pass."""
-    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
-    kept: dict[int, int] = {}
-
-    def note(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    batch = data.train.batch(indices, step_generator(seed, 0, 0))
-    model.train()
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor), precision.autocast():
-        losses = project.losses(model, batch, ctx)
-    assert losses  # alive until here, so that no storage was freed and its address given to another
-    return sum(kept.values())
-
-
-def _memory(
-    device: torch.device, model: nn.Module, trained: list[nn.Parameter], data: int, activations: int, faults: list[str]
-) -> dict[str, int]:
-    """What training takes beyond what this process took before, and what is free, both in bytes."""
-    parts = {
-        "model": size_of(model.parameters()) + size_of(model.buffers()),
-        "gradients": size_of(trained),
-        "optimizer": ADAM_MOMENTS * size_of(trained),
-        "activations": activations,
-        "data": data,
-    }
-    total = sum(parts.values())
-    # the model and the data are there already, so what is free has to hold only the rest
-    available = free_memory(device) + parts["model"] + parts["data"]
-    if total > available:
-        faults.append(
-            f"training needs about {total / 1e9:.1f} GB of memory on {device} and {available / 1e9:.1f} GB are free; "
-            f"{_SMALLER}"
-        )
-    return {**parts, "total": total, "available": available}
-
-
-def in_use(device: torch.device) -> int:
-    """Bytes this process holds on `device`."""
-    return torch.cuda.memory_allocated(device) if device.type == "cuda" else psutil.Process().memory_info().rss
-
-
-def free_memory(device: torch.device) -> int:
-    """Bytes still free on `device`; on the CPU within the limit of the container, if it has one."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    free = psutil.virtual_memory().available
-    with contextlib.suppress(OSError, ValueError):  # no control group, or `max` for no limit
-        limit = int((CGROUP / "memory.max").read_text())
-        free = min(free, max(0, limit - int((CGROUP / "memory.current").read_text())))
-    return int(free)
-
-
-def _disk(settings: RunConfig, state: int, trained: list[nn.Parameter], faults: list[str]) -> dict[str, Any]:
-    """What the checkpoints take and what is free where they will lie, in bytes."""
-    folder = Path(settings.output.dir).expanduser().absolute() if settings.output.dir else runs_folder()
-    if settings.output.dir and folder.is_dir() and any(folder.iterdir()):
-        faults.append(f"The output directory {folder} is occupied; resume the run in it, or choose another output.dir.")
-    place = next(path for path in (folder, *folder.parents) if path.is_dir())
-    checkpoint = state + ADAM_MOMENTS * size_of(trained)
-    copies = CHECKPOINTS_BESIDE_KEPT + _kept(settings.training, settings.output.keep_epochs)
-    free = shutil.disk_usage(place).free
-    if copies * checkpoint > free:
-        faults.append(
-            f"{copies} checkpoints of {checkpoint / 1e6:,.0f} MB need {copies * checkpoint / 1e9:.1f} GB and "
-            f"{free / 1e9:.1f} GB are free at {place}; free some, or choose another output.dir or COCKPIT_RUNS."
-        )
-    return {
-        "checkpoint": checkpoint,
-        "checkpoints": copies,
-        "needed": copies * checkpoint,
-        "free": free,
-        "path": str(place),
-    }
-
-
-def _kept(training: Training, every: int) -> int:
-    return training.epochs // every if every else 0
+def _try(loaded: LoadedConfig, found: dict[str, Any], seconds: float, tell: Tell) -> None:
+    """Replaces what was reckoned by what was measured."""
+    gc.collect()  # what was looked at must not count as memory of the try
+    settings, faults = loaded.settings, found["faults"]
+    found["try"] = tried = try_run(loaded, output_place(settings), seconds, tell, faults)
+    if tried["checkpoint"] is not None:
+        found["disk"] = disk_needed(settings, tried["checkpoint"], faults)
+    if tried["seconds_per_step"] is not None:
+        found["time"] = tried_time(tried, found["steps"])
+        found["cost"] = cost_of(found["time"], settings.cost)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m engines.check", description="Check a config without training.")
     parser.add_argument("config", type=Path)
     parser.add_argument("--set", action="append", default=[], metavar="a.b=c", help="override a config value")
+    parser.add_argument("--try", action="store_true", dest="try_", help="train for a while, evaluate, save, resume")
+    parser.add_argument("--try-seconds", type=float, default=TRY_SECONDS, metavar="S", help="how long to step")
     arguments = parser.parse_args()
-    with contextlib.redirect_stdout(sys.stderr):  # a project may print; only the answer goes to stdout
-        found = check(arguments.config, arguments.set)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # a project may print; only the answer goes to stdout
+            found = check(
+                arguments.config,
+                arguments.set,
+                try_seconds=arguments.try_seconds if arguments.try_ else None,
+                tell=_tell,
+            )
+    except KeyboardInterrupt:
+        return INTERRUPTED
     print(msgspec.json.encode(found, enc_hook=str).decode())
     return 0
+
+
+def _tell(text: str) -> None:
+    print(f"try: {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ kills the engine at once, SIGHUP is nothing to it.
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import math
 import os
 import platform
@@ -19,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engines import processes
+from engines import processes, provenance
 from engines.contract import events as ev
 from engines.contract import files, yaml12
 from engines.contract.errors import DataError, UserError
@@ -28,6 +27,7 @@ from engines.contract.jsonl import RecordFollower, last_lines
 from engines.contract.lock import RunLock
 from engines.contract.queue import Place
 from engines.contract.rundir import Attempt, End, RunDirectory
+from engines.recorder import Recorder
 from engines.waiting import QueueWait
 
 HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
@@ -42,29 +42,6 @@ ENVIRONMENT = {
     "OMP_WAIT_POLICY": "passive",
 }
 """What an engine's environment has unless the person's own says otherwise."""
-PACKAGES = ("cockpit", "torch", "numpy", "msgspec")
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _git_hash() -> str | None:
-    """Commit of the code that runs, None outside a checkout."""
-    root = Path(__file__).resolve().parent.parent
-    try:
-        answer = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.strip()
 
 
 def _read_config(path: Path) -> Any:
@@ -112,41 +89,51 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
         files.remove_stale_temporaries(self.run.attempts)
         seconds_left = self._seconds_left()
-        attempt = self._new_attempt()
+        trouble = self._take_place() if seconds_left != 0 else ""
+        attempt = self._new_attempt()  # from here on the launcher goes on, and may start the next in the queue
         files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
         if seconds_left == 0:
             attempt.ended = End(reason="out-of-budget", time=time.time(), exit_code=3, error=self._budget_spent())
         else:
-            attempt.ended = self._take_place(attempt) or self._carry_out(attempt, seconds_left)
+            attempt.ended = self._await_turn(attempt, trouble) or self._carry_out(attempt, seconds_left)
         self._record_end(attempt)
         return attempt.ended.exit_code if attempt.ended.exit_code is not None else 1
 
-    def _take_place(self, attempt: Attempt) -> End | None:
-        """Take a place among the runs of the device, and wait where that is asked for: the end, if it comes to none.
+    def _take_place(self) -> str:
+        """Take a place among the runs of the device; why there is none, if so.
 
         Only a training keeps others waiting: tasks (making data, play) are no work for the whole device.
         """
         info = self.run.info
         if info.kind != "training":
-            return None
+            return ""
         device = device_name(self._device)
         try:
-            self._place = place = Place(device, info.id, self.run.path, waiting=attempt.queued)
-            if not attempt.queued:
-                return None
-            saved = [event.step for event in self._events() if isinstance(event, ev.Checkpoint)]
-            wait = QueueWait(self.run, attempt.number, place, step=max(saved, default=0), heard=HEARD)
+            self._place = Place(device, info.id, self.run.path, waiting=self._queue)
+        except (DataError, OSError) as error:
+            if not self._queue:
+                print(f"Those who wait for {device} will not wait for this run: {error}", file=sys.stderr)
+            return f"it cannot wait for {device}: {error}"
+        return ""
+
+    def _await_turn(self, attempt: Attempt, trouble: str) -> End | None:
+        """Wait where that is asked for; the end, if it never comes to its turn."""
+        if not attempt.queued:
+            return None
+        if self._place is None:
+            return End(reason="failed", time=time.time(), error=trouble)
+        device = self._place.device
+        saved = [event.step for event in self._events() if isinstance(event, ev.Checkpoint)]
+        wait = QueueWait(self.run, attempt.number, self._place, step=max(saved, default=0), heard=HEARD)
+        try:
             came = wait.until_turn()
         except (DataError, OSError) as error:
-            if attempt.queued:
-                return End(reason="failed", time=time.time(), error=f"it cannot wait for {device}: {error}")
-            print(f"Those who wait for {device} will not wait for this run: {error}", file=sys.stderr)
-            return None
+            return End(reason="failed", time=time.time(), error=f"it cannot wait for {device}: {error}")
         if not came:
             return End(reason="stopped", time=time.time(), exit_code=3, error=f"ended while it waited for {device}")
         attempt.queued, attempt.started = False, time.time()
-        attempt.versions, attempt.git = _versions(), _git_hash()
-        with contextlib.suppress(OSError):  # a full disk: see below
+        attempt.versions, attempt.git = provenance.versions(), provenance.git_hash()
+        with contextlib.suppress(OSError):  # on a full disk the engine's mark, or the end, will say it
             self.run.write_attempt(attempt)
         return None
 
@@ -160,7 +147,10 @@ class Supervisor:
         attempt.engine = processes.mark(engine.pid)
         with contextlib.suppress(OSError):  # a full disk: the engine finds it out for itself, and says so better
             self.run.write_attempt(attempt)
+        recorder = Recorder(self.run.system, attempt.number, engine.pid)
+        recorder.start()
         status = self._wait(engine.pid, seconds_left)
+        recorder.stop()
         processes.end_descendants(ORPHAN_GRACE)
         return self._end(attempt.number, os.waitstatus_to_exitcode(status), processes.oom_kills() > oom_before)
 
@@ -213,8 +203,8 @@ class Supervisor:
             host=platform.node(),
             device=self._device,
             usd_per_hour=self._price,
-            versions=_versions(),
-            git=_git_hash(),
+            versions=provenance.versions(),
+            git=provenance.git_hash(),
         )
         attempt.command = [
             sys.executable, "-P", "-m", self.run.info.engine,

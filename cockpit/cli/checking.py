@@ -8,13 +8,18 @@ from pathlib import Path
 from cockpit.cli.engine import ask_engine
 from cockpit.cli.printing import say, show_json, show_pairs
 from cockpit.core.check_facts import facts_of
+from engines.contract.errors import UserError
 
 
 def check(arguments: Namespace) -> int:
     """Prints what was found out before the first fault, and every fault."""
-    overrides = [part for override in arguments.overrides for part in ("--set", override)]
+    options = [part for override in arguments.overrides for part in ("--set", override)]
+    if (seconds := arguments.try_seconds) is not None and not seconds > 0:
+        raise UserError(f"--try-seconds {seconds:g}: expected a number above 0.")
+    if arguments.try_ or seconds is not None:
+        options += ["--try", *[f"--try-seconds={seconds}"] * (seconds is not None)]
     found = ask_engine(
-        "engines.check", [str(Path(arguments.config)), *overrides], doing="reading data and building the model"
+        "engines.check", [str(Path(arguments.config)), *options], doing="reading data and building the model"
     )
     if arguments.json:
         show_json(found)

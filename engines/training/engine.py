@@ -23,7 +23,7 @@ from engines.training.precision import choose_device, seed_everything
 from engines.training.project import Project
 
 
-def _load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listener: CommandListener) -> Trainer:
+def load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listener: CommandListener) -> Trainer:
     """Data, model and optimizer, ready to train. Raises `UserError`."""
     settings = loaded.settings
     torch.set_num_threads(settings.launch.threads or torch.get_num_threads())
@@ -38,7 +38,7 @@ def _load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, liste
     return Trainer(run, settings, loaded.spec.heads, project, data, model, events, listener)
 
 
-def _resume(run: RunDirectory, trainer: Trainer) -> None:
+def resume(run: RunDirectory, trainer: Trainer) -> None:
     """Go on from the newest checkpoint, if there is one."""
     for folder in (run.checkpoints, run.path, run.export, run.review):
         files.remove_stale_temporaries(folder)
@@ -84,9 +84,9 @@ def train(attempt: Attempt) -> ev.Ended:
     loaded = load_config(run.config)
     earlier = RunReader(run)
     earlier.poll()
-    trainer = _load(run, loaded, events, listener)
+    trainer = load(run, loaded, events, listener)
     listener.step = lambda: trainer.state.step
-    _resume(run, trainer)
+    resume(run, trainer)
     _announce(loaded, trainer, events)
     try:
         reason = trainer.train(earlier.history.edits())

@@ -226,7 +226,14 @@ class Trainer:
         """Write last.pt (and the others asked for). Raises OSError with the older ones untouched."""
         self.flush()
         self._saved = time.monotonic()
-        content = {
+        content, state = self.content(), self.state
+        with self.phases.during("saving"):
+            checkpoint.save(self.run, content, self.events, step=state.step, epoch=state.epoch, best=best, keep=keep)
+        self._saved_at = state.step, state.epoch
+
+    def content(self) -> dict[str, Any]:
+        """Everything a checkpoint holds; `restore` puts it back."""
+        return {
             "model": self.project.trainable_state(self.model),
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.precision.scaler.state_dict(),
@@ -234,10 +241,6 @@ class Trainer:
             "sums": self.step.sums,
             "state": self.state.dump(),
         }
-        state = self.state
-        with self.phases.during("saving"):
-            checkpoint.save(self.run, content, self.events, step=state.step, epoch=state.epoch, best=best, keep=keep)
-        self._saved_at = state.step, state.epoch
 
     def _save_or_warn(self, *, best: bool = False, keep: bool = False) -> bool:
         """A full disk must not end the training: say so, keep the older checkpoint, go on. False when it was full."""

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engines.check import activation_size, check, size_of
+from engines.check import check
+from engines.checking.memory import activation_size, size_of
 from engines.training.precision import Precision
 from engines.training.project import Context, Loss, Project, Split
 from tests.support.example_project import ExampleProject
@@ -71,12 +72,16 @@ def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) 
     assert disk["needed"] == disk["checkpoints"] * disk["checkpoint"] == 6 * 3 * 4 * weights
     assert disk["path"] == str(tmp_path)
     assert not (tmp_path / "runs").exists()
+    time, per_step = found["time"], found["time"]["per_step"]
+    assert time["measured"] == "steps"
+    assert (time["low"], time["high"]) == (42 * per_step["low"], 42 * per_step["high"] * 2)
+    assert found["cost"] is None
 
 
 def test_faults_of_disk_and_memory_are_found(
     example_config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("engines.check.free_memory", lambda device: 10_000)
+    monkeypatch.setattr("engines.checking.memory.free_memory", lambda device: 10_000)
     found = check(example_config, [f"output.dir={tmp_path}", "output.keep_epochs=1", "training.epochs=1000000000000"])
     (tmp_path / "mine").write_text("")
     occupied = check(example_config, [f"output.dir={tmp_path}"])

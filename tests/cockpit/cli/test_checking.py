@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cockpit.cli import checking, data, main
+from cockpit.core.times import date_and_clock
 from engines.contract import spec as specs
 from engines.contract.errors import UserError
 from engines.contract.rundir import list_runs
@@ -30,6 +31,8 @@ FOUND: dict[str, Any] = {
         "data": 80_000_000, "total": 386_000_000, "available": 23_000_000_000,
     },
     "disk": {"checkpoint": 42_000_000, "checkpoints": 3, "needed": 126_000_000, "free": 80e9, "path": "/runs"},
+    "time": {"low": 3600, "likely": 5400, "high": 14_400, "measured": "steps"},
+    "cost": {"low": 2.5, "likely": 3.75, "high": 10, "usd_per_hour": 2.5, "budget": None},
 }  # fmt: skip
 
 
@@ -56,7 +59,52 @@ def test_a_check_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         "memory": "about 386.0 MB of 23.0 GB free (model 14.0 MB, gradients 14.0 MB, optimizer 28.0 MB, "
         "activations 250.0 MB, data 80.0 MB)",
         "disk": "about 126.0 MB of 80.0 GB free at /runs (3 checkpoints of 42.0 MB)",
+        "time": "1 h 30 m (1 h 00 m to 4 h 00 m), a rough estimate from a few steps (--try measures)",
+        "cost": "$3.75 ($2.50 to $10.00)",
     }
+
+
+def test_a_try_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    tried: dict[str, Any] = {
+        "steps": 1234, "seconds_per_step": {"mean": 0.05, "low": 0.04, "high": 0.1}, "samples_per_second": 1280.0,
+        "data_wait": 0.031, "peak_memory": 466_500_000, "peak_memory_of": "GPU", "loading_seconds": 3.0,
+        "evaluation_seconds": 0.217, "checkpoint": 1_971_189, "save_seconds": 12.4, "resume_seconds": 0.046,
+        "resumed_equal": True,
+    }  # fmt: skip
+    time_and_cost = {
+        "time": {"low": 3600, "likely": 5400, "high": 14_400, "measured": "try"},
+        "cost": {"low": 2.5, "likely": 3.75, "high": 10, "usd_per_hour": 2.5, "budget": 3.0},
+    }
+    found = {"config": "a.yaml", "faults": [], "exit_code": 0, "try": tried, **time_and_cost}
+    asked: list[list[str]] = []
+
+    def answer(module: str, arguments: list[str], *, doing: str) -> dict[str, Any]:
+        asked.append(arguments)
+        return found
+
+    monkeypatch.setattr(checking, "ask_engine", answer)
+    monkeypatch.setattr("cockpit.core.check_facts.time.time", lambda: 1_800_000_000.0)
+    assert main(["check", "a.yaml", "--try"]) == 0
+    shown = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+    assert {name: text.strip() for name, text in shown.items() if name != "done by"} == {
+        "config": "a.yaml",
+        "tried": "1,234 steps",
+        "speed": "20.0 steps/s (10.0 steps/s to 25.0 steps/s), 1,280 samples/s",
+        "data wait": "3 % of a step",
+        "peak memory": "466.5 MB of the GPU",
+        "evaluation": "0.22 s",
+        "save": "2.0 MB in 12 s",
+        "resume": "equal to what was saved, in 0.046 s",
+        "time": "1 h 30 m (1 h 00 m to 4 h 00 m), for all epochs",
+        "cost": "$3.75 ($2.50 to $10.00) of a budget of $3.00, which will be spent before the end",
+    }
+    assert shown["done by"].strip() == date_and_clock(1_800_000_000 + 5400)
+
+    tried |= {"resumed_equal": False, "seconds_per_step": None, "data_wait": None, "checkpoint": None}
+    assert main(["check", "a.yaml", "--try-seconds", "2"]) == 0
+    assert "resume       different from what was saved" in capsys.readouterr().out
+    assert main(["check", "a.yaml", "--try-seconds", "0"]) == 2
+    assert asked == [["a.yaml", "--try"], ["a.yaml", "--try", "--try-seconds=2.0"]]
 
 
 def test_the_faults_of_a_check_are_lines_on_stderr(

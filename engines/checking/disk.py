@@ -1,0 +1,51 @@
+"""Disk that the checkpoints take, and what is free where they will lie."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from engines.contract.rundir import runs_folder
+from engines.contract.settings import RunConfig
+
+CHECKPOINTS_BESIDE_KEPT = 3
+"""last.pt, best.pt, and the one being written."""
+
+
+def output_place(settings: RunConfig) -> Path:
+    """The folder that exists already and will hold the run directory: its volume is the one that counts."""
+    folder = _folder(settings)
+    return next(path for path in (folder, *folder.parents) if path.is_dir())
+
+
+def occupied(settings: RunConfig) -> list[str]:
+    """The fault of an output directory that is not empty, in a list; an empty list without one."""
+    folder = _folder(settings)
+    if settings.output.dir and folder.is_dir() and any(folder.iterdir()):
+        return [f"The output directory {folder} is occupied; resume the run in it, or choose another output.dir."]
+    return []
+
+
+def disk_needed(settings: RunConfig, checkpoint: int, faults: list[str]) -> dict[str, Any]:
+    """What checkpoints of `checkpoint` bytes take over the run and what is free, in bytes; too little is a fault."""
+    place = output_place(settings)
+    every = settings.output.keep_epochs
+    copies = CHECKPOINTS_BESIDE_KEPT + (settings.training.epochs // every if every else 0)
+    free = shutil.disk_usage(place).free
+    if copies * checkpoint > free:
+        faults.append(
+            f"{copies} checkpoints of {checkpoint / 1e6:,.0f} MB need {copies * checkpoint / 1e9:.1f} GB and "
+            f"{free / 1e9:.1f} GB are free at {place}; free some, or choose another output.dir or COCKPIT_RUNS."
+        )
+    return {
+        "checkpoint": checkpoint,
+        "checkpoints": copies,
+        "needed": copies * checkpoint,
+        "free": free,
+        "path": str(place),
+    }
+
+
+def _folder(settings: RunConfig) -> Path:
+    return Path(settings.output.dir).expanduser().absolute() if settings.output.dir else runs_folder()

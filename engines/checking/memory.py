@@ -1,0 +1,90 @@
+"""Memory that training takes, by part, and what is free."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+from torch import Tensor, nn
+
+from engines.training.order import step_generator
+from engines.training.precision import Precision
+from engines.training.project import Context, Project, Split
+
+ADAM_MOMENTS = 2
+CGROUP = Path("/sys/fs/cgroup")
+SMALLER = "lower training.batch_size, or raise training.micro_batches."
+
+
+def size_of(tensors: Iterable[Tensor]) -> int:
+    """Bytes."""
+    return sum(tensor.nbytes for tensor in tensors)
+
+
+def activation_size(
+    project: Project[Any],
+    model: nn.Module,
+    data: Split,
+    indices: Tensor,
+    ctx: Context,
+    precision: Precision,
+    seed: int,
+) -> int:
+    """Bytes that the losses of the samples `indices: (micro_batch,) int64` keep for their backward pass."""
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    kept: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    batch = data.train.batch(indices, step_generator(seed, 0, 0))
+    model.train()
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor), precision.autocast():
+        losses = project.losses(model, batch, ctx)
+    assert losses  # alive until here, so that no storage was freed and its address given to another
+    return sum(kept.values())
+
+
+def memory_needed(
+    device: torch.device, model: nn.Module, trained: list[nn.Parameter], data: int, activations: int, faults: list[str]
+) -> dict[str, int]:
+    """What training takes beyond what this process took before, and what is free, both in bytes."""
+    parts = {
+        "model": size_of(model.parameters()) + size_of(model.buffers()),
+        "gradients": size_of(trained),
+        "optimizer": ADAM_MOMENTS * size_of(trained),
+        "activations": activations,
+        "data": data,
+    }
+    total = sum(parts.values())
+    # the model and the data are there already, so what is free has to hold only the rest
+    available = free_memory(device) + parts["model"] + parts["data"]
+    if total > available:
+        faults.append(
+            f"training needs about {total / 1e9:.1f} GB of memory on {device} and {available / 1e9:.1f} GB are free; "
+            f"{SMALLER}"
+        )
+    return {**parts, "total": total, "available": available}
+
+
+def in_use(device: torch.device) -> int:
+    """Bytes this process holds on `device`."""
+    return torch.cuda.memory_allocated(device) if device.type == "cuda" else psutil.Process().memory_info().rss
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes still free on `device`; on the CPU within the limit of the container, if it has one."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    free = psutil.virtual_memory().available
+    with contextlib.suppress(OSError, ValueError):  # no control group, or `max` for no limit
+        limit = int((CGROUP / "memory.max").read_text())
+        free = min(free, max(0, limit - int((CGROUP / "memory.current").read_text())))
+    return int(free)
