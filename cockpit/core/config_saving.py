@@ -25,7 +25,7 @@ def merged_text(form: LaunchForm) -> str:
             text = with_value(text, key, value)
         if yaml12.write(yaml12.read(text)[0]) == yaml12.write(form.tree):
             return text
-    except ValueError:  # neither the editing nor the check may fail for a text that was read once
+    except ValueError:  # one change in an unusual place made it no YAML
         pass
     return documented_text(form)
 

@@ -1,14 +1,19 @@
-"""The configs a person may start: those in ./configs and those that come with the program."""
+"""The configs a person may start: those in ./configs and those that come with the program, by project."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import engines
+from engines.contract import spec as specs
+from engines.contract import yaml12
+from engines.contract.spec import BrokenSpec
 
 SHIPPED = Path(engines.__file__).parent.parent / "configs"
+TEXT_BYTES = 64 * 1024
+"""More than this of a file is not shown."""
 
 
 @dataclass(frozen=True)
@@ -16,6 +21,21 @@ class ConfigFile:
     path: Path
     about: str
     """Its first comment line."""
+    project: str = ""
+    """The project it names; empty where it names none or cannot be read."""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class ProjectConfigs:
+    """A project and the configs that name it."""
+
+    name: str
+    """Empty for files that name no project."""
+    title: str
+    configs: tuple[ConfigFile, ...]
+    broken: str = ""
+    """Why nothing of it can be started; empty for a project that works."""
 
 
 def find_configs(folders: tuple[Path, ...] | None = None) -> list[ConfigFile]:
@@ -23,8 +43,28 @@ def find_configs(folders: tuple[Path, ...] | None = None) -> list[ConfigFile]:
     found: dict[Path, ConfigFile] = {}
     for folder in folders or (Path("configs"), SHIPPED):
         for path in sorted(_yaml_files(folder)):
-            found.setdefault(path.resolve(), ConfigFile(path, _first_comment(path)))
+            if (resolved := path.resolve()) not in found:
+                found[resolved] = _read(path)
     return list(found.values())
+
+
+def by_project(configs: Sequence[ConfigFile]) -> list[ProjectConfigs]:
+    """Every installed project with its configs, also one without any; then what belongs to none that is installed."""
+    installed = specs.installed()
+    grouped: dict[str, list[ConfigFile]] = {name: [] for name in installed}
+    for config in configs:
+        grouped.setdefault(config.project, []).append(config)
+    groups = []
+    for name, files in grouped.items():
+        spec = installed.get(name)
+        if isinstance(spec, BrokenSpec):
+            groups.append(ProjectConfigs(name, "", tuple(files), f"it cannot be loaded ({spec.error})"))
+        elif spec is None:
+            why = "no such project is installed" if name else "they name no project, or cannot be read"
+            groups.append(ProjectConfigs(name, "", tuple(files), why))
+        else:
+            groups.append(ProjectConfigs(name, spec.title, tuple(files)))
+    return groups
 
 
 def _yaml_files(folder: Path) -> Iterator[Path]:
@@ -32,10 +72,21 @@ def _yaml_files(folder: Path) -> Iterator[Path]:
         yield from folder.glob(pattern)
 
 
-def _first_comment(path: Path) -> str:
+def _read(path: Path) -> ConfigFile:
     try:
         with open(path, encoding="utf-8") as file:
-            line = file.readline(200)
+            text = file.read(TEXT_BYTES)
     except (OSError, UnicodeDecodeError):
+        return ConfigFile(path, "")
+    first = text.partition("\n")[0]
+    about = first.lstrip("# ").strip() if first.startswith("#") else ""
+    return ConfigFile(path, about, _project(text), text)
+
+
+def _project(text: str) -> str:
+    try:
+        tree, _ = yaml12.read(text)
+    except yaml12.YamlError:
         return ""
-    return line.lstrip("# ").strip() if line.startswith("#") else ""
+    name = tree.get("project") if isinstance(tree, dict) else None
+    return name if isinstance(name, str) else ""

@@ -7,7 +7,7 @@ import json
 import math
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,10 @@ class LaunchForm:
         value, default = self.value(field), field.value_in({})
         return default is not NOTHING and (value != default or isinstance(value, bool) != isinstance(default, bool))
 
+    def suggest(self, key: tuple[str, ...], choices: tuple[str, ...]) -> None:
+        """Offer these values for a field, which takes others too."""
+        self.fields = tuple(replace(field, choices=choices) if field.key == key else field for field in self.fields)
+
     # -- changing --------------------------------------------------------------------------------------------------
 
     def set(self, field: Field, typed: str) -> None:
@@ -135,11 +139,16 @@ class LaunchForm:
         """The changed settings and their values."""
         return {key: yaml12.read_value(text) for key, text in self._changes.items() if key != NAME.key}
 
-    def command(self, verb: str = "train") -> str:
+    @property
+    def arguments(self) -> list[str]:
+        """The config and its overrides on a command line."""
+        return [str(self.path), *(part for override in self.overrides for part in ("--set", override))]
+
+    @property
+    def command(self) -> str:
         """What starts the same run in a shell."""
-        sets = [part for override in self.overrides for part in ("--set", override)]
-        name = ["--name", self.label] if self.label and verb == "train" else []
-        return shlex.join(["cockpit", verb, str(self.path), *sets, *name])
+        name = ["--name", self.label] if self.label else []
+        return shlex.join(["cockpit", "train", *self.arguments, *name])
 
     def faults(self) -> tuple[Fault, ...]:
         """Everything wrong with the config as changed. Reads the file and imports pydantic: a worker's work."""
@@ -159,6 +168,13 @@ class LaunchForm:
         except UserError as error:
             return (Fault((), str(error)),)
         return ()
+
+    def place_of(self, key: Key) -> tuple[str, ...]:
+        """Where a fault at `key` is shown: at a field, at the heading of a section, or, being (), beside the form."""
+        keys = {field.key for field in self.fields}
+        places = keys | {key[:-1] for key in keys}
+        candidates = (tuple(map(str, key[:length])) for length in range(len(key), 0, -1))
+        return next((place for place in candidates if place in keys or (place in places and place == key)), ())
 
 
 def open_form(path: Path) -> LaunchForm:

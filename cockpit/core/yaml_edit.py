@@ -16,9 +16,12 @@ def with_value(text: str, path: Path, value: Any) -> str:
     """`text` with `value` at `path`, in place of what stands there or as a new line of its section.
 
     Knows block and flow mappings, as people write configs. Read the result and compare: a text of another shape
-    (a section given as a block of text, say) may come out wrong.
+    (a section given as a block of text, say) may come out wrong. Raises `ValueError` for a text that is no YAML.
     """
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
     if not isinstance(root, yaml.MappingNode):
         return _appended(text, len(text), "", path, value)
     section, depth = root, 0
