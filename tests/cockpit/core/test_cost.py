@@ -96,3 +96,10 @@ def test_a_tasks_time_left_comes_from_its_progress() -> None:
     progress = ev.Progress(done=3, total=12, unit="sessions", time=130.0)
     assert cost.seconds_left(history(progress), 0, 999.0, 100.0) == pytest.approx(90.0)
     assert cost.seconds_left(History(), 0, 999.0, 100.0) is None
+
+
+def test_money_since_a_moment() -> None:
+    spans = [Span(0.0, 3600.0, 9.0), Span(7200.0, 10800.0, 2.0), Span(14400.0, None, 4.0), Span(0.0, None, 0.0)]
+    assert cost.usd_since(spans, 0.0, 18000.0) == 9.0 + 2.0 + 4.0 == cost.usd_spent(spans, 18000.0)
+    assert cost.usd_since(spans, 9000.0, 18000.0) == 1.0 + 4.0
+    assert cost.usd_since(spans, 20000.0, 18000.0) == 0.0

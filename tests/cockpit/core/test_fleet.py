@@ -2,6 +2,7 @@ import shutil
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cockpit.core import fleet as module
@@ -136,3 +137,36 @@ def test_scores_are_thinned_with_the_newest_kept(tmp_path: Path) -> None:
     scores = everything(Fleet(tmp_path))[fake.id].scores
     assert len(scores) <= 32
     assert scores[-1] == 50.0
+
+
+def test_words_and_parent_of_an_ended_run_are_read_again_when_they_change(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path).begin().started().end("stopped")
+    fleet = Fleet(tmp_path)
+    everything(fleet)
+    fake.run.write_info(msgspec.structs.replace(fake.run.info, label="new", notes="why", parent="other"))
+    summary = everything(fleet)[fake.id]
+    assert (summary.label, summary.notes, summary.parent) == ("new", "why", "other")
+    assert fleet.summaries() == [summary]
+
+
+def test_a_link_and_its_target_gone_are_noticed(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path / "mine").begin().end("finished")
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / fake.id).symlink_to(fake.run.path)
+    fleet = Fleet(folder)
+    assert everything(fleet)[fake.id].state == "finished"
+    shutil.rmtree(fake.run.path)
+    assert everything(fleet)[fake.id].state == "broken"
+    (folder / fake.id).unlink()
+    assert fleet.poll().gone == (folder / fake.id,)
+
+
+def test_asking_for_a_scan_does_not_wait_for_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SCAN_SECONDS", 1e9)
+    fleet = Fleet(tmp_path)
+    everything(fleet)
+    fake = FakeRun(tmp_path).begin()
+    assert everything(fleet) == {}
+    fleet.scan_now()
+    assert list(everything(fleet)) == [fake.id]
