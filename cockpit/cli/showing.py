@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from cockpit.cli import codes
+from cockpit.cli.differing import show_differences
 from cockpit.cli.following import Watch
 from cockpit.cli.printing import say, show, show_json, show_named_tables, show_pairs, show_table
 from cockpit.cli.summary import summarise
@@ -78,7 +79,10 @@ def _row(run: RunSummary) -> tuple[str, ...]:
 
 
 def show_run(arguments: Namespace) -> int:
-    facts = summarise(find_run(arguments.run))
+    run = find_run(arguments.run)
+    if arguments.config_diff:
+        return show_differences(run, arguments.config_diff, json=arguments.json)
+    facts = summarise(run)
     if arguments.json:
         show_json(facts)
         return codes.DONE

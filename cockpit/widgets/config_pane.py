@@ -19,7 +19,7 @@ from cockpit.core.run_filter import RunFilter
 from cockpit.core.text import plain
 from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.line_view import LineView
-from cockpit.widgets.pane import Pane
+from cockpit.widgets.pane import Pane, wrapped
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
@@ -59,22 +59,23 @@ class ConfigLines(LineView):
     def __init__(self) -> None:
         super().__init__(id="config-lines", title="Config")
         self._lines: Sequence[ConfigLine] = ()
-        self._instead = ""
+        self._instead: list[str] = []
 
     def show(self, title: str, lines: Sequence[ConfigLine], instead: str) -> None:
         """Take the lines; `instead` of none, a sentence."""
         if title != self.border_title:
             self.border_title = title
-        if (lines, instead) == (self._lines, self._instead):
+        sentence = [] if lines else wrapped(instead, self.scrollable_content_region.width)
+        if (lines, sentence) == (self._lines, self._instead):
             return
-        self._lines, self._instead = lines, instead
-        width = max((cell_len(line.text) + cell_len(line.now) + 3 for line in lines), default=cell_len(instead))
-        self.resize_to(len(lines) or 1, width)
+        self._lines, self._instead = lines, sentence
+        width = max((cell_len(line.text) + cell_len(line.now) + 3 for line in lines), default=0)
+        self.resize_to(len(lines) or len(sentence), width)
         self.refresh()
 
     def line(self, index: int) -> Text:
         if not self._lines:
-            return self.styled(self._instead, "config--problem")
+            return self.styled(self._instead[index], "config--problem")
         line = self._lines[index]
         text = self.styled(line.text, f"config--{line.kind}")
         if line.now:
@@ -129,11 +130,11 @@ class ConfigPane(Pane):
         except OSError:
             changed = 0
         if self._seen != (seen := (against, changed, len(edits))):
-            self._seen, self._has_parent = seen, self._parent() is not None
+            self._seen, self._has_parent = seen, self._parent_id() is not None
             self.post_message(self.Found(self._look_at(against)))
         return POLL_SECONDS
 
-    def _parent(self) -> str | None:
+    def _parent_id(self) -> str | None:
         try:
             return self._run.info.parent
         except UserError:

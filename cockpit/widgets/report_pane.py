@@ -19,7 +19,7 @@ from cockpit.core.report import NamedTable, no_report, read_report
 from cockpit.core.text import plain
 from cockpit.core.text_table import BETWEEN, TextTable
 from cockpit.widgets.line_view import LineView
-from cockpit.widgets.pane import Pane
+from cockpit.widgets.pane import Pane, wrapped
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
@@ -45,14 +45,14 @@ class TableLines(LineView):
     def __init__(self) -> None:
         super().__init__(id="report-table", title="Report")
         self._table = TextTable((), ())
-        self._instead = ""
+        self._instead: list[str] = []
 
     def show(self, title: str, table: TextTable, instead: str) -> None:
         """Take a table; `instead` of one, a sentence."""
         self.border_title = title
-        self._table, self._instead = table, instead
+        self._table, self._instead = table, wrapped(instead, self.scrollable_content_region.width)
         self.fixed = cell_len(table.header[0]) + len(BETWEEN) if len(table.header) > 1 else 0
-        self.resize_to(len(table.rows) or bool(instead), table.width or cell_len(instead))
+        self.resize_to(len(table.rows) or len(self._instead), table.width)
         self.scroll_home(animate=False)
         self.refresh()
 
@@ -62,7 +62,7 @@ class TableLines(LineView):
     def line(self, index: int) -> Text:
         if index < len(self._table.rows):
             return self.styled(BETWEEN.join(self._table.rows[index]), "report--row")
-        return self.styled(self._instead, "report--problem")
+        return self.styled(self._instead[index], "report--problem")
 
 
 class ReportPane(Pane):
@@ -147,6 +147,8 @@ class ReportPane(Pane):
         self._tables = message.tables
         names.set_class(len(self._tables) < 2, "-none")
         self.query_one("#report-side").display = len(self._tables) > 1
+        if len(self._tables) < 2 and names.has_focus:
+            self.query_one(TableLines).focus()
         names.set_options(Option(plain(table.name)) for table in self._tables)
         if self._tables:
             names.highlighted = min(chosen, len(self._tables) - 1)

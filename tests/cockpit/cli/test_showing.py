@@ -247,3 +247,21 @@ def test_a_terminal_of_another_alphabet_gets_what_it_can_show(cockpit: Cockpit, 
     answer = cockpit("ls", PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
     assert answer.returncode == 0
     assert "t\\xe9 \\u2192" in answer.stdout
+
+
+def test_the_differences_of_a_config_are_a_table_and_json(cockpit: Cockpit, runs: Path) -> None:
+    other = FakeRun(runs, "controls-20261127-201400-amber")
+    fake = FakeRun(runs, "controls-20261127-211400-birch", created=2e9).begin().started()
+    fake.run.config.write_text(other.run.config.read_text().replace("look: 0.5", "look: 0.75\n  idle: .nan"))
+    answer = cockpit("show", "last", "--config-diff", other.id)
+    assert answer.stdout.splitlines()[2:] == ["loss_weights.look  0.5                             0.75",
+                                              "loss_weights.idle  —                               .nan"]  # fmt: skip
+    found = json.loads(cockpit("show", "last", "--config-diff", other.id, "--json").stdout)
+    assert found == [
+        {"key": "loss_weights.look", "other": 0.5, "run": 0.75},
+        {"key": "loss_weights.idle", "run": None},
+    ]
+    assert "has no parent" in cockpit("show", "last", "--config-diff", "parent").stderr
+    same = cockpit("show", "last", "--config-diff", "last")
+    assert (same.returncode, same.stdout) == (0, "")
+    assert "does not differ" in same.stderr

@@ -1,0 +1,40 @@
+"""What differs between a run's config and the defaults, its parent or another run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from cockpit.cli import codes
+from cockpit.cli.printing import say, show_json, show_table
+from cockpit.core.config_diff import ABSENT, KeyRow, words
+from cockpit.core.run_config import Edited, differences, edited_settings, read_config
+from engines.contract.rundir import RunDirectory
+from engines.contract.state import RunReader
+
+
+def show_differences(run: RunDirectory, against: str, *, json: bool) -> int:
+    """Print a row a key that differs: the other value, the run's, and what it is now if it was edited live."""
+    config = read_config(run)
+    reader = RunReader(run)
+    reader.poll()
+    edited = edited_settings(config.tree, reader.history.edits())
+    other, rows = differences(run, config, against)
+    if json:
+        facts = [_facts(row, edited.get(row.key)) for row in rows]
+        show_json(msgspec.json.decode(msgspec.json.encode(facts)))  # what is not finite becomes null
+    elif not rows:
+        say(f"the config of {run.path.name} does not differ from {other}")
+    else:
+        cells = [
+            (row.key, *map(words, row.values), edited[row.key].words() if row.key in edited else "") for row in rows
+        ]
+        show_table(("key", other, "this run", ""), cells)
+    return codes.DONE
+
+
+def _facts(row: KeyRow, edit: Edited | None) -> dict[str, Any]:
+    """A row for JSON: a side that has no such key is left out."""
+    sides = {side: value for side, value in zip(("other", "run"), row.values, strict=True) if value is not ABSENT}
+    return {"key": row.key, **sides, **({"now": edit.value, "since_step": edit.step} if edit else {})}
