@@ -20,7 +20,6 @@ from engines.contract.state import RunReader
 from engines.contract.steps import logged
 
 MarkKind = Literal["checkpoint", "resume", "edit", "best"]
-SIGNS: dict[MarkKind, str] = {"checkpoint": "◆", "resume": "↻", "edit": "▲", "best": "★"}
 PLACES = ("step", "attempt", "epoch", "time")
 """Columns of the step records that say where a value belongs; `skipped` and all others are metrics."""
 TELLING = RunStarted | Epoch | Checkpoint | CommandAnswer

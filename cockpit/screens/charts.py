@@ -1,262 +1,54 @@
-"""Every metric of a log as a chart: filtered, enlarged, zoomed, smoothed, with one cursor through all of them."""
+"""The charts of one log as a screen."""
 
 from __future__ import annotations
 
-import locale
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 
-import numpy as np
 from rich.text import Text
-from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Footer, Static
 
-from cockpit.core.follow import Poller
-from cockpit.core.metric_series import MetricSource, Series
-from cockpit.core.plot.axis import AXES, coordinates, extent, first_time, roomy_end
-from cockpit.core.plot.frame import Sign, View
-from cockpit.core.plot.glyphs import glyphs_for
-from cockpit.core.plot.groups import grouped
-from cockpit.core.plot.lines import Look, Member
-from cockpit.core.plot.viewport import Viewport
-from cockpit.core.run_metrics import SIGNS, Mark
+from cockpit.core.metric_series import MetricSource
+from cockpit.core.run_metrics import Mark
 from cockpit.core.text import plain
-from cockpit.screens.charts_words import legend_line, state_words, title_line
 from cockpit.screens.palette import ActionProvider
-from cockpit.widgets.chart_grid import ChartGrid
-from cockpit.widgets.metric_chart import Drawing, MetricChart
-from cockpit.widgets.throttle import Throttle
-
-POLL_SECONDS = 0.5
-SHOW_SECONDS = 1.0
-SMOOTHING = (0.0, 0.6, 0.9, 0.98)
-ZOOM = 1.5
-PAN = 0.2
+from cockpit.widgets.charts_panel import ChartsPanel
 
 
 class ChartsScreen(Screen[None]):
     CSS_PATH = "charts.tcss"
     COMMANDS = {ActionProvider}
-    AUTO_FOCUS = ""  # the grid's business
-    BINDINGS = [
-        Binding("enter", "enlarge", "open", id="charts.enlarge", tooltip="This chart alone, or all charts again"),
-        Binding("slash", "filter", "find", id="charts.filter", tooltip="Only charts with these words in their names"),
-        Binding("s", "smooth", "smooth", id="charts.smooth", tooltip="Smoothing: off, 0.6, 0.9, 0.98; raw faint"),
-        Binding("l", "log", "log", id="charts.log", tooltip="Logarithmic or linear values"),
-        Binding("x", "axis", "axis", id="charts.axis", tooltip="Over steps, epochs or hours"),
-        Binding("plus,equals_sign", "zoom(True)", "zoom in", show=False, id="charts.closer", key_display="+",
-                tooltip="Zoom in around the cursor (also the wheel on an enlarged chart, elsewhere with ctrl)"),
-        Binding("minus", "zoom(False)", "zoom out", show=False, id="charts.wider", tooltip="Zoom out"),
-        Binding("left", "pan(-1)", "pan left", show=False, id="charts.left", tooltip="Move the view to the left"),
-        Binding("right", "pan(1)", "pan right", show=False, id="charts.right", tooltip="Move the view to the right"),
-        Binding("comma", "cursor(-1)", "cursor left", show=False, id="charts.cursor-left",
-                tooltip="Cursor to the point before; the values of all charts there are in their titles"),
-        Binding("full_stop", "cursor(1)", "cursor right", show=False, id="charts.cursor-right",
-                tooltip="Cursor to the next point"),
-        Binding("0", "reset", "reset", show=False, id="charts.reset", tooltip="The whole axis, no cursor"),
-        Binding("up", "move(-1)", "chart above", show=False, id="charts.up", tooltip="Select the chart above"),
-        Binding("down", "move(1)", "chart below", show=False, id="charts.down", tooltip="Select the chart below"),
-        Binding("escape", "back", "back", id="charts.back", tooltip="No filter; then all charts; then back"),
-    ]  # fmt: skip
-
-    @dataclass
-    class Polled(Message):
-        """The log has grown."""
-
-        series: Mapping[str, Series]
-        marks: Sequence[Mark]
-        problems: Sequence[str]
+    AUTO_FOCUS = ""  # the panel's business
+    BINDINGS = [Binding("escape", "back", "back", id="charts.back", tooltip="Back to where you came from")]
 
     def __init__(self, source: MetricSource, marks: Callable[[], Sequence[Mark]] = tuple) -> None:
         """`marks` is asked in the thread in which `source` is polled."""
         super().__init__()
-        self._source, self._ask_marks = source, marks
-        self._known = False
-        self._charts: dict[str, list[Member]] = {}
-        self._marks: Sequence[Mark] = ()
-        self._problems: Sequence[str] = ()
-        self.look = Look()
-        self.viewport = Viewport(0.0, 1.0)
-        self.cursor: float | None = None
-        self._glyphs = glyphs_for(os.environ, locale.getencoding())
-        self._poller = Poller("charts", self._poll)
-        self._throttle = Throttle(self, SHOW_SECONDS, self._show)
+        self._source, self._marks = source, marks
 
     def compose(self) -> ComposeResult:
-        yield Static(id="title", markup=False)
-        yield Static(id="legend", markup=False)
-        yield Static(id="problems", markup=False)
-        yield Input(id="filter", placeholder="words of a chart's name", compact=True, disabled=True)
-        yield ChartGrid(self._glyphs)
+        colours = self.app.theme_variables
+        yield Static(
+            Text.assemble(
+                ("◢ cockpit", f"bold {colours['accent']}"), ("   Charts   ", f"bold {colours['foreground']}"),
+                (plain(self._source.title), colours["quiet"]),
+            ),
+            id="title", markup=False,
+        )  # fmt: skip
+        yield ChartsPanel(self._source, self._marks)
         yield Footer(show_command_palette=False, compact=True)
 
     @property
-    def grid(self) -> ChartGrid:
-        return self.query_one(ChartGrid)
-
-    # -- following -------------------------------------------------------------------------------------------------
-
-    def on_mount(self) -> None:
-        self._poller.start()
-        self._show()
+    def panel(self) -> ChartsPanel:
+        return self.query_one(ChartsPanel)
 
     def on_screen_suspend(self) -> None:
-        self._poller.pause()
+        self.panel.following = False
 
     def on_screen_resume(self) -> None:
-        self._poller.resume()
-        self._throttle.ask()
-
-    def on_unmount(self) -> None:
-        self._poller.stop()
-
-    def _poll(self) -> float:
-        """Runs in the poller's thread."""
-        if self._source.poll() or not self._known:
-            self._known = True
-            self.post_message(self.Polled(self._source.series(), self._ask_marks(), self._source.problems()))
-        return POLL_SECONDS
-
-    @on(Polled)
-    def _take(self, message: Polled) -> None:
-        self._charts = {
-            chart: [(role, message.series[name]) for role, name in members]
-            for chart, members in grouped(message.series).items()
-        }
-        self._marks, self._problems = message.marks, message.problems
-        self._throttle.ask()
-
-    # -- showing ---------------------------------------------------------------------------------------------------
-
-    def _show(self) -> None:
-        """Take in what is new, and paint."""
-        series = [one for members in self._charts.values() for _, one in members]
-        origin = first_time(series) if self.look.axis == "time" else 0.0
-        self.look = replace(self.look, origin=origin)
-        first, last = extent(series, self.look.axis)
-        self.viewport = self.viewport.grow(first - origin, roomy_end(first - origin, last - origin))
-        self._draw()
-
-    def _draw(self) -> None:
-        if not self.is_active:
-            return  # under another screen every change would paint that one whole
-        view = View(self.look.axis, self.viewport.start, self.viewport.end, self.cursor)
-        signs = tuple(Sign(mark.kind, SIGNS[mark.kind], self._place(mark)) for mark in self._marks)
-        self.grid.show(self._charts, Drawing(self.look, view, signs))
-        self._show_words()
-
-    def _place(self, mark: Mark) -> float:
-        return {"step": mark.step, "epoch": mark.epoch, "time": mark.time - self.look.origin}[self.look.axis]
-
-    def _show_words(self) -> None:
-        colours = self.app.theme_variables
-        state = [*state_words(self.look, self.viewport, self.cursor)]
-        if (text := self.query_one("#filter", Input).value) and not self.grid.enlarged:
-            state.append(f"“{plain(text)}”: {len(self.grid.matching)} of {self.grid.count}")
-        self._update("#title", title_line(self._source.title, state, colours))
-        self._update("#legend", legend_line(self._charts, self._marks, self._glyphs, colours))
-        self.query_one("#problems").set_class(bool(self._problems), "-shown")
-        self._update("#problems", Text(" · ".join(plain(problem) for problem in self._problems)))
-
-    def _update(self, selector: str, text: Text) -> None:
-        """Change a line only where it differs: a repaint costs the connection."""
-        line = self.query_one(selector, Static)
-        if line.content != text:
-            line.update(text, layout=False)
-
-    # -- keys ------------------------------------------------------------------------------------------------------
-
-    def action_enlarge(self) -> None:
-        self.grid.enlarge(None if self.grid.enlarged else self.grid.selected)
-        self._show_words()
+        self.panel.following = True
 
     def action_back(self) -> None:
-        entry = self.query_one("#filter", Input)
-        if not entry.disabled:
-            entry.value = ""
-            self._filtered()
-        elif self.grid.enlarged:
-            self.action_enlarge()
-        else:
-            self.dismiss()
-
-    def action_smooth(self) -> None:
-        place = SMOOTHING.index(self.look.smoothing)
-        self.look = replace(self.look, smoothing=SMOOTHING[(place + 1) % len(SMOOTHING)])
-        self._draw()
-
-    def action_log(self) -> None:
-        self.look = replace(self.look, log=not self.look.log)
-        self._draw()
-
-    def action_axis(self) -> None:
-        """The next axis of which the log says anything."""
-        series = [one for members in self._charts.values() for _, one in members]
-        place = AXES.index(self.look.axis)
-        others = (*AXES[place + 1 :], *AXES[:place])
-        told = (axis for axis in others if any(np.isfinite(coordinates(one, axis)).any() for one in series))
-        if (axis := next(told, None)) is not None:
-            self.look = replace(self.look, axis=axis)
-            self.viewport, self.cursor = Viewport(0.0, 1.0), None
-            self._show()
-
-    def action_zoom(self, closer: bool) -> None:
-        self._zoom(closer, self.cursor)
-
-    @on(MetricChart.Zoomed)
-    def _wheel(self, message: MetricChart.Zoomed) -> None:
-        self._zoom(message.closer, message.x)
-
-    def _zoom(self, closer: bool, at: float | None) -> None:
-        self.viewport = self.viewport.zoom(ZOOM if closer else 1 / ZOOM, at)
-        self._draw()
-
-    def action_pan(self, direction: int) -> None:
-        self.viewport = self.viewport.pan(direction * PAN)
-        self._draw()
-
-    def action_reset(self) -> None:
-        self.viewport, self.cursor = replace(self.viewport, window=None), None
-        self._draw()
-
-    def action_cursor(self, direction: int) -> None:
-        if (chart := self.grid.selected) is not None:
-            self._point(chart.beside(self.cursor, direction))
-
-    @on(MetricChart.Pointed)
-    def _pointed(self, message: MetricChart.Pointed) -> None:
-        self._point(message.x)
-
-    def _point(self, x: float | None) -> None:
-        if x != self.cursor:
-            self.cursor = x
-            self._draw()
-
-    def action_move(self, rows: int) -> None:
-        self.grid.move(rows)
-
-    @on(MetricChart.Picked)
-    def _picked(self) -> None:
-        self.action_enlarge()
-
-    # -- the filter ------------------------------------------------------------------------------------------------
-
-    def action_filter(self) -> None:
-        entry = self.query_one("#filter", Input)
-        entry.disabled = False
-        entry.focus()
-
-    @on(Input.Changed, "#filter")
-    def _filter(self, event: Input.Changed) -> None:
-        self.grid.filter(event.value)
-        self._show_words()
-
-    @on(Input.Submitted, "#filter")
-    def _filtered(self) -> None:
-        self.query_one("#filter", Input).disabled = True
-        self.grid.focus_selected()
+        self.dismiss()

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from textual.binding import Binding
 from textual.containers import VerticalScroll
+from textual.widget import Widget
 from textual.widgets import Static
 
-from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.lines import Member
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 
@@ -23,9 +23,8 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         Binding("pagedown", "page_down", "page down", show=False),
     ]
 
-    def __init__(self, glyphs: Glyphs) -> None:
+    def __init__(self) -> None:
         super().__init__(id="grid")
-        self._glyphs = glyphs
         self._charts: dict[str, MetricChart] = {}
         self._words: tuple[str, ...] = ()
         self._enlarged: str | None = None
@@ -35,6 +34,11 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
     def compose(self) -> list[Static]:
         return [Static("no metric logged yet", id="nothing", markup=False)]
 
+    @property
+    def seen(self) -> bool:
+        """Whether it has a place on its screen: not in a hidden tab."""
+        return all(widget.display for widget in self.ancestors_with_self if isinstance(widget, Widget))
+
     # -- what is shown ---------------------------------------------------------------------------------------------
 
     def show(self, charts: Mapping[str, Sequence[Member]], drawing: Drawing) -> None:
@@ -42,7 +46,7 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         self._drawing = drawing
         new = [name for name in charts if name not in self._charts]
         for name in new:
-            self._charts[name] = MetricChart(name, self._glyphs)
+            self._charts[name] = MetricChart(name)
         for name in [name for name in self._charts if name not in charts]:
             self._charts.pop(name).remove()
         for name, members in charts.items():
@@ -102,9 +106,10 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         self.focus_selected()
 
     def focus_selected(self) -> None:
+        """Give the focus to the chart that had it last; without charts to the grid, that the keys work."""
         if (selected := self.selected) is not None:
             self._selected = selected.name
-            self.call_after_refresh(selected.focus)
+        self.call_after_refresh((selected or self).focus)
 
     def move(self, rows: int) -> None:
         """Select the chart above or below."""
@@ -129,7 +134,8 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         in_view = max(1, min(rows, self.size.height // LOWEST))
         self.styles.grid_size_columns = columns
         self.styles.grid_rows = str(max(LOWEST, self.size.height // in_view)) if shown else "1fr"
-        if self.screen.focused is None:
+        self.can_focus = not shown
+        if self.seen and (self.screen.focused is None or (self.has_focus and shown)):
             self.focus_selected()
         self.call_after_refresh(self.look)
 

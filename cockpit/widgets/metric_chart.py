@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import LEFT, STYLES, Sign, View, plot_width
-from cockpit.core.plot.glyphs import Glyphs
+from cockpit.core.plot.glyphs import UNICODE, Glyphs
 from cockpit.core.plot.lines import ChartLines, Line, Look, Member, nearest
 from cockpit.core.plot.picture import paint
 from cockpit.core.text import plain
@@ -28,6 +28,7 @@ class Drawing:
     look: Look
     view: View
     signs: tuple[Sign, ...] = ()
+    glyphs: Glyphs = UNICODE
 
 
 class MetricChart(Widget, can_focus=True):
@@ -49,9 +50,8 @@ class MetricChart(Widget, can_focus=True):
     class Picked(Message):
         """It was clicked twice."""
 
-    def __init__(self, name: str, glyphs: Glyphs) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(name=name)
-        self._glyphs = glyphs
         self._maker = ChartLines()
         self._members: Sequence[Member] = ()
         self._drawing: Drawing | None = None
@@ -67,10 +67,10 @@ class MetricChart(Widget, can_focus=True):
         """Paint it, and have drawn what is different."""
         if self._drawing is None or not self.size.width:
             return
-        before = self._cells
+        before, drawing = self._cells, self._drawing
         self._cells = paint(
-            plain(self.name or ""), self.lines, self._drawing.signs, self._drawing.view, self.size, self._glyphs,
-            log=self._drawing.look.log, selected=self.has_focus,
+            plain(self.name or ""), self.lines, drawing.signs, drawing.view, self.size, drawing.glyphs,
+            log=drawing.look.log, selected=self.has_focus,
         )  # fmt: skip
         if before.codes.shape != self._cells.codes.shape:
             self.refresh()

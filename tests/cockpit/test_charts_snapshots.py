@@ -23,7 +23,7 @@ def test_charts(snap_compare: Any, cockpit: Callable[..., CockpitApp], size: tup
     async def ready(pilot: Pilot[None]) -> None:
         await pilot.app.push_screen(ChartsScreen(source, source.marks))
         await until(pilot, lambda: "validation" in text(pilot) and pilot.app.focused)
-        await pilot.press("s", "s", "comma", "comma", *(("tab", "enter") if enlarged else ()))
+        await pilot.press("m", "m", "comma", "comma", *(("tab", "enter") if enlarged else ()))
         await settled(pilot, "at step 380", "0.9", "leave")
 
     assert snap_compare(cockpit(), terminal_size=size, run_before=ready)

@@ -33,7 +33,6 @@ class Sign:
     """A mark on the x axis."""
 
     kind: str
-    sign: str
     x: float
 
 
@@ -120,14 +119,14 @@ def draw_cursor(cells: Cells, view: View, columns: int, glyphs: Glyphs) -> None:
             cells.write(LEFT + column, y, glyphs.cursor, STYLE["cursor"])
 
 
-def draw_signs(cells: Cells, signs: Sequence[Sign], view: View, columns: int) -> None:
+def draw_signs(cells: Cells, signs: Sequence[Sign], view: View, columns: int, glyphs: Glyphs) -> None:
     """Later ones over earlier ones."""
     for sign in signs:
         if 0 <= (column := view.column(sign.x, columns)) < columns:
-            cells.write(LEFT + column, cells.codes.shape[0] - BELOW, sign.sign, STYLE[sign.kind])
+            cells.write(LEFT + column, cells.codes.shape[0] - BELOW, glyphs.signs[sign.kind], STYLE[sign.kind])
 
 
-def bad_places(lines: Sequence[Line], view: View, columns: int, glyphs: Glyphs) -> list[Sign]:
+def bad_places(lines: Sequence[Line], view: View, columns: int) -> list[Sign]:
     """A sign in every column that holds a value which is not finite."""
     edges = np.linspace(view.start, view.end, columns + 1)
     marked = np.zeros(columns, dtype=np.bool_)
@@ -135,7 +134,7 @@ def bad_places(lines: Sequence[Line], view: View, columns: int, glyphs: Glyphs) 
         bounds = np.searchsorted(line.bad, edges)
         bounds[-1] = np.searchsorted(line.bad, view.end, "right")
         marked |= np.diff(bounds) > 0
-    return [Sign("bad", glyphs.bad, view.place(column, columns)) for column in np.flatnonzero(marked).tolist()]
+    return [Sign("bad", view.place(column, columns)) for column in np.flatnonzero(marked).tolist()]
 
 
 def _count(places: Floats, view: View) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cockpit.core.ascii import needs_ascii
-
 BRAILLE = 0x2800
 BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bit of each dot of a braille character, by row and column."""
@@ -28,19 +26,19 @@ class Glyphs:
     """Of a tick on the x axis."""
     origin: str
     cursor: str
-    bad: str
+    signs: Mapping[str, str]
+    """Of marks on the x axis, by their kind; `bad` is a value that is not finite."""
     samples: Mapping[str, str]
     """The look of a line, by its dash; with one dot a character also what the line is drawn with."""
 
 
 UNICODE = Glyphs(
-    2, 4, "╭╮╰╯", "─", "│", "┤", "┬", "└", "┊", "×", {"solid": "━", "dashed": "╍", "dotted": "┅", "thin": "─"}
-)
+    2, 4, "╭╮╰╯", "─", "│", "┤", "┬", "└", "┊",
+    {"bad": "×", "checkpoint": "◆", "resume": "↻", "edit": "▲", "best": "★"},
+    {"solid": "━", "dashed": "╍", "dotted": "┅", "thin": "─"},
+)  # fmt: skip
 ASCII = Glyphs(
-    1, 1, "++++", "-", "|", "+", "+", "+", ":", "x", {"solid": "*", "dashed": "o", "dotted": "#", "thin": "."}
-)
-
-
-def glyphs_for(environment: Mapping[str, str], encoding: str) -> Glyphs:
-    """What this terminal can show."""
-    return ASCII if needs_ascii(environment, encoding) else UNICODE
+    1, 1, "++++", "-", "|", "+", "+", "+", ":",
+    {"bad": "x", "checkpoint": "s", "resume": "r", "edit": "^", "best": "B"},
+    {"solid": "*", "dashed": "o", "dotted": "#", "thin": "."},
+)  # fmt: skip

@@ -55,7 +55,7 @@ def paint(
         for line, curve in zip(lines, curves, strict=True):
             _draw(cells, line, curve, scale, glyphs)
     draw_cursor(cells, view, columns, glyphs)
-    draw_signs(cells, [*bad_places(lines, view, columns, glyphs), *signs], view, columns)
+    draw_signs(cells, [*bad_places(lines, view, columns), *signs], view, columns, glyphs)
     draw_note(cells, lines, view)
     return cells
 

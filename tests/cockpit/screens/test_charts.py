@@ -16,10 +16,11 @@ from textual.widgets import Static
 
 from cockpit.app import CockpitApp
 from cockpit.core.plot.frame import LEFT, plot_width
-from cockpit.screens import charts
 from cockpit.screens.charts import ChartsScreen
 from cockpit.screens.help import HelpScreen
 from cockpit.screens.run import RunScreen
+from cockpit.widgets import charts_panel
+from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.metric_chart import MetricChart
 from engines.contract.steps import StepWriter
 from tests.cockpit.driving import keys, text, until
@@ -31,20 +32,20 @@ Make = Callable[..., CockpitApp]
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(charts, "SHOW_SECONDS", 0.05)
+    monkeypatch.setattr(charts_panel, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(charts_panel, "SHOW_SECONDS", 0.05)
 
 
 @contextlib.asynccontextmanager
 async def opened(
     cockpit: Make, source: FakeMetrics, size: tuple[int, int] = (100, 40), shown: str = "score"
-) -> AsyncIterator[tuple[Pilot[None], ChartsScreen]]:
+) -> AsyncIterator[tuple[Pilot[None], ChartsPanel]]:
     app = cockpit()
     async with app.run_test(size=size) as pilot:
         screen = ChartsScreen(source, source.marks)
         await app.push_screen(screen)
         await until(pilot, lambda: shown in text(pilot) and "open" in text(pilot))
-        yield pilot, screen
+        yield pilot, screen.panel
 
 
 def names(pilot: Pilot[None]) -> list[str | None]:
@@ -52,7 +53,7 @@ def names(pilot: Pilot[None]) -> list[str | None]:
 
 
 def title(pilot: Pilot[None]) -> str:
-    return str(pilot.app.screen.query_one("#title", Static).content)
+    return str(pilot.app.screen.query_one("#state", Static).content)
 
 
 def chart(pilot: Pilot[None], name: str) -> str:
@@ -68,47 +69,47 @@ def told(pilot: Pilot[None], name: str) -> list[str]:
 
 async def test_metrics_of_one_thing_share_a_chart_with_their_last_values(cockpit: Make) -> None:
     async with opened(cockpit, FakeMetrics(), (80, 24)) as (pilot, _):
-        assert {"open", "find", "smooth", "log", "axis", "back", "zoom in", "pan left"} <= keys(pilot).keys()
+        assert {"open", "filter", "smooth", "log", "axis", "back", "zoom in", "pan left"} <= keys(pilot).keys()
         assert "leave" in text(pilot).splitlines()[-1]
         assert names(pilot) == ["score", "loss", "grad/norm", "gpu/0", "gpu/1"]
         assert told(pilot, "loss")[-2:] == ["0.4", "0.5"]  # 2 / (1 + 400 / 100), and a tenth more
         legend = text(pilot).splitlines()[1]
-        for word in ("─ every step", "━ train", "╍ validation", "◆ checkpoint", "↻ resume", "▲ edit", "★ best"):
+        for word in ("─ step", "━ train", "╍ validation", "◆ saved", "↻ resume", "▲ edit", "★ best"):
             assert word in legend
         assert "400 not finite" in chart(pilot, "grad/norm")
 
 
 async def test_enter_enlarges_one_and_brings_all_back(cockpit: Make) -> None:
-    async with opened(cockpit, FakeMetrics(more=0)) as (pilot, screen):
+    async with opened(cockpit, FakeMetrics(more=0)) as (pilot, panel):
         await pilot.press("tab", "enter")
         await until(pilot, lambda: names(pilot) == ["loss"])
-        assert screen.grid.selected is not None
-        assert screen.grid.selected.size.height > 30
+        assert panel.grid.selected is not None
+        assert panel.grid.selected.size.height > 30
         await pilot.press("escape")
         await until(pilot, lambda: names(pilot) == ["score", "loss", "grad/norm"])
-        assert screen.grid.selected.name == "loss"
+        assert panel.grid.selected.name == "loss"
         await pilot.press("enter", "enter")
         await until(pilot, lambda: len(names(pilot)) == 3)
         await pilot.press("escape")
-        await until(pilot, lambda: pilot.app.screen is not screen)
+        await until(pilot, lambda: not isinstance(pilot.app.screen, ChartsScreen))
 
 
 async def test_arrows_select_the_chart_above_and_below(cockpit: Make) -> None:
-    async with opened(cockpit, FakeMetrics(more=36), (80, 24)) as (pilot, screen):
+    async with opened(cockpit, FakeMetrics(more=36), (80, 24)) as (pilot, panel):
         await pilot.press("down", "down")
-        await until(pilot, lambda: screen.grid.selected and screen.grid.selected.name == "gpu/1")  # two a row
+        await until(pilot, lambda: panel.grid.selected and panel.grid.selected.name == "gpu/1")  # two a row
         await until(pilot, lambda: "gpu/1" in text(pilot))
         await pilot.press("up")
-        await until(pilot, lambda: screen.grid.selected and screen.grid.selected.name == "grad/norm")
+        await until(pilot, lambda: panel.grid.selected and panel.grid.selected.name == "grad/norm")
 
 
 async def test_a_filter_leaves_charts_with_all_its_words(cockpit: Make) -> None:
-    async with opened(cockpit, FakeMetrics(more=3)) as (pilot, screen):
+    async with opened(cockpit, FakeMetrics(more=3)) as (pilot, panel):
         await pilot.press("slash", *"1 g")
         await until(pilot, lambda: names(pilot) == ["gpu/1"])
         assert "“1 g”: 1 of 6" in title(pilot)
-        await pilot.press("enter", "s")
-        assert screen.look.smoothing == 0.6  # keys are the charts' again
+        await pilot.press("enter", "m")
+        assert panel.look.smoothing == 0.6  # keys are the charts' again
         await pilot.press("slash", *"zz")
         await until(pilot, lambda: "no chart has these words" in text(pilot))
         await pilot.press("escape")
@@ -117,48 +118,48 @@ async def test_a_filter_leaves_charts_with_all_its_words(cockpit: Make) -> None:
 
 
 async def test_zoom_pan_and_reset(cockpit: Make) -> None:
-    async with opened(cockpit, FakeMetrics()) as (pilot, screen):
+    async with opened(cockpit, FakeMetrics()) as (pilot, panel):
         await pilot.press("plus")
-        view = screen.viewport
+        view = panel.viewport
         assert (view.end - view.start) * 1.5 == pytest.approx(400)
         assert "step 67 to step 333" in title(pilot)
         await pilot.press("left")
-        assert screen.viewport.start == pytest.approx(view.start - 0.2 * 400 / 1.5)
+        assert panel.viewport.start == pytest.approx(view.start - 0.2 * 400 / 1.5)
         await pilot.press("right", "right", "right", "right")
-        assert screen.viewport.end == 400
+        assert panel.viewport.end == 400
         await pilot.press("minus")
-        assert screen.viewport.whole
+        assert panel.viewport.whole
         await pilot.press("comma", "plus", "plus", "plus")
-        assert screen.cursor == screen.viewport.end == 400  # zoomed around the cursor
+        assert panel.cursor == panel.viewport.end == 400  # zoomed around the cursor
         await pilot.press("0")
-        assert screen.viewport.whole
-        assert screen.cursor is None
+        assert panel.viewport.whole
+        assert panel.cursor is None
 
 
 async def test_smoothing_goes_round_and_values_become_logarithmic(cockpit: Make) -> None:
     async with opened(cockpit, FakeMetrics()) as (pilot, _):
         raw = chart(pilot, "loss")
         for weight in (0.6, 0.9, 0.98):
-            await pilot.press("s")
+            await pilot.press("m")
             assert f"smoothing {weight}" in title(pilot)
             assert chart(pilot, "loss") != raw
             assert told(pilot, "loss")[1:] == ["0.4", "0.5"]  # as logged
-        await pilot.press("s")
+        await pilot.press("m")
         assert "smoothing" not in title(pilot)
         assert chart(pilot, "loss") == raw
-        await pilot.press("l")
+        await pilot.press("o")
         assert "log" in title(pilot)
         assert "not above 0" in chart(pilot, "gpu/0")  # a sine
         assert "not above 0" not in chart(pilot, "loss")
 
 
 async def test_the_axis_goes_round_steps_epochs_and_time(cockpit: Make) -> None:
-    async with opened(cockpit, FakeMetrics()) as (pilot, screen):
+    async with opened(cockpit, FakeMetrics()) as (pilot, panel):
         await pilot.press("x")
         assert "by epoch" in title(pilot)
         assert " 10 " in chart(pilot, "loss").splitlines()[-1]
         await pilot.press("x")
-        assert screen.viewport.end == pytest.approx(720)  # 400 steps of 1.8 s
+        assert panel.viewport.end == pytest.approx(720)  # 400 steps of 1.8 s
         assert " 5m " in chart(pilot, "loss").splitlines()[-1]
         await pilot.press("x")
         assert "by step" in title(pilot)
@@ -170,9 +171,9 @@ async def test_an_axis_that_the_log_does_not_know_is_left_out(cockpit: Make, mon
     for one in whole.values():
         one.epoch[:] = np.nan
     monkeypatch.setattr(source, "series", lambda: whole)
-    async with opened(cockpit, source) as (pilot, screen):
+    async with opened(cockpit, source) as (pilot, panel):
         await pilot.press("x")
-        assert screen.look.axis == "time"
+        assert panel.look.axis == "time"
 
 
 async def test_one_cursor_tells_the_values_of_all_charts(cockpit: Make) -> None:
@@ -190,18 +191,18 @@ async def test_one_cursor_tells_the_values_of_all_charts(cockpit: Make) -> None:
 
 
 async def test_the_mouse_points_zooms_and_opens(cockpit: Make) -> None:
-    async with opened(cockpit, FakeMetrics(more=0), (90, 40)) as (pilot, screen):
-        first = next(iter(screen.query(MetricChart)))
+    async with opened(cockpit, FakeMetrics(more=0), (90, 40)) as (pilot, panel):
+        first = next(iter(panel.query(MetricChart)))
         columns = plot_width(first.size.width)
         middle = Offset(LEFT + columns // 2, 4)
         await pilot.hover(first, offset=middle)
-        await until(pilot, lambda: screen.cursor == 200)  # the epoch nearest to the middle
+        await until(pilot, lambda: panel.cursor == 200)  # the epoch nearest to the middle
         await pilot.double_click(first, offset=middle)
         await until(pilot, lambda: names(pilot) == ["score"])
         await pilot._post_mouse_events([charts_scroll("up")], first, offset=middle)
-        await until(pilot, lambda: not screen.viewport.whole)
+        await until(pilot, lambda: not panel.viewport.whole)
         await pilot._post_mouse_events([charts_scroll("down")], first, offset=middle)
-        await until(pilot, lambda: screen.viewport.whole)
+        await until(pilot, lambda: panel.viewport.whole)
 
 
 def charts_scroll(direction: str) -> Any:
@@ -212,7 +213,7 @@ def charts_scroll(direction: str) -> Any:
 
 async def test_it_follows_and_sends_only_what_changed(cockpit: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     source = FakeMetrics(steps=402)
-    async with opened(cockpit, source) as (pilot, screen):
+    async with opened(cockpit, source) as (pilot, panel):
         regions: list[Any] = []
         real = Widget.refresh
 
@@ -230,7 +231,7 @@ async def test_it_follows_and_sends_only_what_changed(cockpit: Make, monkeypatch
         await until(pilot, lambda: told(pilot, "gpu/0") == [f"{np.sin(403 / 30):.4g}"])
         assert "whole" not in regions
         cells = sum(region.area for region in regions)
-        assert 0 < cells < 0.2 * screen.grid.size.area  # the axis ends at 410 before and after
+        assert 0 < cells < 0.2 * panel.grid.size.area  # the axis ends at 410 before and after
 
 
 async def test_nothing_is_polled_or_drawn_under_another_screen(cockpit: Make) -> None:
@@ -249,18 +250,44 @@ async def test_nothing_is_polled_or_drawn_under_another_screen(cockpit: Make) ->
 
 @pytest.mark.parametrize(("size", "more"), [((80, 24), 36), ((200, 50), 0), ((30, 8), 2)])
 async def test_any_number_of_charts_in_any_size(cockpit: Make, size: tuple[int, int], more: int) -> None:
-    async with opened(cockpit, FakeMetrics(more=more), size) as (_, screen):
-        shown = [one for one in screen.query(MetricChart) if one.display]
+    async with opened(cockpit, FakeMetrics(more=more), size) as (_, panel):
+        shown = [one for one in panel.query(MetricChart) if one.display]
         assert len(shown) == 3 + more
         assert all(one.size.width >= min(38, size[0] - 2) and one.size.height >= 9 for one in shown)
         if more == 0:
-            assert screen.grid.max_scroll_y == 0  # all are in view
+            assert panel.grid.max_scroll_y == 0  # all are in view
+
+
+async def test_in_a_hidden_tab_it_draws_nothing_and_escape_is_the_screens(cockpit: Make) -> None:
+    async with opened(cockpit, FakeMetrics()) as (pilot, panel):
+        panel.display = False
+        await pilot.pause()
+        assert not panel.seen
+        panel.display = True
+        await until(pilot, lambda: panel.seen)
+        panel.following = False
+        assert not panel.seen
+        panel.following = True
+        await pilot.press("escape")  # nothing to undo
+        await until(pilot, lambda: not isinstance(pilot.app.screen, ChartsScreen))
+
+
+async def test_marks_and_lines_have_ascii_signs_of_their_own(cockpit: Make) -> None:
+    app = cockpit(ascii_only=True)
+    async with app.run_test(size=(100, 40)) as pilot:
+        source = FakeMetrics()
+        await app.push_screen(ChartsScreen(source, source.marks))
+        await until(pilot, lambda: "open" in text(pilot) and "score" in text(pilot))
+        for word in (". step", "* train", "o validation", "s saved", "r resume", "^ edit", "B best"):
+            assert word in str(title(pilot))
+        await until(pilot, lambda: "B" in chart(pilot, "score").splitlines()[-2])
+        assert chart(pilot, "loss").isascii()
 
 
 async def test_without_metrics_it_says_so_and_shows_the_first(cockpit: Make) -> None:
     source = FakeMetrics(empty=True)
     async with opened(cockpit, source, shown="no metric logged yet") as (pilot, _):
-        await pilot.press("s", "l", "x", "plus", "comma", "enter", "0", "down", "slash", "escape")
+        await pilot.press("m", "o", "x", "plus", "comma", "enter", "0", "down", "slash", "escape")
         source.empty, source.steps = False, 420
         await until(pilot, lambda: "no metric" not in text(pilot) and told(pilot, "loss")[-1:] == ["0.4846"])
 

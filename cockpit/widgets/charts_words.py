@@ -10,20 +10,12 @@ from cockpit.core.plot.axis import place_name
 from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.lines import LOOKS, Look, Member
 from cockpit.core.plot.viewport import Viewport
-from cockpit.core.run_metrics import SIGNS, Mark
-from cockpit.core.text import plain
+from cockpit.core.run_metrics import Mark
 
-NAMES = {"step": "every step"}
+NAMES = {"checkpoint": "saved"}
+"""Shorter words: at 80 columns the line has room for all."""
 COLOURS = {"step": "quiet", "test": "good", "checkpoint": "quiet"}
 """Of styles that are not called like their colour."""
-
-
-def title_line(title: str, state: Sequence[str], colours: Mapping[str, str]) -> Text:
-    """The log's name comes last: where there is no room for all, the person knows it."""
-    return Text.assemble(
-        ("◢ cockpit", f"bold {colours['accent']}"), ("   Charts   ", f"bold {colours['foreground']}"),
-        (" · ".join(state), colours["foreground"]), (f"   {plain(title)}", colours["quiet"]),
-    )  # fmt: skip
 
 
 def state_words(look: Look, view: Viewport, cursor: float | None) -> list[str]:
@@ -35,7 +27,7 @@ def state_words(look: Look, view: Viewport, cursor: float | None) -> list[str]:
     return words + ([f"at {place_name(look.axis, cursor)}"] if cursor is not None else [])
 
 
-def legend_line(
+def legend_words(
     charts: Mapping[str, Sequence[Member]], marks: Sequence[Mark], glyphs: Glyphs, colours: Mapping[str, str]
 ) -> Text:
     """The looks of lines and the signs on the axis, of those that are there."""
@@ -46,8 +38,8 @@ def legend_line(
     for role, (style, dash) in LOOKS.items():
         if role in roles:
             legend.append(f"{glyphs.samples[dash]} ", colours[COLOURS.get(style, style)])
-            legend.append(f"{NAMES.get(role, role)}  ", colours["quiet"])
+            legend.append(f"{role}  ", colours["quiet"])
     for kind in dict.fromkeys(mark.kind for mark in marks):
-        legend.append(f"{SIGNS[kind]} ", colours[COLOURS.get(kind, kind)])
-        legend.append(f"{kind}  ", colours["quiet"])
+        legend.append(f"{glyphs.signs[kind]} ", colours[COLOURS.get(kind, kind)])
+        legend.append(f"{NAMES.get(kind, kind)}  ", colours["quiet"])
     return legend

@@ -1,0 +1,297 @@
+"""Every metric of a log as a chart: filtered, enlarged, zoomed, smoothed, with one cursor through all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from cockpit.core.follow import Poller
+from cockpit.core.metric_series import MetricSource, Series
+from cockpit.core.plot.axis import AXES, AxisName, coordinates, extent, first_time, roomy_end
+from cockpit.core.plot.frame import Sign, View
+from cockpit.core.plot.glyphs import ASCII, UNICODE, Glyphs
+from cockpit.core.plot.groups import grouped
+from cockpit.core.plot.lines import Look, Member
+from cockpit.core.plot.viewport import Viewport
+from cockpit.core.run_metrics import Mark
+from cockpit.core.text import plain
+from cockpit.widgets.ascii_filter import is_ascii_only
+from cockpit.widgets.chart_grid import ChartGrid
+from cockpit.widgets.charts_words import legend_words, state_words
+from cockpit.widgets.metric_chart import Drawing, MetricChart
+from cockpit.widgets.throttle import Throttle
+
+POLL_SECONDS = 0.5
+SHOW_SECONDS = 1.0
+SMOOTHING = (0.0, 0.6, 0.9, 0.98)
+ZOOM = 1.5
+PAN = 0.2
+
+
+class ChartsPanel(Vertical):
+    """Follows `source` in a thread of its own and draws it while it can be seen.
+
+    Its keys act while the focus is in it: `take_focus`. Escape undoes its filter, then its enlarging, and is then left
+    to the screen. A screen that lies under another, or shows another tab, sets `following` to False.
+    """
+
+    BINDINGS = [
+        Binding("enter", "enlarge", "open", id="charts.enlarge", tooltip="This chart alone, or all charts again"),
+        Binding("slash", "filter", "filter", id="charts.filter", tooltip="Only charts with these words in their names"),
+        Binding("m", "smooth", "smooth", id="charts.smooth", tooltip="Smoothing: off, 0.6, 0.9, 0.98; raw faint"),
+        Binding("o", "log", "log", id="charts.log", tooltip="Logarithmic or linear values"),
+        Binding("x", "axis", "axis", id="charts.axis", tooltip="Over steps, epochs or hours"),
+        Binding("plus,equals_sign", "zoom(True)", "zoom in", show=False, id="charts.closer", key_display="+",
+                tooltip="Zoom in around the cursor (also the wheel on an enlarged chart, elsewhere with ctrl)"),
+        Binding("minus", "zoom(False)", "zoom out", show=False, id="charts.wider", tooltip="Zoom out"),
+        Binding("left", "pan(-1)", "pan left", show=False, id="charts.left", tooltip="Move the view to the left"),
+        Binding("right", "pan(1)", "pan right", show=False, id="charts.right", tooltip="Move the view to the right"),
+        Binding("comma", "cursor(-1)", "cursor left", show=False, id="charts.cursor-left",
+                tooltip="Cursor to the point before; the values of all charts there are in their titles"),
+        Binding("full_stop", "cursor(1)", "cursor right", show=False, id="charts.cursor-right",
+                tooltip="Cursor to the next point"),
+        Binding("0", "reset", "reset", show=False, id="charts.reset", tooltip="The whole axis, no cursor"),
+        Binding("up", "move(-1)", "chart above", show=False, id="charts.up", tooltip="Select the chart above"),
+        Binding("down", "move(1)", "chart below", show=False, id="charts.down", tooltip="Select the chart below"),
+        Binding("escape", "undo", "all charts", show=False, id="charts.undo", tooltip="No filter; then all charts"),
+    ]  # fmt: skip
+
+    @dataclass
+    class Polled(Message):
+        """The log has grown."""
+
+        series: Mapping[str, Series]
+        marks: Sequence[Mark]
+        problems: Sequence[str]
+
+    def __init__(
+        self, source: MetricSource, marks: Callable[[], Sequence[Mark]] = tuple, *, axis: AxisName = "step",
+        id: str | None = None,
+    ) -> None:  # fmt: skip
+        """`marks` is asked in the thread in which `source` is polled."""
+        super().__init__(id=id)
+        self._source, self._ask_marks = source, marks
+        self._known = False
+        self._charts: dict[str, list[Member]] = {}
+        self._marks: Sequence[Mark] = ()
+        self._problems: Sequence[str] = ()
+        self.look = Look(axis=axis)
+        self.viewport = Viewport(0.0, 1.0)
+        self.cursor: float | None = None
+        self._poller = Poller("charts", self._poll)
+        self._following = True
+        self._throttle = Throttle(self, SHOW_SECONDS, self._show)
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="state", markup=False)
+        yield Static(id="problems", markup=False)
+        yield Input(id="filter", placeholder="words of a chart's name", compact=True, disabled=True)
+        yield ChartGrid()
+
+    @property
+    def grid(self) -> ChartGrid:
+        return self.query_one(ChartGrid)
+
+    def take_focus(self) -> None:
+        """Give the focus to the chart that had it last."""
+        self.grid.focus_selected()
+
+    # -- following -------------------------------------------------------------------------------------------------
+
+    @property
+    def following(self) -> bool:
+        """Whether the log is read and drawn."""
+        return self._following
+
+    @following.setter
+    def following(self, following: bool) -> None:
+        self._following = following
+        if following:
+            self._poller.resume()
+            self._throttle.ask()
+        else:
+            self._poller.pause()
+
+    def on_mount(self) -> None:
+        self._poller.start()
+        self._show()
+
+    def on_show(self) -> None:
+        self._throttle.ask()
+
+    def on_unmount(self) -> None:
+        self._poller.stop()
+
+    def _poll(self) -> float:
+        """Runs in the poller's thread."""
+        if self._source.poll() or not self._known:
+            self._known = True
+            self.post_message(self.Polled(self._source.series(), self._ask_marks(), self._source.problems()))
+        return POLL_SECONDS
+
+    @on(Polled)
+    def _take(self, message: Polled) -> None:
+        message.stop()
+        self._charts = {
+            chart: [(role, message.series[name]) for role, name in members]
+            for chart, members in grouped(message.series).items()
+        }
+        self._marks, self._problems = message.marks, message.problems
+        self._throttle.ask()
+
+    # -- showing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def seen(self) -> bool:
+        """Under another screen every change would paint that one whole; in a hidden tab it would be for nothing."""
+        return self._following and self.screen.is_active and self.size.width > 0 and self.grid.seen
+
+    def _show(self) -> None:
+        """Take in what is new, and paint."""
+        series = [one for members in self._charts.values() for _, one in members]
+        origin = first_time(series) if self.look.axis == "time" else 0.0
+        self.look = replace(self.look, origin=origin)
+        first, last = extent(series, self.look.axis)
+        self.viewport = self.viewport.grow(first - origin, roomy_end(first - origin, last - origin))
+        self._draw()
+
+    def _draw(self) -> None:
+        if not self.seen:
+            return
+        view = View(self.look.axis, self.viewport.start, self.viewport.end, self.cursor)
+        signs = tuple(Sign(mark.kind, self._place(mark)) for mark in self._marks)
+        self.grid.show(self._charts, Drawing(self.look, view, signs, self._glyphs))
+        self._show_words()
+
+    @property
+    def _glyphs(self) -> Glyphs:
+        return ASCII if is_ascii_only(self.app) else UNICODE
+
+    def _place(self, mark: Mark) -> float:
+        return {"step": mark.step, "epoch": mark.epoch, "time": mark.time - self.look.origin}[self.look.axis]
+
+    def _show_words(self) -> None:
+        """How the charts are drawn, and what their lines and signs mean: one line, most telling first."""
+        colours = self.app.theme_variables
+        state = [*state_words(self.look, self.viewport, self.cursor)]
+        if (text := self.query_one("#filter", Input).value) and not self.grid.enlarged:
+            state.append(f"“{plain(text)}”: {len(self.grid.matching)} of {self.grid.count}")
+        legend = legend_words(self._charts, self._marks, self._glyphs, colours)
+        self._update("#state", Text.assemble((" · ".join(state), colours["foreground"]), "   ", legend))
+        self.query_one("#problems").set_class(bool(self._problems), "-shown")
+        self._update("#problems", Text(" · ".join(plain(problem) for problem in self._problems)))
+
+    def _update(self, selector: str, text: Text) -> None:
+        """Change a line only where it differs: a repaint costs the connection."""
+        line = self.query_one(selector, Static)
+        if line.content != text:
+            line.update(text, layout=False)
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Escape is the screen's as long as there is nothing to undo here."""
+        if action == "undo":
+            return self.is_mounted and (self.grid.enlarged or not self.query_one("#filter", Input).disabled)
+        return super().check_action(action, parameters)
+
+    def action_enlarge(self) -> None:
+        self.grid.enlarge(None if self.grid.enlarged else self.grid.selected)
+        self._show_words()
+        self.refresh_bindings()
+
+    def action_undo(self) -> None:
+        entry = self.query_one("#filter", Input)
+        if not entry.disabled:
+            entry.value = ""
+            self._filtered()
+        else:
+            self.action_enlarge()
+
+    def action_smooth(self) -> None:
+        place = SMOOTHING.index(self.look.smoothing)
+        self.look = replace(self.look, smoothing=SMOOTHING[(place + 1) % len(SMOOTHING)])
+        self._draw()
+
+    def action_log(self) -> None:
+        self.look = replace(self.look, log=not self.look.log)
+        self._draw()
+
+    def action_axis(self) -> None:
+        """The next axis of which the log says anything."""
+        series = [one for members in self._charts.values() for _, one in members]
+        place = AXES.index(self.look.axis)
+        others = (*AXES[place + 1 :], *AXES[:place])
+        told = (axis for axis in others if any(np.isfinite(coordinates(one, axis)).any() for one in series))
+        if (axis := next(told, None)) is not None:
+            self.look = replace(self.look, axis=axis)
+            self.viewport, self.cursor = Viewport(0.0, 1.0), None
+            self._show()
+
+    def action_zoom(self, closer: bool) -> None:
+        self._zoom(closer, self.cursor)
+
+    @on(MetricChart.Zoomed)
+    def _wheel(self, message: MetricChart.Zoomed) -> None:
+        self._zoom(message.closer, message.x)
+
+    def _zoom(self, closer: bool, at: float | None) -> None:
+        self.viewport = self.viewport.zoom(ZOOM if closer else 1 / ZOOM, at)
+        self._draw()
+
+    def action_pan(self, direction: int) -> None:
+        self.viewport = self.viewport.pan(direction * PAN)
+        self._draw()
+
+    def action_reset(self) -> None:
+        self.viewport, self.cursor = replace(self.viewport, window=None), None
+        self._draw()
+
+    def action_cursor(self, direction: int) -> None:
+        if (chart := self.grid.selected) is not None:
+            self._point(chart.beside(self.cursor, direction))
+
+    @on(MetricChart.Pointed)
+    def _pointed(self, message: MetricChart.Pointed) -> None:
+        self._point(message.x)
+
+    def _point(self, x: float | None) -> None:
+        if x != self.cursor:
+            self.cursor = x
+            self._draw()
+
+    def action_move(self, rows: int) -> None:
+        self.grid.move(rows)
+
+    @on(MetricChart.Picked)
+    def _picked(self) -> None:
+        self.action_enlarge()
+
+    # -- the filter ------------------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        entry = self.query_one("#filter", Input)
+        entry.disabled = False
+        entry.focus()
+        self.refresh_bindings()
+
+    @on(Input.Changed, "#filter")
+    def _filter(self, event: Input.Changed) -> None:
+        event.stop()
+        self.grid.filter(event.value)
+        self._show_words()
+
+    @on(Input.Submitted, "#filter")
+    def _filtered(self) -> None:
+        self.query_one("#filter", Input).disabled = True
+        self.refresh_bindings()
+        self.take_focus()
