@@ -107,7 +107,12 @@ class RunsTable(LineView):
         return self._rows
 
     def show(
-        self, rows: Sequence[RunSummary], now: float, *, order: tuple[str, bool], marked: Collection[Path]
+        self,
+        rows: Sequence[RunSummary],
+        now: float,
+        *,
+        order: tuple[str, bool] = ("", False),
+        marked: Collection[Path] = (),
     ) -> None:
         """Take the runs in order (its name, and whether it descends); only lines that changed are drawn again."""
         before, at = self.cursor, self._index()
