@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textual import on
-from textual.app import App, SystemCommand
 from textual.binding import Binding
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
 from textual.worker import get_current_worker
 
 from cockpit.core.play import open_play
 from cockpit.core.settings import SettingsFile, settings_path
 from cockpit.core.text import plain
 from cockpit.screens.help import HelpScreen
+from cockpit.screens.launch import LaunchScreen
+from cockpit.screens.launch_form import LaunchFormScreen
 from cockpit.screens.play import PlayScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
-from cockpit.theme import THEME, VARIABLES
+from cockpit.terminal_app import TerminalApp
 from engines.contract.errors import UserError
 from engines.contract.machine import LocalMachine, Machine
 from engines.contract.rundir import RunDirectory, runs_folder
@@ -33,7 +34,7 @@ DEMO_POLL_SECONDS = 0.2
 RUNS = "runs"
 
 
-class CockpitApp(App[None]):
+class CockpitApp(TerminalApp):
     """Shows runs and steers them. Leaving it changes nothing for them."""
 
     TITLE = "cockpit"
@@ -58,29 +59,18 @@ class CockpitApp(App[None]):
         settings: SettingsFile | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__()
-        self._settings = settings or SettingsFile(settings_path())
-        self.animation_level = "none"
-        self.register_theme(THEME)
-        self.theme = THEME.name
+        super().__init__(settings or SettingsFile(settings_path()), ascii_only=ascii_only)
         # Installed, so that it lives on while another screen takes its place. Not stacked under that: what a screen in
         # the background changes, however little, paints the one above it whole (45 KB/s where 3 are enough).
-        self.install_screen(RunsScreen(folder or runs_folder(), clock, self._settings), RUNS)
+        self._folder = folder or runs_folder()
+        self.install_screen(RunsScreen(self._folder, clock, self.settings), RUNS)
         self._open_first = open_run
         self._demo = demo
         self._play_first = play
-        self._ascii = ascii_only
         self._played: RunDirectory | None = None
         """The run whose screen the play screen was opened from."""
         self._machine = machine or LocalMachine()
         self._clock = clock
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return VARIABLES
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Of Textual's own commands those that suit a cockpit."""
-        return (command for command in super().get_system_commands(screen) if command.title in ("Theme", "Screenshot"))
 
     def on_mount(self) -> None:
         self.push_screen(RUNS)
@@ -97,7 +87,7 @@ class CockpitApp(App[None]):
         """Show a run in place of what is shown now."""
         while isinstance(self.screen, ModalScreen):
             self.pop_screen()
-        self.switch_screen(RunScreen(run, self._machine, self._clock, self._settings))
+        self.switch_screen(RunScreen(run, self._machine, self._clock, self.settings))
 
     @on(RunScreen.Back)
     def show_runs(self) -> None:
@@ -119,7 +109,7 @@ class CockpitApp(App[None]):
 
     def _show_play(self, session: RunDirectory, played: RunDirectory | None = None) -> None:
         self._played = played
-        self.switch_screen(PlayScreen(session, ascii_only=self._ascii))
+        self.switch_screen(PlayScreen(session, ascii_only=self.ascii_only))
 
     @on(PlayScreen.Back)
     def _leave_play(self) -> None:
@@ -130,6 +120,23 @@ class CockpitApp(App[None]):
 
     @on(RunsScreen.Open)
     def _open(self, message: RunsScreen.Open) -> None:
+        self.open_run(message.run)
+
+    @on(RunsScreen.New)
+    @on(LaunchFormScreen.Back)
+    def _choose_config(self) -> None:
+        self.switch_screen(LaunchScreen())
+
+    @on(LaunchScreen.Back)
+    def _leave_launch(self) -> None:
+        self.show_runs()
+
+    @on(LaunchScreen.Opened)
+    def _fill_form(self, message: LaunchScreen.Opened) -> None:
+        self.switch_screen(LaunchFormScreen(message.form, self._machine, self._folder))
+
+    @on(LaunchFormScreen.Started)
+    def _show_started(self, message: LaunchFormScreen.Started) -> None:
         self.open_run(message.run)
 
     def action_help(self) -> None:

@@ -10,7 +10,7 @@ from cockpit.app import CockpitApp
 from cockpit.screens.help import HelpScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
-from cockpit.theme import VARIABLES
+from cockpit.theme import variables
 from engines.contract import events as ev
 from engines.contract.errors import DataError
 from engines.contract.rundir import RunDirectory
@@ -75,7 +75,7 @@ async def test_another_theme_knows_our_colours_too(cockpit: Make, fake: FakeRun)
         await until(pilot, lambda: "★" in text(pilot))
         app.theme = "textual-light"
         await pilot.pause()
-        assert app.theme_variables["train"] == VARIABLES["train"]
+        assert app.theme_variables["train"] == variables(dark=False)["train"]
         assert "★" in text(pilot)
 
 

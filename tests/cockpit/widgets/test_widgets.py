@@ -11,7 +11,7 @@ from textual.widget import Widget
 from cockpit.core.fleet import RunSummary
 from cockpit.core.follow import Log, News
 from cockpit.core.model import RunModel
-from cockpit.theme import THEME, VARIABLES
+from cockpit.theme import DEFAULT, THEMES, variables
 from cockpit.widgets.chart import CurveChart, Line, Mark
 from cockpit.widgets.epoch_table import EpochTable
 from cockpit.widgets.log_view import LogView
@@ -28,12 +28,12 @@ class Host(App[None]):
 
     def __init__(self, widget: Widget) -> None:
         super().__init__()
-        self.register_theme(THEME)
-        self.theme = THEME.name
+        self.register_theme(THEMES[DEFAULT])
+        self.theme = DEFAULT
         self._widget = widget
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        return VARIABLES
+        return variables(dark=True)
 
     def compose(self) -> ComposeResult:
         yield self._widget

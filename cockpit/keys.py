@@ -1,0 +1,139 @@
+"""Every key that has an id, collected from the screens, so that a person can choose others and is told what clashes."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from types import ModuleType
+
+from textual.binding import Binding
+from textual.dom import DOMNode
+from textual.keys import Keys
+
+from engines.contract.errors import nearest
+
+EVERYWHERE = "everywhere"
+GIVEN_BY_ENGINES = "play."
+"""Begins the ids of keys that an interactive engine offers: known only while it runs."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A binding: `where` it holds, and its `keys`, by Textual's names."""
+
+    id: str
+    keys: tuple[str, ...]
+    about: str
+    where: str
+
+
+def catalogue() -> list[Key]:
+    """Of every screen and widget, and of the app itself; those of a screen in their order."""
+    from cockpit import app, screens, terminal_app, widgets
+
+    modules = [app, terminal_app, *_modules(screens), *_modules(widgets)]
+    classes = {cls for module in modules for cls in vars(module).values() if _has_keys(cls, module)}
+    found = [key for cls in sorted(classes, key=_place) for key in _keys_of(cls)]
+    return list(dict.fromkeys(found))
+
+
+def _modules(package: ModuleType) -> list[ModuleType]:
+    return [
+        importlib.import_module(f"{package.__name__}.{info.name}") for info in pkgutil.iter_modules(package.__path__)
+    ]
+
+
+def _has_keys(cls: object, module: ModuleType) -> bool:
+    own = isinstance(cls, type) and issubclass(cls, DOMNode) and cls.__module__ == module.__name__
+    return own and "BINDINGS" in vars(cls)
+
+
+def _place(cls: type[DOMNode]) -> tuple[bool, str]:
+    return _where(cls) != EVERYWHERE, _where(cls)
+
+
+def _where(cls: type[DOMNode]) -> str:
+    return EVERYWHERE if cls.__name__.endswith("App") else cls.__name__.removesuffix("Screen")
+
+
+def _keys_of(cls: type[DOMNode]) -> list[Key]:
+    by_id: dict[str, list[Binding]] = {}
+    for binding in Binding.make_bindings(cls.BINDINGS):
+        if binding.id:
+            by_id.setdefault(binding.id, []).append(binding)
+    return [
+        Key(id, tuple(it.key for it in group), group[0].tooltip or group[0].description, _where(cls))
+        for id, group in by_id.items()
+    ]
+
+
+def completed(chosen: Mapping[str, str], known: Sequence[Key]) -> dict[str, str]:
+    """`chosen` for Textual's keymap, which drops whatever else was on a key that is taken from a binding.
+
+    So what shares a key with it, as pause and continue do, is given its own keys once more.
+    """
+    keymap = {key.id: ",".join(key.keys) for key in known if _shares(key, chosen, known)}
+    return keymap | {id: keys for id, keys in chosen.items() if all(map(_is_key, _normal(keys)))}
+
+
+def _shares(key: Key, chosen: Mapping[str, str], known: Sequence[Key]) -> bool:
+    return any(other.id in chosen and other.where == key.where and set(other.keys) & set(key.keys) for other in known)
+
+
+def problems(chosen: Mapping[str, str], known: Sequence[Key]) -> list[str]:
+    """A sentence for each id that no binding has, each key that does not exist, each key that now means two things."""
+    ids = sorted({key.id for key in known})
+    return [
+        *(f"No key has the id {id!r}{nearest(id, ids)}." for id in chosen if not _is_known(id, ids)),
+        *(
+            f"{key!r} for {id} is no key; expected one as in f8, ctrl+t or x."
+            for id, keys in chosen.items()
+            for key in _normal(keys)
+            if not _is_key(key)
+        ),
+        *_clashes(completed(chosen, known), known),
+    ]
+
+
+def _clashes(keymap: Mapping[str, str], known: Sequence[Key]) -> list[str]:
+    found = {}
+    for one, other in combinations(known, 2):
+        together = one.where == other.where or EVERYWHERE in (one.where, other.where)
+        meant = set(one.keys) & set(other.keys)  # as of pause and continue, of which one is there at a time
+        if one.id == other.id or not together or meant:
+            continue
+        for key in set(_keys_now(one, keymap)) & set(_keys_now(other, keymap)):
+            found[key, one.id, other.id] = f"The key {key} means both {one.id} and {other.id}: only one of them works."
+    return list(found.values())
+
+
+def _is_known(id: str, ids: Sequence[str]) -> bool:
+    return id in ids or id.startswith(GIVEN_BY_ENGINES)
+
+
+def _keys_now(key: Key, keymap: Mapping[str, str]) -> tuple[str, ...]:
+    return _normal(keymap[key.id]) if key.id in keymap else key.keys
+
+
+def _normal(keys: str) -> tuple[str, ...]:
+    """`?` is `question_mark`, as Textual has it; what is not even a list of keys is no key."""
+    if not all(key.strip() for key in keys.split(",")):
+        return (keys,)
+    return tuple(binding.key for binding in Binding.make_bindings([Binding(keys, "")]))
+
+
+def _is_key(name: str) -> bool:
+    last = name.rpartition("+")[2]
+    return len(last) == 1 or last in {key.value.rpartition("+")[2] for key in Keys} or _is_character(last)
+
+
+def _is_character(name: str) -> bool:
+    try:
+        unicodedata.lookup(name.replace("_", " "))
+    except KeyError:
+        return False
+    return True

@@ -1,0 +1,170 @@
+"""What the app is on any terminal: its look, its keys, its clipboard and its title; nothing here knows a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.filter import LineFilter
+from textual.reactive import var
+from textual.screen import ModalScreen, Screen
+
+from cockpit import keys
+from cockpit.core.ascii import PLAIN_TERMINALS
+from cockpit.core.settings import SettingsFile
+from cockpit.core.text import plain
+from cockpit.theme import DEFAULT, THEMES, variables
+from cockpit.title import TerminalTitle
+from cockpit.widgets.ascii_filter import AsciiFilter
+
+TITLE_SECONDS = 1.0
+SHOWN_COPIED = 40
+"""Characters of what was copied that the notice repeats."""
+_PLAIN_KEYS = {"up": "up", "down": "down", "left": "left", "right": "right", "enter": "enter", "backspace": "bksp"}
+"""Names of keys for which Textual has a sign."""
+
+
+@runtime_checkable
+class Copyable(Protocol):
+    """A widget whose text can be copied: what is under its cursor, else what it shows."""
+
+    def copyable(self) -> str: ...
+
+
+@runtime_checkable
+class Titled(Protocol):
+    """A screen that has something to tell in the terminal's title."""
+
+    def terminal_title(self) -> str: ...
+
+
+class TerminalApp(App[None]):
+    """An app that looks and works as its person has chosen and as its terminal can."""
+
+    BINDINGS = [
+        Binding("ctrl+y", "copy", "copy", show=False, id="cockpit.copy", tooltip="Copy what is under the cursor"),
+    ]
+
+    ascii_only: var[bool] = var(False, init=False)
+    """Whether everything is drawn in ASCII; may change at any time."""
+
+    def __init__(self, settings: SettingsFile, *, ascii_only: bool) -> None:
+        self._ascii_filter = AsciiFilter(enabled=ascii_only or settings.value.ascii)
+        super().__init__()
+        self.settings = settings
+        self.set_reactive(TerminalApp.ascii_only, self._ascii_filter.enabled)
+        self.animation_level = "none"
+        self._terminal_title = TerminalTitle(self, os.environ)
+        for theme in THEMES.values():
+            self.register_theme(theme)
+        self.theme = settings.value.theme if settings.value.theme in self.available_themes else DEFAULT
+
+    def on_mount(self) -> None:
+        self.set_interval(TITLE_SECONDS, self._show_title)
+        self.call_after_refresh(self._show_title)
+        chosen = self.settings.value
+        if self.settings.problem:
+            self._warn(self.settings.problem)
+        if chosen.theme not in self.available_themes:
+            self._warn(f"The theme {chosen.theme!r} in {self.settings.path} is not known; {DEFAULT} is used.")
+        if chosen.keys:
+            self.run_worker(self._take_keys, thread=True, group="keys")
+
+    def on_unmount(self) -> None:
+        self._terminal_title.restore()
+
+    def _warn(self, sentence: str) -> None:
+        self.notify(plain(sentence), severity="warning", timeout=10, markup=False)
+
+    def _keep(self, **choices: Any) -> None:
+        """Remember choices; a thread may wait for the disk."""
+
+        def change() -> None:
+            problem = self.settings.problem
+            self.settings.change(**choices)
+            if self.settings.problem != problem:
+                self.call_from_thread(self._warn, self.settings.problem)
+
+        self.run_worker(change, thread=True, group="settings")
+
+    # -- the look --------------------------------------------------------------------------------------------------
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """What the style sheets use beside Textual's own variables, for its own themes too."""
+        return variables(dark=self.current_theme.dark)
+
+    def watch_theme(self, theme: str) -> None:
+        if self.is_running and theme != self.settings.value.theme:
+            self._keep(theme=theme)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        filters = super().get_line_filters()
+        return [*filters, self._ascii_filter] if self._ascii_filter.enabled else filters
+
+    def watch_ascii_only(self, ascii_only: bool) -> None:
+        self._ascii_filter.enabled = ascii_only
+        self.refresh_css(animate=False)  # what was drawn before is kept by widgets until their style changes
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Of Textual's own commands those that suit a cockpit, and the choices that have no key."""
+        for command in super().get_system_commands(screen):
+            if command.title in ("Theme", "Screenshot"):
+                yield command
+        title = "All characters" if self.ascii_only else "ASCII only"
+        yield SystemCommand(title, "Draw with plain characters alone, or with lines and dots", self._toggle_ascii)
+
+    def _toggle_ascii(self) -> None:
+        self.ascii_only = not self.ascii_only
+        self._keep(ascii=self.ascii_only)
+
+    # -- the keys --------------------------------------------------------------------------------------------------
+
+    def get_key_display(self, binding: Binding) -> str:
+        """In ASCII by name where Textual has a sign."""
+        name = _PLAIN_KEYS.get(binding.key.rpartition("+")[2]) if self.ascii_only and not binding.key_display else None
+        return super().get_key_display(binding) if name is None else binding.key.rpartition("+")[0] + name
+
+    def _take_keys(self) -> None:
+        """Runs in a worker's thread: to know every key, every screen must be imported."""
+        known, chosen = keys.catalogue(), self.settings.value.keys
+        self.call_from_thread(self.set_keymap, keys.completed(chosen, known))
+        for sentence in keys.problems(chosen, known):
+            self.call_from_thread(self._warn, f"{sentence} See `keys` in {self.settings.path}.")
+
+    # -- the clipboard ---------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "copy":
+            return self._copyable() is not None or None
+        return super().check_action(action, parameters)
+
+    def _copyable(self) -> Callable[[], str] | None:
+        """Gives what would be copied now; None where there is nothing, or a terminal without a clipboard."""
+        if os.environ.get("TERM", "") in PLAIN_TERMINALS and not self.is_headless:
+            return None
+        selected = self.screen.get_selected_text() if self.screen.selections else None
+        if selected:
+            return lambda: selected
+        focused: object = self.focused
+        return focused.copyable if isinstance(focused, Copyable) else None
+
+    def action_copy(self) -> None:
+        """By OSC 52: the sequence reaches the clipboard of the machine the person sits at, also over SSH."""
+        if (read := self._copyable()) is None:
+            return
+        text = "\n".join(plain(line) for line in read().split("\n"))
+        self.copy_to_clipboard(text)
+        lines = text.count("\n") + 1
+        shown = text if lines == 1 else f"{lines} lines"
+        self.notify(f"copied {shown if len(shown) <= SHOWN_COPIED else shown[:SHOWN_COPIED] + '…'}", markup=False)
+
+    # -- the title -------------------------------------------------------------------------------------------------
+
+    def _show_title(self) -> None:
+        below: object = next(
+            (screen for screen in reversed(self.screen_stack) if not isinstance(screen, ModalScreen)), None
+        )
+        self._terminal_title.show(below.terminal_title() if isinstance(below, Titled) else "cockpit")
