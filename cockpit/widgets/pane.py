@@ -6,7 +6,7 @@ import textwrap
 
 from textual.containers import Vertical
 
-from cockpit.core.follow import Poller
+from cockpit.core.poller import Poller
 
 UNSEEN_SECONDS = 0.2
 LEAST_WIDTH = 20
@@ -23,6 +23,7 @@ class Pane(Vertical):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._poller: Poller | None = None
+        self.active = False
 
     def look(self) -> float:
         """In the poller's thread: see what is new; gives the seconds until the next look."""
@@ -30,6 +31,7 @@ class Pane(Vertical):
 
     def activate(self) -> None:
         """It is shown now."""
+        self.active = True
         if self._poller is None:
             self._poller = Poller(self.id or "pane", self._look_if_seen)
             self._poller.start()
@@ -38,6 +40,7 @@ class Pane(Vertical):
 
     def deactivate(self) -> None:
         """It is hidden now."""
+        self.active = False
         if self._poller is not None:
             self._poller.pause()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any, Protocol
 import psutil
 
 CGROUP = Path("/sys/fs/cgroup")
+CPU_SECONDS = 0.5
+"""The kernel counts in hundredths of a second: shares of less time than this are noise."""
 
 
 @dataclass(frozen=True)
@@ -66,24 +69,28 @@ class Machine(Protocol):
 
 
 class LocalMachine:
-    """This machine, or this container's share of it. Ask it from one thread: NVML may take its time."""
+    """This machine, or this container's share of it. Any thread may ask but that of a screen: NVML takes its time."""
 
     def __init__(self) -> None:
         self._nvml, self._no_gpu = _open_nvml()
         self._cpu = (0.0, 0.0)
+        self._busy = 0.0
+        self._one_at_a_time = threading.Lock()
 
     def read(self, folder: Path) -> Reading:
-        used, total = memory()
-        free, size = _disk(folder)
-        return Reading(
-            self._gpus(), self._no_gpu, self._cores_busy(), len(os.sched_getaffinity(0)), used, total, free, size
-        )
+        with self._one_at_a_time:
+            used, total = memory()
+            free, size = _disk(folder)
+            cores = len(os.sched_getaffinity(0))
+            return Reading(self._gpus(), self._no_gpu, self._cores_busy(), cores, used, total, free, size)
 
     def _cores_busy(self) -> float:
-        """Cores in use since the last call."""
-        before, self._cpu = self._cpu, (time.monotonic(), _cpu_seconds())
-        elapsed = self._cpu[0] - before[0]
-        return max(0.0, self._cpu[1] - before[1]) / elapsed if before[0] and elapsed > 0 else 0.0
+        """Cores in use since the last call that was not too short ago to tell."""
+        now, (then, used) = time.monotonic(), self._cpu
+        if now - then >= CPU_SECONDS:
+            self._cpu = now, _cpu_seconds()
+            self._busy = max(0.0, self._cpu[1] - used) / (now - then) if then else 0.0
+        return self._busy
 
     def _gpus(self) -> tuple[Gpu, ...]:
         if self._nvml is None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from textual.app import App, ComposeResult
 from textual.widget import Widget
@@ -14,13 +15,16 @@ from cockpit.core.follow import News
 from cockpit.core.model import Notable, RunModel
 from cockpit.core.notable import Told, tell
 from cockpit.theme import variables
-from cockpit.widgets import config_pane, events_view, pane, report_pane
+from cockpit.widgets import charts_panel, config_pane, events_view, pane, report_pane, system_pane
 from cockpit.widgets.config_pane import ConfigLines, ConfigPane
 from cockpit.widgets.events_pane import EventsPane
 from cockpit.widgets.pane import Pane
 from cockpit.widgets.report_pane import ReportPane, TableLines
+from cockpit.widgets.system_pane import SystemPane
 from engines.contract import commands as cmd
 from engines.contract import events as ev
+from engines.contract.steps import StepWriter
+from tests.cockpit.conftest import StillMachine
 from tests.cockpit.driving import keys, text, until
 from tests.support.fake_run import FakeRun, epoch
 
@@ -47,7 +51,10 @@ class Host(App[None]):
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in ((config_pane, "POLL_SECONDS"), (report_pane, "POLL_SECONDS"), (pane, "UNSEEN_SECONDS")):
+    for module, name in (
+        (config_pane, "POLL_SECONDS"), (report_pane, "POLL_SECONDS"), (system_pane, "POLL_SECONDS"),
+        (pane, "UNSEEN_SECONDS"), (charts_panel, "POLL_SECONDS"), (charts_panel, "SHOW_SECONDS"),
+    ):  # fmt: skip
         monkeypatch.setattr(module, name, 0.02)
 
 
@@ -202,3 +209,24 @@ def test_only_new_events_are_put_into_words(monkeypatch: pytest.MonkeyPatch) -> 
     view.show(model)
     view.show(model)
     assert len(told) == 101
+
+
+# -- system ------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_machine_is_shown_now_and_over_the_hours_that_were_recorded(fake: FakeRun) -> None:
+    one = SystemPane(fake.run, StillMachine())
+    async with Host(one).run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "97 %  604 W 71 °C" in text(pilot))
+        assert "No hours were recorded" in text(pilot)
+        fake.run.system.mkdir()
+        writer = StepWriter(fake.run.system, ["gpu0.utilisation", "cores_busy"])
+        writer.append(np.array([[1000.0 + 5 * n, 1, 0.9, 5.5] for n in range(720)]))
+        await until(pilot, lambda: "GPU 0 busy %" in text(pilot) and "CPU cores busy" in text(pilot))
+        await until(pilot, lambda: "No hours were recorded" not in text(pilot))
+        assert "1h" in text(pilot)  # the axis is time: an hour was recorded
+        one.deactivate()
+        assert not one.charts.following
+        one.activate()
+        writer.append(np.array([[1000.0 + 5 * n, 1, 0.9, 5.5] for n in range(720, 2160)]))
+        await until(pilot, lambda: "3h" in text(pilot))

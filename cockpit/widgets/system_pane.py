@@ -1,0 +1,73 @@
+"""The machine that a run is on: bars for now, and charts of all the hours in which the run went on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual import on
+from textual.app import ComposeResult
+from textual.message import Message
+from textual.widgets import Static
+
+from cockpit.core.system_metrics import SystemMetrics
+from cockpit.widgets.charts_panel import ChartsPanel
+from cockpit.widgets.machine_view import MachineView
+from cockpit.widgets.pane import Pane
+from engines.contract.machine import Machine, Reading
+from engines.contract.rundir import RunDirectory
+
+POLL_SECONDS = 2.0
+NOTHING = "No hours were recorded: another program made this run, an older version did, or it has just begun."
+
+
+class SystemPane(Pane):
+    DEFAULT_CSS = """
+    SystemPane {
+        MachineView { display: block; height: auto; min-height: 5; max-height: 40%; }
+        #system-nothing { display: none; height: auto; padding: 0 2; color: $quiet; }
+        #system-charts { height: 1fr; }
+        &.-nothing #system-nothing { display: block; }
+    }
+    """
+
+    @dataclass
+    class Measured(Message):
+        """The machine was read."""
+
+        reading: Reading
+        recorded: bool
+
+    def __init__(self, run: RunDirectory, machine: Machine) -> None:
+        super().__init__(id="system-pane")
+        self._run, self._machine = run, machine
+        self._metrics = SystemMetrics(run)
+
+    def compose(self) -> ComposeResult:
+        yield MachineView()
+        yield Static(NOTHING, id="system-nothing", markup=False)
+        yield ChartsPanel(self._metrics, axis="time", id="system-charts")
+
+    @property
+    def charts(self) -> ChartsPanel:
+        return self.query_one(ChartsPanel)
+
+    def on_mount(self) -> None:
+        self.charts.following = self.active
+
+    def activate(self) -> None:
+        super().activate()
+        if self.is_mounted:
+            self.charts.following = True
+
+    def deactivate(self) -> None:
+        super().deactivate()
+        self.charts.following = False
+
+    def look(self) -> float:
+        self.post_message(self.Measured(self._machine.read(self._run.path), self._metrics.recorded))
+        return POLL_SECONDS
+
+    @on(Measured)
+    def _take(self, message: Measured) -> None:
+        self.query_one(MachineView).show(message.reading)
+        self.set_class(not message.recorded, "-nothing")
