@@ -105,6 +105,8 @@ class LaunchFormScreen(Screen[None]):
         """The faults last known: shown until there are newer ones."""
         self._devices: Devices | None = None
         self._starting = False
+        self._told = ""
+        """How the start goes: that it is under way, or why it was refused."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -118,7 +120,7 @@ class LaunchFormScreen(Screen[None]):
                     about.border_title = "Field"
                     yield Static(id="field", markup=False)
                 yield CheckPane()
-        yield Static(id="refusal", markup=False)
+        yield Static(id="told", markup=False)
         yield Static(id="command", markup=False)
         yield Static(id="state", markup=False)
         yield Footer(show_command_palette=False, compact=True)
@@ -138,6 +140,7 @@ class LaunchFormScreen(Screen[None]):
         """The settings are others than before: show them, and find out what is wrong with them."""
         self._version += 1
         self._faults = None
+        self._told = ""
         self._show()
         form, version = self._form, self._version
         self._in_thread("validate", lambda: self.post_message(self.Validated(version, form.faults())))
@@ -184,7 +187,8 @@ class LaunchFormScreen(Screen[None]):
             "#state",
             about_start(self._form, self._faults, check.found_for(self._form.arguments), self._devices, colours),
         )
-        self._say_refusal("\n".join(self._faults_at(())))
+        told = [*self._told.splitlines(), *self._faults_at(())]
+        self._update("#told", Text("\n".join(map(plain, told))))
         check.compare(self._form.arguments)
         self._show_field()
         self.refresh_bindings()
@@ -210,9 +214,6 @@ class LaunchFormScreen(Screen[None]):
         line = self.query_one(selector, Static)
         if line.content != text:
             line.update(text)
-
-    def _say_refusal(self, text: str) -> None:
-        self._update("#refusal", Text("\n".join(map(plain, text.splitlines()))))
 
     # -- editing ---------------------------------------------------------------------------------------------------
 
@@ -342,8 +343,8 @@ class LaunchFormScreen(Screen[None]):
             return
         path, overrides, label = form.path, form.overrides, form.label
         self._starting = True
-        self._say_refusal("starting …")
-        self.refresh_bindings()
+        self._told = "starting …"
+        self._show()
 
         def start() -> None:
             try:
@@ -358,9 +359,8 @@ class LaunchFormScreen(Screen[None]):
 
     @on(Refused)
     def _tell(self, message: Refused) -> None:
-        self._starting = False
-        self._changed()
-        self._say_refusal(message.text)
+        self._starting, self._told = False, message.text
+        self._show()
 
     def action_save(self) -> None:
         own = self._form.path or Path("configs") / f"{self._form.spec.name}_new.yaml"

@@ -24,14 +24,15 @@ def note_of(form: LaunchForm, field: Field, devices: Devices | None) -> str:
     if field.key == DEVICE and devices is not None:
         return devices.words(shown(form.value(field)))
     if form.changed(field):
-        return f"was {_short(form.file_value(field))}"
+        before = _short(form.file_value(field))
+        return f"was {before}" if before else "not in the file"
     if form.not_default(field):
         return f"default {_short(field.value_in({}))}"
     return field.type
 
 
 def _short(value: Any) -> str:
-    return fit_left(shown(value) or "nothing", NOTE_VALUE_WIDTH).rstrip()
+    return fit_left(shown(value), NOTE_VALUE_WIDTH).rstrip()
 
 
 def about_field(
@@ -42,8 +43,8 @@ def about_field(
     text = Text.assemble((plain(field.name), "bold"), (f"   {plain(field.type)}", quiet))
     if (default := field.value_in({})) is not NOTHING and field.key[0] != "--name":
         text.append(f"   default {_short(default)}", quiet)
-    if form.changed(field):
-        text.append(f"   file {_short(form.file_value(field))}", quiet)
+    if form.changed(field) and (before := _short(form.file_value(field))):
+        text.append(f"   file {before}", quiet)
     if field.choices and field.key == DEVICE and devices is not None:
         text.append("".join(f"\n  {'▸' if choice == form.value(field) else ' '} {plain(devices.words(choice))}"
                             for choice in field.choices[1:]), quiet)  # fmt: skip
@@ -70,8 +71,8 @@ def about_start(
     values = {field.key: form.value(field) for field in form.fields if field.key in (DEVICE, PRICE, BUDGET)}
     if isinstance(price := values.get(PRICE), int | float) and price > 0:
         parts.append(Text(f"{money(price)}/h", colours["foreground"]))
-    if found and isinstance(cost := found.get("cost"), dict) and (words := facts_of({"cost": cost}).get("cost")):
-        parts.append(Text(plain(words), colours["foreground"]))
+    if found and (words := facts_of({name: found.get(name) for name in ("time", "cost")}).get("cost")):
+        parts.append(Text(f"about {plain(words)}", colours["foreground"]))
     elif isinstance(budget := values.get(BUDGET), int | float):
         parts.append(Text(f"at most {money(budget)}", colours["quiet"]))
     if devices is not None and (busy := devices.busy.get(devices.meant(shown(values.get(DEVICE, ""))))):

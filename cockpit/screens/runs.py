@@ -20,8 +20,8 @@ from cockpit.core import cost, labels, removal, run_order
 from cockpit.core.away import Lookout
 from cockpit.core.control import Target
 from cockpit.core.fleet import Fleet, FleetNews, RunSummary
-from cockpit.core.follow import Poller
 from cockpit.core.format import money, size
+from cockpit.core.poller import Poller
 from cockpit.core.removal import Removal
 from cockpit.core.run_order import ordered
 from cockpit.core.settings import SettingsFile
@@ -32,7 +32,6 @@ from cockpit.screens.delete import DeleteScreen
 from cockpit.screens.label import LabelScreen
 from cockpit.screens.order import OrderScreen
 from cockpit.screens.palette import ActionProvider
-from cockpit.screens.start import StartScreen
 from cockpit.screens.steering import SteeringScreen
 from cockpit.widgets.away_panel import AwayPanel
 from cockpit.widgets.filter_line import FilterLine
@@ -85,6 +84,10 @@ class RunsScreen(SteeringScreen):
         """The person wants to see this run."""
 
         run: RunDirectory
+
+    @dataclass
+    class New(Message):
+        """The person wants to start a run."""
 
     @dataclass
     class Compare(Message):
@@ -313,11 +316,7 @@ class RunsScreen(SteeringScreen):
             self.post_message(self.Open(target.run))
 
     def action_new(self) -> None:
-        def started(run: RunDirectory | None) -> None:
-            if run is not None:
-                self.post_message(self.Open(run))
-
-        self.app.push_screen(StartScreen(), started)
+        self.post_message(self.New())
 
     def action_compare(self) -> None:
         self.post_message(self.Compare(tuple(RunDirectory(row.path) for row in self._meant())))
