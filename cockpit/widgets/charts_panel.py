@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,14 +14,14 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from cockpit.core.follow import Poller
 from cockpit.core.metric_series import MetricSource, Series
 from cockpit.core.plot.axis import AXES, AxisName, coordinates, extent, first_time, roomy_end
 from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.glyphs import ASCII, UNICODE, Glyphs
-from cockpit.core.plot.groups import grouped
+from cockpit.core.plot.groups import Role, grouped
 from cockpit.core.plot.lines import Look, Member
 from cockpit.core.plot.viewport import Viewport
+from cockpit.core.poller import Poller
 from cockpit.core.run_metrics import Mark
 from cockpit.core.text import plain
 from cockpit.widgets.ascii_filter import is_ascii_only
@@ -33,6 +33,7 @@ from cockpit.widgets.throttle import Throttle
 POLL_SECONDS = 0.5
 SHOW_SECONDS = 1.0
 SMOOTHING = (0.0, 0.6, 0.9, 0.98)
+Grouping = Callable[[Iterable[str]], Mapping[str, Sequence[tuple[Role, str]]]]
 ZOOM = 1.5
 PAN = 0.2
 
@@ -75,11 +76,16 @@ class ChartsPanel(Vertical):
 
     def __init__(
         self, source: MetricSource, marks: Callable[[], Sequence[Mark]] = tuple, *, axis: AxisName = "step",
-        id: str | None = None,
+        grouping: Grouping = grouped, names: Mapping[str, str] | None = None, id: str | None = None,
     ) -> None:  # fmt: skip
-        """`marks` is asked in the thread in which `source` is polled."""
+        """`marks` is asked in the thread in which `source` is polled.
+
+        `grouping` makes charts of the names of metrics; `names` says what roles mean in the legend. Of an `Overlay`
+        these are `by_metric` and its own `names`.
+        """
         super().__init__(id=id)
         self._source, self._ask_marks = source, marks
+        self._grouping, self._names = grouping, names or {}
         self._known = False
         self._charts: dict[str, list[Member]] = {}
         self._marks: Sequence[Mark] = ()
@@ -143,7 +149,7 @@ class ChartsPanel(Vertical):
         message.stop()
         self._charts = {
             chart: [(role, message.series[name]) for role, name in members]
-            for chart, members in grouped(message.series).items()
+            for chart, members in self._grouping(message.series).items()
         }
         self._marks, self._problems = message.marks, message.problems
         self._throttle.ask()
@@ -185,7 +191,7 @@ class ChartsPanel(Vertical):
         state = [*state_words(self.look, self.viewport, self.cursor)]
         if (text := self.query_one("#filter", Input).value) and not self.grid.enlarged:
             state.append(f"“{plain(text)}”: {len(self.grid.matching)} of {self.grid.count}")
-        legend = legend_words(self._charts, self._marks, self._glyphs, colours)
+        legend = legend_words(self._charts, self._marks, self._glyphs, colours, self._names)
         self._update("#state", Text.assemble((" · ".join(state), colours["foreground"]), "   ", legend))
         self.query_one("#problems").set_class(bool(self._problems), "-shown")
         self._update("#problems", Text(" · ".join(plain(problem) for problem in self._problems)))

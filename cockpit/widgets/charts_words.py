@@ -11,6 +11,7 @@ from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.lines import LOOKS, Look, Member
 from cockpit.core.plot.viewport import Viewport
 from cockpit.core.run_metrics import Mark
+from cockpit.core.text import plain
 
 NAMES = {"checkpoint": "saved"}
 """Shorter words: at 80 columns the line has room for all."""
@@ -28,17 +29,18 @@ def state_words(look: Look, view: Viewport, cursor: float | None) -> list[str]:
 
 
 def legend_words(
-    charts: Mapping[str, Sequence[Member]], marks: Sequence[Mark], glyphs: Glyphs, colours: Mapping[str, str]
-) -> Text:
-    """The looks of lines and the signs on the axis, of those that are there."""
+    charts: Mapping[str, Sequence[Member]], marks: Sequence[Mark], glyphs: Glyphs, colours: Mapping[str, str],
+    names: Mapping[str, str],
+) -> Text:  # fmt: skip
+    """The looks of lines and the signs on the axis, of those that are there; `names` of roles where not their own."""
     legend = Text()
     roles: set[str] = {role for members in charts.values() for role, _ in members}
     if {"train", "logged"} <= roles:
         roles = roles - {"logged"} | {"step"}
     for role, (style, dash) in LOOKS.items():
         if role in roles:
-            legend.append(f"{glyphs.samples[dash]} ", colours[COLOURS.get(style, style)])
-            legend.append(f"{role}  ", colours["quiet"])
+            legend.append(f"{glyphs.sample(style, dash)} ", colours[COLOURS.get(style, style)])
+            legend.append(f"{plain(names.get(role, role))}  ", colours["quiet"])
     for kind in dict.fromkeys(mark.kind for mark in marks):
         legend.append(f"{glyphs.signs[kind]} ", colours[COLOURS.get(kind, kind)])
         legend.append(f"{NAMES.get(kind, kind)}  ", colours["quiet"])

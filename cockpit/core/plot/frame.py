@@ -11,13 +11,14 @@ from cockpit.core.metric_series import Floats
 from cockpit.core.plot.axis import AxisName, x_ticks
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.glyphs import Glyphs
+from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Line
 from cockpit.core.plot.scale import Scale
 from cockpit.core.text import fit_left
 
 STYLES = (
     "frame", "title", "selected", "axis", "cursor", "bad", "checkpoint", "resume", "edit", "best",
-    "old", "step", "train", "train-faint", "validation", "validation-faint", "test",
+    "old", "step", "train", "train-faint", "validation", "validation-faint", "test", *RUN_ROLES,
 )  # fmt: skip
 STYLE = {name: place for place, name in enumerate(STYLES)}
 LABEL = 7
@@ -76,7 +77,7 @@ def draw_title(cells: Cells, title: str, told: Sequence[tuple[Line, str]], glyph
     x = width - 2
     least = min(len(title), 12) + 5
     for line, value in reversed(told):
-        words = f" {glyphs.samples[line.dash]} {value:>{VALUE}} "
+        words = f" {glyphs.sample(line.style, line.dash)} {value:>{VALUE}} "
         if x - len(words) < least:
             break
         x -= len(words)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cockpit.core.plot.groups import RUN_ROLES
+
 BRAILLE = 0x2800
 BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bit of each dot of a braille character, by row and column."""
+RUN_PLACES = {style: place for place, style in enumerate(RUN_ROLES)}
 
 
 @dataclass(frozen=True)
@@ -28,17 +31,29 @@ class Glyphs:
     cursor: str
     signs: Mapping[str, str]
     """Of marks on the x axis, by their kind; `bad` is a value that is not finite."""
+    runs: str
+    """Signs of the lines of runs that share a chart, in their order."""
     samples: Mapping[str, str]
     """The look of a line, by its dash; with one dot a character also what the line is drawn with."""
+
+    def sample(self, style: str, dash: str) -> str:
+        """What stands for a line in a legend: its run's sign, else its look."""
+        return self.run_sign(style) or self.samples[dash]
+
+    def run_sign(self, style: str) -> str:
+        """The sign of the run that has this style; empty for the style of another line."""
+        return self.runs[RUN_PLACES[style]] if style in RUN_PLACES else ""
 
 
 UNICODE = Glyphs(
     2, 4, "╭╮╰╯", "─", "│", "┤", "┬", "└", "┊",
     {"bad": "×", "checkpoint": "◆", "resume": "↻", "edit": "▲", "best": "★"},
+    "●■▲◆○□△◇",
     {"solid": "━", "dashed": "╍", "dotted": "┅", "thin": "─"},
 )  # fmt: skip
 ASCII = Glyphs(
     1, 1, "++++", "-", "|", "+", "+", "+", ":",
     {"bad": "x", "checkpoint": "s", "resume": "r", "edit": "^", "best": "B"},
+    "abcdefgh",
     {"solid": "*", "dashed": "o", "dotted": "#", "thin": "."},
 )  # fmt: skip

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeVar
 
-Role = Literal["logged", "train", "validation", "test"]
+Role = Literal[
+    "logged", "train", "validation", "test", "run-1", "run-2", "run-3", "run-4", "run-5", "run-6", "run-7", "run-8"
+]
+RUN_ROLES: tuple[Role, ...] = ("run-1", "run-2", "run-3", "run-4", "run-5", "run-6", "run-7", "run-8")
+"""Of the logs in one chart, where it shows several."""
+Chart = TypeVar("Chart")
 WORDS: dict[str, Role] = {
     "train": "train", "training": "train", "val": "validation", "valid": "validation", "validation": "validation",
     "eval": "validation", "test": "test",
@@ -34,6 +39,11 @@ def grouped(names: Iterable[str]) -> dict[str, list[tuple[Role, str]]]:
     for name in names:
         chart, role = chart_and_role(name)
         charts.setdefault(chart, []).append((role, name))
+    return in_families(charts)
+
+
+def in_families(charts: Mapping[str, Chart]) -> dict[str, Chart]:
+    """The charts with those of one family beside each other, else in their order."""
     families: dict[str, int] = {}
     for chart in charts:
         families.setdefault(family(chart), len(families))

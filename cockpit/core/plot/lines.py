@@ -9,7 +9,7 @@ import numpy as np
 
 from cockpit.core.metric_series import Floats, Series
 from cockpit.core.plot.axis import AxisName, coordinates
-from cockpit.core.plot.groups import Role
+from cockpit.core.plot.groups import RUN_ROLES, Role
 from cockpit.core.plot.reduce import Points, points_of
 from cockpit.core.plot.scale import height
 from cockpit.core.plot.smooth import Smoother
@@ -50,13 +50,14 @@ class Line:
     """Whether it lies behind the others, without a value of its own: raw values, superseded branches."""
 
 
-LOOKS = {
+LOOKS: dict[str, tuple[str, str]] = {
     "step": ("step", "thin"), "logged": ("train", "solid"), "train": ("train", "solid"),
     "validation": ("validation", "dashed"), "test": ("test", "dotted"),
+    **{role: (role, dash) for role, dash in zip(RUN_ROLES, ("solid", "dashed", "dotted") * 3, strict=False)},
 }  # fmt: skip
-"""Style and dash by role, in the order of drawing. Never told apart by colour alone."""
+"""Style and dash by role, in the order of drawing. Never told apart by colour alone: runs have signs."""
 FAINT = {"step": "old", "train": "train-faint", "validation": "validation-faint", "test": "old"}
-"""The style of the raw values behind a smoothed line, by the style of that."""
+"""The style of the raw values behind a smoothed line, by the style of that. Among runs they would hide the others."""
 
 
 class ChartLines:
@@ -94,7 +95,7 @@ class ChartLines:
         if look.axis == "step":  # a superseded branch knows no other place
             lines += [self._line("old", "thin", *on_axis(step, value), behind=True) for step, value in one.old]
         x, raw = on_axis(coordinates(one, look.axis) - look.origin, one.value)
-        if look.smoothing:
+        if look.smoothing and style in FAINT:
             lines.append(self._line(FAINT[style], "thin", x, raw, behind=True))
         return [*lines, self._line(style, dash, x, raw, name=one.name)]
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from cockpit.core.format import fitted
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import (
@@ -30,6 +33,8 @@ from cockpit.core.plot.lines import Line, nearest
 from cockpit.core.plot.raster import characters, rasterize
 from cockpit.core.plot.reduce import Columns, reduce
 from cockpit.core.plot.scale import LARGEST, Scale, fit_scale
+
+SIGN_COLUMNS = 24
 
 
 def paint(
@@ -97,3 +102,14 @@ def _draw(cells: Cells, line: Line, curve: Columns, scale: Scale, glyphs: Glyphs
     plot = (slice(ABOVE, ABOVE + plot_rows), slice(LEFT, LEFT + columns))
     cells.codes[plot][there] = codes[there]
     cells.styles[plot][there] = STYLE[line.style]
+    if sign := glyphs.run_sign(line.style):
+        _put_signs(cells.codes[plot], there, ord(sign), glyphs.runs.index(sign))
+
+
+def _put_signs(codes: npt.NDArray[np.uint32], there: npt.NDArray[np.bool_], sign: int, place: int) -> None:
+    """A run's sign on its line every `SIGN_COLUMNS`, each run's at columns of its own, and on its last point."""
+    drawn = np.flatnonzero(there.any(axis=0))
+    wanted = np.arange(place * 3 % SIGN_COLUMNS, there.shape[1], SIGN_COLUMNS)
+    after = np.searchsorted(drawn, wanted[wanted <= drawn[-1]]) if len(drawn) else []  # a dash may leave out the wanted
+    for column in {*drawn[after].tolist(), *drawn[-1:].tolist()}:
+        codes[np.flatnonzero(there[:, column])[0], column] = sign
