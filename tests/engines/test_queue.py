@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 from collections.abc import Iterator
@@ -211,3 +212,37 @@ def test_a_place_that_was_removed_is_missed(line: Line) -> None:
     assert state == "failed"
     assert detail.startswith("it cannot wait for cpu: its place in ")
     assert run.attempt(1).engine is None
+
+
+def test_a_place_without_words_counts_all_the_same(line: Line) -> None:
+    """As when the disk was full while it was taken."""
+    line.start("first", queued=False)
+    (place,) = (queue.queue_folder() / "cpu").iterdir()
+    place.write_bytes(b"")
+    line.start("second")
+    wait_for("its place to be told", lambda: line.status("second") == ("queued", "1st for cpu"))
+    assert [found.id for found in queue.places()] == ["", line.runs["second"].info.id]
+
+
+def test_who_does_not_let_the_queue_go_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COCKPIT_QUEUE", str(tmp_path))
+    monkeypatch.setattr(queue, "BUSY_SECONDS", 0.0)
+    folder = queue.queue_folder() / "cpu"
+    folder.mkdir()
+    held = os.open(folder, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with pytest.raises(queue.Busy, match="does not let it go"):
+        queue.places()
+    os.close(held)
+    assert queue.places() == []
+
+
+def test_a_place_in_use_does_not_look_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COCKPIT_QUEUE", str(tmp_path))
+    place = queue.Place("cpu", "toy-1-amber", tmp_path, waiting=False)
+    (file,) = (queue.queue_folder() / "cpu").iterdir()
+    os.utime(file, (0, 0))
+    place.keep_fresh()
+    assert file.stat().st_mtime > 1e9
