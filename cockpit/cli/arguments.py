@@ -10,6 +10,7 @@ from typing import NoReturn
 from cockpit import __version__
 from cockpit.cli import codes
 
+ASCII_HELP = "draw with plain characters only"
 RUN_HELP = "id, unique prefix, path, or `last`"
 EPILOG = """\
 RUN is an id, a unique prefix of one, a path, or `last`. Runs live in $COCKPIT_RUNS, else ./runs.
@@ -38,6 +39,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"cockpit {__version__}")
+    parser.add_argument("--ascii", action="store_true", help=ASCII_HELP)
     parser.set_defaults(command="screen:cockpit")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
     _check_name(argv, _add_all(commands))
@@ -80,6 +82,11 @@ def _json_option(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
+def _ascii_option(parser: Parser) -> None:
+    """The same option after a command's name; where it is not given there, the one before the name holds."""
+    parser.add_argument("--ascii", action="store_true", default=argparse.SUPPRESS, help=ASCII_HELP)
+
+
 def _run_command(commands: Commands[Parser], name: str, command: str, help: str) -> Parser:
     parser = _add(commands, name, command, help)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
@@ -90,6 +97,7 @@ def _add_starting(commands: Commands[Parser]) -> None:
     demo = _add(commands, "demo", "starting:demo", "make demo data if absent, train the demo config and show it")
     demo.add_argument("project", nargs="?", default="controls", metavar="PROJECT", help="default: controls")
     demo.add_argument("--headless", action="store_true", help="no screen: the table on stdout")
+    _ascii_option(demo)
     _set_option(demo)
 
     train = _add(commands, "train", "starting:train", "train a config and show its table; Ctrl-C stops it, saved")
@@ -145,6 +153,12 @@ def _add_showing(commands: Commands[Parser]) -> None:
     ls.add_argument("--filter", default="", metavar="TEXT", help="words that all occur, or /regular expression/")
     ls.add_argument("--sort", default="", metavar="ORDER", help="newest, name, state, score, spent, epoch or age")
     _json_option(ls)
+    status = _add(commands, "status", "status:status", "count the runs by state, and the money of today and this month")
+    status.add_argument("--line", action="store_true", help="the live runs in one line, for a status bar")
+    status.add_argument("--width", type=int, default=80, metavar="N", help="of that line, at most; default: 80")
+    _ascii_option(status)
+    _json_option(status)
+    _json_option(_add(commands, "keys", "keys:keys", "list every key, with the id to change it by"))
     facts = _run_command(commands, "show", "showing:show_run", "say everything about a run")
     facts.add_argument("--config-diff", metavar="default|parent|RUN", help="only where its config differs from that")
     _json_option(facts)
@@ -194,14 +208,16 @@ def _add_data(commands: Commands[Parser]) -> None:
 def _add_playing(commands: Commands[Parser]) -> None:
     play = _run_command(commands, "play", "play:play", "step through a session with what a run has exported")
     play.add_argument("--recording", metavar="FILE", help="default: the run's first validation session")
-    play.add_argument("--ascii", action="store_true", help="draw with plain characters only")
+    _ascii_option(play)
 
 
 def _add_logs(commands: Commands[Parser]) -> None:
     what = "a log (JSON, JSON lines, trainer_state.json, CSV, TensorBoard events, text), a run, or a folder of such"
-    watch = _add(commands, "watch", "watch:watch", "show what others log, as it grows; Ctrl-C only stops watching")
+    watch = _add(commands, "watch", "watch:watch", "charts of what others log, as it grows; leaving only stops watching")
     watch.add_argument("paths", nargs="+", metavar="PATH", help=what)
+    watch.add_argument("--text", action="store_true", help="print tables where there could be charts")
     watch.add_argument("--once", action="store_true", help="print what there is now, and end")
+    _ascii_option(watch)
     _json_option(watch)
 
     import_ = _add(commands, "import", "importing:import_", "make a run of each log that another program wrote")

@@ -24,6 +24,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     time: float = msgspec.field(default_factory=time.time)
     at_step: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """Wait for this step before applying; at once where absent."""
+    at_epoch: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Wait until so many epochs are done, too: the boundaries before and after an evaluation have the same step."""
+
+    def due(self, step: int, epoch: int) -> bool:
+        """Whether it is to be applied before step `step` with `epoch` epochs done."""
+        return (self.at_step or 0) <= step and (self.at_epoch or 0) <= epoch
 
 
 class Pause(Order, frozen=True, kw_only=True, tag="pause"):

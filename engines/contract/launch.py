@@ -92,6 +92,10 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
         raise UserError(f"{info.id} is a {info.kind}, and only trainings resume; start the work again instead.")
     if not info.engine:
         raise UserError(f"{info.id} is of a program that is not the cockpit's, and only that can go on with it.")
+    if info.replay_of is not None:
+        raise UserError(
+            f"{info.id} is a replay, and one goes through at once; begin anew with `cockpit replay {info.replay_of}`."
+        )
     if (holder := lock_holder(run.lock)) is not None:
         raise DataError(f"{info.id} has a live engine (process {holder}); stop it first with `cockpit stop {info.id}`.")
     reader = RunReader(run)

@@ -45,6 +45,8 @@ class RunInfo(msgspec.Struct, kw_only=True):
     """What a person wants to remember of it."""
     parent: str | None = None
     fork_step: int | None = None
+    replay_of: str | None = None
+    """The run that this one does once more."""
     created: float = 0.0
 
 
@@ -185,6 +187,9 @@ def create_run(
     title: str,
     label: str = "",
     path: Path | None = None,
+    parent: str | None = None,
+    fork_step: int | None = None,
+    replay_of: str | None = None,
 ) -> RunDirectory:
     """Make a run directory (at `path`, linked from the runs folder, or a new one there) and write what the run is.
 
@@ -214,8 +219,11 @@ def create_run(
     run.make()
     files.replace_bytes(run.config, resolved_config.encode())
     run.write_info(
-        RunInfo(id=entry.name, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time())
-    )
+        RunInfo(
+            id=entry.name, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time(),
+            parent=parent, fork_step=fork_step, replay_of=replay_of,
+        )
+    )  # fmt: skip
     return run
 
 

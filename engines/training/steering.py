@@ -66,7 +66,7 @@ class Steering:
     def _apply_due(self) -> None:
         while self._replay and self._is_due(self._replay[0]):
             self._carry_out(self._replay.pop(0).command)
-        for command in self._listener.take(self._state.step):
+        for command in self._listener.take(self._state.step, self._state.epoch):
             if self._carry_out(command):
                 self._replay = overridden(self._replay, command)
 

@@ -87,9 +87,9 @@ def test_commands_that_are_read_again_do_not_happen_again(run: RunDirectory) -> 
     launch.send(run, first)
 
     def work(attempt: Attempt) -> Ended:
-        assert attempt.listener.take(0) == [first]
+        assert attempt.listener.take(0, 0) == [first]
         files.replace_bytes(run.commands, run.commands.read_bytes() + cmd.encode(second) + b"\n")
-        assert wait_for("the second command", lambda: attempt.listener.take(0)) == [second]
+        assert wait_for("the second command", lambda: attempt.listener.take(0, 0)) == [second]
         return Ended(reason="finished", step=0)
 
     carry_out(run, 1, work)
@@ -109,7 +109,7 @@ def test_a_full_disk_makes_no_engine_deaf(run: RunDirectory, monkeypatch: pytest
     def work(attempt: Attempt) -> Ended:
         for command in (cmd.Pause(attempt=1), cmd.Continue(attempt=1)):
             launch.send(run, command)
-            assert wait_for("the command", lambda: attempt.listener.take(0)) == [command]
+            assert wait_for("the command", lambda: attempt.listener.take(0, 0)) == [command]
         return Ended(reason="finished", step=0)
 
     assert carry_out(run, 1, work) == 0

@@ -107,11 +107,11 @@ class ToyProject(Project[ToyConfig]):
 class ToyRun:
     """A trainer of the toy project in `folder`, with its events and listener; use as a context."""
 
-    def __init__(self, folder: Path, project: ToyProject | None = None, **training: Any) -> None:
+    def __init__(self, folder: Path, project: ToyProject | None = None, *, attempt: int = 1, **training: Any) -> None:
         self.run = RunDirectory(folder)
         self.run.make()
-        self.events = EventWriter(self.run.events, 1)
-        self.listener = CommandListener(self.run, 1, self.events)
+        self.events = EventWriter(self.run.events, attempt)
+        self.listener = CommandListener(self.run, attempt, self.events)
         settings = {"epochs": 3, "batch_size": 32, "seed": 7, "warmup_epochs": 1, "lr": 1e-2, **training}
         self.settings = ToyConfig.model_validate({"project": "toy", "training": settings})
         torch.manual_seed(self.settings.training.seed)

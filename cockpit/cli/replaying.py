@@ -1,0 +1,66 @@
+"""Running a training once more, with all that was done to it, and saying whether it came to the same."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from cockpit.cli import codes
+from cockpit.cli.engine import ask_engine
+from cockpit.cli.following import start_and_attend
+from cockpit.cli.printing import say, show
+from cockpit.core.format import count
+from engines.contract import launch
+from engines.contract.errors import DataError
+from engines.contract.replay import prepare_replay
+from engines.contract.rundir import RunDirectory, find_run, find_training
+
+
+def replay(arguments: Namespace) -> int:
+    """The comparison's verdict is the exit code; a run that is a replay already is only compared."""
+    run = find_training(arguments.run)
+    if (original := run.info.replay_of) is not None:
+        return _compare(find_run(original), run)
+    copy = prepare_replay(run)
+    if arguments.detach:
+        launch.start(copy)
+        show(copy.info.id)
+        say(f"compare it when it has ended: cockpit replay {copy.info.id}")
+        return codes.DONE
+    code = start_and_attend(copy)
+    return _compare(run, copy) if code in (codes.DONE, codes.STOPPED) else code
+
+
+def _compare(run: RunDirectory, copy: RunDirectory) -> int:
+    if copy.newest_attempt() is None:
+        raise DataError(f"{copy.info.id} has not run yet.")
+    found = ask_engine("engines.compare", [str(run.path), str(copy.path)], doing="comparing steps and weights")
+    equal = found["first_step"] is None and not found["different"] and len(set(found["steps"])) == 1
+    if equal:
+        show(f"{copy.info.id} equals {run.info.id}: {count(found['steps'][0])} steps, {found['tensors']} tensors")
+        return codes.DONE
+    for sentence in _differences(found, run.info.id, copy.info.id):
+        show(sentence)
+    return codes.FAILED
+
+
+def _differences(found: dict[str, Any], name: str, copy: str) -> list[str]:
+    sentences = []
+    if found["first_step"] is not None:
+        sentences.append(
+            f"the first step that differs is {count(found['first_step'])}, in {', '.join(found['columns'])}"
+        )
+    if found["different"]:
+        sentences.append(
+            f"{len(found['different'])} of {found['tensors']} tensors differ, {found['different'][0]} first"
+        )
+    ours, theirs = found["steps"]
+    if ours != theirs:
+        sentences.append(f"{name} has its weights of step {count(ours)}, {copy} of step {count(theirs)}")
+    then, now = found["made_with"]
+    sentences += [
+        f"{name} was made with {key} {then[key]}, {copy} with {now[key]}: that alone may do it"
+        for key in then.keys() & now.keys()
+        if then[key] != now[key]
+    ]
+    return sentences

@@ -1,0 +1,86 @@
+"""Whether two runs are the same training: `python -P -m engines.compare RUN_DIR OTHER_DIR` prints one JSON object.
+
+Steps are compared one by one as logged, weights as last.pt holds them, bit for bit.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+
+from engines.contract.errors import UserError
+from engines.contract.rundir import RunDirectory
+from engines.contract.steps import read_segments, read_series
+from engines.training import checkpoint
+
+HOST_COLUMNS = ("step", "attempt", "time")
+"""What differs from run to run whatever they compute."""
+
+
+def compare(one: RunDirectory, other: RunDirectory) -> dict[str, Any]:
+    """The first step that differs with its columns, and the weights that do. Raises `UserError` without a checkpoint.
+
+    first_step: number of the step, from 0; null where all are equal. different: names of tensors.
+    """
+    steps, columns = first_difference(one, other)
+    ours, theirs = (checkpoint.load(run.last) for run in (one, other))
+    names = sorted(ours["model"].keys() | theirs["model"].keys())
+    return {
+        "first_step": steps,
+        "columns": columns,
+        "steps": [content["state"]["step"] for content in (ours, theirs)],
+        "tensors": len(names),
+        "different": [name for name in names if not _equal(ours["model"].get(name), theirs["model"].get(name))],
+        "made_with": [_made_with(run) for run in (one, other)],
+    }
+
+
+def first_difference(one: RunDirectory, other: RunDirectory) -> tuple[int | None, list[str]]:
+    """The first logged step whose numbers differ, or that only one has, and the columns that differ there."""
+    names = {name for run in (one, other) for columns, _ in read_segments(run.steps) for name in columns}
+    first: dict[str, int] = {}
+    for name in sorted(names - {*HOST_COLUMNS}):
+        (steps, values), (other_steps, other_values) = (read_series(run.steps, name) for run in (one, other))
+        length = min(len(steps), len(other_steps))
+        same = (steps[:length] == other_steps[:length]) & (
+            values[:length].view(np.uint64) == other_values[:length].view(np.uint64)
+        )
+        if not same.all():
+            first[name] = int(steps[np.argmin(same)])
+        elif len(steps) != len(other_steps):
+            first[name] = int((steps if len(steps) > length else other_steps)[length])
+    if not first:
+        return None, []
+    step = min(first.values())
+    return step, [name for name, at in first.items() if at == step]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    return bool(one == other)
+
+
+def _made_with(run: RunDirectory) -> dict[str, str]:
+    """Versions and device of the newest attempt: where they differ numbers may."""
+    attempt = run.newest_attempt()
+    return {**attempt.versions, "device": attempt.device} if attempt else {}
+
+
+def main() -> int:
+    try:
+        found = compare(*(RunDirectory(Path(path)) for path in sys.argv[1:3]))
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    print(msgspec.json.encode(found).decode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""Running a training once more with everything a person did to it, at the same steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from engines.contract import commands as cmd
+from engines.contract import launch
+from engines.contract.config import check_config, load_config
+from engines.contract.errors import DataError, UserError
+from engines.contract.events import Checkpoint, CommandAnswer, Event, RunStarted
+from engines.contract.rundir import RunDirectory, create_run
+from engines.contract.state import RunReader
+
+ATTEMPT = 1
+"""A replay is one attempt: what was done in several is done in one."""
+NATURAL_ENDS = ("finished", "early-stopped")
+
+
+def interventions(events: Iterable[Event]) -> list[CommandAnswer]:
+    """What was done to a training and is part of what it became, in the order of its steps.
+
+    An attempt that resumed from step S made everything done beyond S undone; what it did again it answered again.
+    """
+    done: list[CommandAnswer] = []
+    for event in events:
+        match event:
+            case RunStarted(resumed_step=step):
+                done = [answer for answer in done if answer.step <= step]
+            case CommandAnswer(state="applied", command=command) if isinstance(command, cmd.Edit | cmd.Evaluate):
+                done.append(event)
+    return done
+
+
+def again(answer: CommandAnswer) -> cmd.Command:
+    """The command of `answer`, to be applied where it was applied then."""
+    return msgspec.structs.replace(
+        answer.command, attempt=ATTEMPT, id=cmd.new_id(), at_step=answer.step, at_epoch=answer.epoch
+    )
+
+
+def prepare_replay(run: RunDirectory) -> RunDirectory:
+    """Make the run directory of a replay. Raises `UserError` when `run` is alive, or left nothing to come to.
+
+    A run that ended by itself is replayed to its end, every other one to its last checkpoint.
+    """
+    info = run.info
+    if info.kind != "training" or not info.engine:
+        raise UserError(f"{info.id} is no training of the cockpit's engine, and only such a one can be replayed.")
+    reader = RunReader(run)
+    events = reader.poll()
+    status = reader.status()
+    if status.live:
+        raise UserError(f"{info.id} is {status.state}; replay it when it has ended.")
+    ends = [event for event in events if isinstance(event, Checkpoint) and run.last.name in event.files]
+    if not ends:
+        raise DataError(f"{info.id} has written no checkpoint that a replay could come to.")
+    recorded = load_config(run.config)
+    tree = recorded.settings.model_dump(mode="json")
+    tree["output"]["dir"] = tree["cost"]["budget_usd"] = None  # a place and a purse of its own
+    copy = create_run(
+        info.project, check_config(tree, str(run.config), {}, ()).dump(), kind="training", engine=info.engine,
+        title=info.title, label=f"replay of {info.label or info.id}", replay_of=info.id,
+    )  # fmt: skip
+    for answer in interventions(events):
+        launch.send(copy, again(answer))
+    if status.state not in NATURAL_ENDS:
+        launch.send(copy, cmd.Stop(attempt=ATTEMPT, at_step=ends[-1].step, at_epoch=ends[-1].epoch))
+    return copy

@@ -1,0 +1,129 @@
+"""A replay does everything that was done to a run at the same steps and ends in the same weights, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from engines.compare import compare
+from engines.contract import commands as cmd
+from engines.contract import launch
+from engines.contract.errors import UserError
+from engines.contract.events import CommandAnswer
+from engines.contract.replay import again, prepare_replay
+from engines.contract.state import RunReader
+from tests.engines.conftest import LiveRun, effective_table, tensors
+from tests.engines.toy import ToyRun
+
+SETTINGS = ("training.batch_size=16", "training.epochs=6", "training.stages=[]", "training.checkpoint_minutes=100")
+EPOCH = 2048 // 16
+NewRun = Callable[..., LiveRun]
+
+
+def replayed(live: LiveRun) -> LiveRun:
+    copy = LiveRun(prepare_replay(live.run))
+    copy.start()
+    copy.wait_end()
+    return copy
+
+
+def weights(live: LiveRun) -> dict[str, torch.Tensor]:
+    return {place: tensor for place, tensor in tensors(live.run.last).items() if place.startswith("/model")}
+
+
+def assert_same(one: LiveRun, other: LiveRun) -> None:
+    ours, theirs = weights(one), weights(other)
+    assert ours.keys() == theirs.keys()
+    assert [place for place in ours if not torch.equal(ours[place], theirs[place])] == []
+    assert effective_table(one.run) == effective_table(other.run)
+
+
+@pytest.fixture
+def steered(new_run: NewRun) -> LiveRun:
+    """Edited, killed before a checkpoint held the last edit, resumed with another patience, edited, and stopped."""
+    live = new_run(*SETTINGS)
+    for command in (
+        cmd.SetLossWeights(attempt=1, at_step=61, weights={"radius": 0.7}),
+        cmd.SetLrScale(attempt=1, at_step=EPOCH, at_epoch=1, scale=0.5),  # after the epoch's evaluation
+        cmd.Evaluate(attempt=1, at_step=150),
+        cmd.SetLossWeights(attempt=1, at_step=300, weights={"side": 1.5}),
+        cmd.SetLossWeights(attempt=1, at_step=310, weights={"radius": 9.0}),  # undone by the kill
+    ):
+        live.send(command)
+    pause = cmd.Pause(attempt=1, at_step=320)
+    live.send(pause)
+    live.start()
+    live.wait_answer(pause, "applied")
+    live.kill("engine")
+    live.send(cmd.SetLossWeights(attempt=2, at_step=290, weights={"radius": 0.2}))
+    stop = cmd.Stop(attempt=2, at_step=451)
+    live.send(stop)
+    live.resume("training.patience=3")
+    assert live.wait_end() == "stopped", live.log()
+    return live
+
+
+def test_a_replay_of_a_steered_run_ends_in_the_same_weights(steered: LiveRun) -> None:
+    copy = replayed(steered)
+    attempt = copy.run.newest_attempt()
+    assert attempt is not None
+    assert attempt.ended is not None
+    assert (attempt.ended.reason, copy.run.info.replay_of) == ("stopped", steered.run.info.id)
+    assert torch.load(copy.run.last, weights_only=True)["state"]["step"] == 451
+    assert_same(steered, copy)
+    found = compare(steered.run, copy.run)
+    assert (found["first_step"], found["different"], found["steps"]) == (None, [], [451, 451])
+    with pytest.raises(UserError, match="is a replay"):
+        launch.prepare_resume(copy.run)
+
+
+def toy_run(folder: Path, edit: cmd.Command) -> tuple[float, CommandAnswer]:
+    """Validation loss of the first epoch, and the answer to the edit."""
+    toy = ToyRun(folder, epochs=2)
+    launch.send(toy.run, edit)
+    assert toy.train() == "finished"
+    history = RunReader(toy.run)
+    history.poll()
+    loss = effective_table(toy.run)[0]["validation"]["loss"]
+    return loss, next(answer for answer in history.history.answers if answer.state == "applied")
+
+
+@pytest.mark.parametrize("epochs_done", [0, 1])
+def test_an_edit_at_the_end_of_an_epoch_comes_back_on_its_side_of_the_evaluation(
+    tmp_path: Path, epochs_done: int
+) -> None:
+    """Before the evaluation it weighs the epoch's validation loss, after it only the next one's; both at one step."""
+    edit = cmd.SetLossWeights(attempt=1, at_step=8, at_epoch=epochs_done, weights={"rare": 3.0})
+    loss, answer = toy_run(tmp_path / "original", edit)
+    assert (answer.step, answer.epoch) == (8, epochs_done)
+    assert toy_run(tmp_path / "replay", again(answer))[0] == loss
+    other = cmd.SetLossWeights(attempt=1, at_step=8, at_epoch=1 - epochs_done, weights={"rare": 3.0})
+    assert toy_run(tmp_path / "other", other)[0] != loss
+
+
+def test_a_difference_is_named_by_its_first_step(new_run: NewRun) -> None:
+    one, other = (new_run(*SETTINGS[:1], "training.epochs=1", "training.stages=[]") for _ in range(2))
+    other.send(cmd.SetLrScale(attempt=1, at_step=77, scale=0.5))
+    for live in (one, other):
+        live.start()
+        assert live.wait_end() == "finished", live.log()
+    found = compare(one.run, other.run)
+    assert (found["first_step"], found["columns"]) == (77, ["lr"])
+    assert len(found["different"]) == found["tensors"]
+
+
+def test_what_cannot_be_replayed_is_refused(new_run: NewRun) -> None:
+    live = new_run(*SETTINGS)
+    with pytest.raises(UserError, match="no checkpoint"):
+        prepare_replay(live.run)
+    pause = cmd.Pause(attempt=1)
+    live.send(pause)
+    live.start()
+    live.wait_answer(pause, "applied")
+    with pytest.raises(UserError, match="is paused; replay it when it has ended"):
+        prepare_replay(live.run)
+    live.send(cmd.Stop(attempt=1))
+    live.wait_end()
