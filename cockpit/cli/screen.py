@@ -7,27 +7,39 @@ import sys
 from argparse import Namespace
 
 from cockpit.core.demo import Demo
+from cockpit.core.foreign.logs import Logs
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 
 
 def cockpit(arguments: Namespace) -> int:
-    return open_app()
+    return open_app(ascii_only=arguments.ascii)
 
 
 def require_terminal() -> None:
     """Raises `UserError` without a terminal to draw on."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not has_terminal():
         raise UserError(
             "The cockpit needs a terminal for keys and for its picture (which goes to stderr); "
             "`cockpit ls` and `cockpit demo --headless` work without one."
         )
 
 
-def open_app(demo: Demo | None = None, *, play: RunDirectory | None = None, ascii_only: bool = False) -> int:
-    """Open the cockpit, at the demo or at a play engine if there is one. Raises `UserError` without a terminal."""
+def has_terminal() -> bool:
+    """Whether keys can be read and a picture be drawn."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def open_app(
+    demo: Demo | None = None,
+    *,
+    play: RunDirectory | None = None,
+    watch: Logs | None = None,
+    ascii_only: bool = False,
+) -> int:
+    """Open the cockpit, at the demo, a play engine or logs if there are. Raises `UserError` without a terminal."""
     require_terminal()
     from cockpit.app import run
     from cockpit.core.ascii import needs_ascii
 
-    return run(demo, play=play, ascii_only=ascii_only or needs_ascii(os.environ, sys.stderr.encoding))
+    return run(demo, play=play, watch=watch, ascii_only=ascii_only or needs_ascii(os.environ, sys.stderr.encoding))

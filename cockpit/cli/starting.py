@@ -39,7 +39,7 @@ def demo(arguments: Namespace) -> int:
     if not arguments.headless:
         from cockpit.cli.screen import open_app
 
-        return open_app(demo)
+        return open_app(demo, ascii_only=arguments.ascii)
     with FirstInterrupt() as interrupt:
         if (data := demo.data_run()) is not None:
             say(f"making demo data in {demo.data_path}")

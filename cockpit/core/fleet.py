@@ -122,6 +122,14 @@ class _Watched:
         )  # fmt: skip
 
 
+def look(path: Path) -> RunSummary:
+    """One run, once. Never raises for what its files hold."""
+    watched = _Watched(path)
+    watched.poll()
+    assert watched.summary is not None
+    return watched.summary
+
+
 @dataclass(frozen=True)
 class FleetNews:
     """Runs that are new or changed, runs that are gone, and whether more are still being read."""
