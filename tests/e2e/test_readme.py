@@ -64,6 +64,18 @@ class Story:
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
 
+    def queue(self) -> None:
+        """A sweep behind the run that runs: its second run put first, then both taken out."""
+        sweep = self.tell("train configs/controls_v2.yaml --sweep training.seed=1,2", *self.small)
+        first, second = (line.split()[0] for line in sweep.splitlines())
+        running, self.run = self.run, second
+        self.tell("queue move RUN first")
+        listed = self.tell("queue")
+        assert listed.index(running) < listed.index(second) < listed.index(first)
+        for self.run in (first, second):
+            self.tell("queue cancel RUN")
+        self.run = running
+
     def start(self, *more: str) -> str:
         """Train as the README says, detached, and give the run's id."""
         return self.tell(TRAIN, *self.small, "--detach", *more).split()[0]
@@ -80,10 +92,13 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     story.tell("data parse LOG OUT", "--set", "sessions=2")
     assert "frames" in story.tell("data stats PATH")
     assert "parameters" in story.tell("check configs/controls_v2.yaml", *story.small)
+    tried = story.tell("check configs/controls_v2.yaml --try", "--try-seconds", "1", *story.small)
+    assert "equal to what was saved" in tried
 
     story.run = story.start("--set", "training.epochs=199", "--set", "training.patience=2")
     story.tell("pause RUN")
     assert story.run in story.tell("ls")
+    story.queue()
     for steer in ("weights RUN look=0.8", "lr RUN 0.5x", "checkpoint RUN", "continue RUN"):
         story.tell(steer)
     story.tell("stop RUN")
