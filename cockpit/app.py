@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +13,9 @@ from textual.binding import Binding
 from textual.screen import ModalScreen
 from textual.worker import get_current_worker
 
-from cockpit.core.play import open_play
 from cockpit.core.settings import SettingsFile, settings_path
 from cockpit.core.text import plain
 from cockpit.screens.help import HelpScreen
-from cockpit.screens.launch import LaunchScreen
-from cockpit.screens.launch_form import LaunchFormScreen
-from cockpit.screens.play import PlayScreen
-from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.terminal_app import TerminalApp
 from engines.contract.errors import UserError
@@ -29,9 +25,16 @@ from engines.contract.state import RunReader
 
 if TYPE_CHECKING:
     from cockpit.core.demo import Demo
+    from cockpit.core.foreign.logs import Logs
+    from cockpit.screens.launch import LaunchScreen
+    from cockpit.screens.launch_form import LaunchFormScreen
+    from cockpit.screens.run import RunScreen
 
 DEMO_POLL_SECONDS = 0.2
 RUNS = "runs"
+LATER = ("run", "launch", "launch_form", "play")
+"""Modules of the screens that nobody sees first: loaded once the first screen is painted, which is there the sooner.
+So their messages are caught by the names that Textual gives handlers, not by class."""
 
 
 class CockpitApp(TerminalApp):
@@ -54,6 +57,7 @@ class CockpitApp(TerminalApp):
         open_run: RunDirectory | None = None,
         demo: Demo | None = None,
         play: RunDirectory | None = None,
+        watch: Logs | None = None,
         ascii_only: bool = False,
         machine: Machine | None = None,
         settings: SettingsFile | None = None,
@@ -67,6 +71,7 @@ class CockpitApp(TerminalApp):
         self._open_first = open_run
         self._demo = demo
         self._play_first = play
+        self._watch_first = watch
         self._played: RunDirectory | None = None
         """The run whose screen the play screen was opened from."""
         self._machine = machine or LocalMachine()
@@ -80,6 +85,9 @@ class CockpitApp(TerminalApp):
             self._play_demo(self._demo)
         if self._play_first is not None:
             self._show_play(self._play_first)
+        if self._watch_first is not None:
+            self._show_logs(self._watch_first)
+        self.call_after_refresh(self.run_worker, _load_screens, thread=True, group="load")
 
     # -- screens ---------------------------------------------------------------------------------------------------
 
@@ -87,15 +95,19 @@ class CockpitApp(TerminalApp):
         """Show a run in place of what is shown now."""
         while isinstance(self.screen, ModalScreen):
             self.pop_screen()
+        from cockpit.screens.run import RunScreen
+
         self.switch_screen(RunScreen(run, self._machine, self._clock, self.settings))
 
-    @on(RunScreen.Back)
     def show_runs(self) -> None:
         self.switch_screen(RUNS)
 
-    @on(RunScreen.Play)
-    def _play(self, message: RunScreen.Play) -> None:
+    def on_run_screen_back(self) -> None:
+        self.show_runs()
+
+    def on_run_screen_play(self, message: RunScreen.Play) -> None:
         """Start a play engine from the run's screen, and show it there unless the person has gone elsewhere."""
+        from cockpit.core.play import open_play
 
         def start() -> None:
             try:
@@ -108,11 +120,12 @@ class CockpitApp(TerminalApp):
         self.run_worker(start, thread=True, group="play", exclusive=True)
 
     def _show_play(self, session: RunDirectory, played: RunDirectory | None = None) -> None:
+        from cockpit.screens.play import PlayScreen
+
         self._played = played
         self.switch_screen(PlayScreen(session, ascii_only=self.ascii_only))
 
-    @on(PlayScreen.Back)
-    def _leave_play(self) -> None:
+    def on_play_screen_back(self) -> None:
         if self._played is None:
             self.show_runs()
         else:
@@ -123,21 +136,27 @@ class CockpitApp(TerminalApp):
         self.open_run(message.run)
 
     @on(RunsScreen.New)
-    @on(LaunchFormScreen.Back)
-    def _choose_config(self) -> None:
+    def on_launch_form_screen_back(self) -> None:
+        from cockpit.screens.launch import LaunchScreen
+
         self.switch_screen(LaunchScreen())
 
-    @on(LaunchScreen.Back)
-    def _leave_launch(self) -> None:
+    def on_launch_screen_back(self) -> None:
         self.show_runs()
 
-    @on(LaunchScreen.Opened)
-    def _fill_form(self, message: LaunchScreen.Opened) -> None:
+    def on_launch_screen_opened(self, message: LaunchScreen.Opened) -> None:
+        from cockpit.screens.launch_form import LaunchFormScreen
+
         self.switch_screen(LaunchFormScreen(message.form, self._machine, self._folder))
 
-    @on(LaunchFormScreen.Started)
-    def _show_started(self, message: LaunchFormScreen.Started) -> None:
+    def on_launch_form_screen_started(self, message: LaunchFormScreen.Started) -> None:
         self.open_run(message.run)
+
+    def _show_logs(self, logs: Logs) -> None:
+        """Charts of what other programs write; there is nothing to go back to."""
+        from cockpit.screens.watch import WatchScreen
+
+        self.switch_screen(WatchScreen(logs))
 
     def action_help(self) -> None:
         if not isinstance(self.screen, ModalScreen):
@@ -175,6 +194,8 @@ class CockpitApp(TerminalApp):
 
     def _show_training(self, run: RunDirectory, making: RunDirectory | None) -> None:
         """In place of the data's screen; a person who has gone elsewhere is only told."""
+        from cockpit.screens.run import RunScreen
+
         showing = self.screen_stack[1]  # on the blank one that every app begins with
         if making is None or (isinstance(showing, RunScreen) and showing.run.path == making.path):
             self.open_run(run)
@@ -182,18 +203,24 @@ class CockpitApp(TerminalApp):
             self.notify("The demo's data is made; its training has started.")
 
 
+def _load_screens() -> None:
+    for name in LATER:
+        importlib.import_module(f"cockpit.screens.{name}")
+
+
 def run(
     demo: Demo | None = None,
     *,
     open_run: Path | None = None,
     play: RunDirectory | None = None,
+    watch: Logs | None = None,
     ascii_only: bool = False,
 ) -> int:
     """Show the cockpit until the person leaves and give the exit code.
 
-    On top: the screen of `open_run`, or what the play engine of `play` shows; that with ASCII alone on demand.
+    On top: the screen of `open_run`, what the play engine of `play` shows, or the charts of `watch`.
     """
     open_first = RunDirectory(open_run) if open_run else None
-    app = CockpitApp(open_run=open_first, demo=demo, play=play, ascii_only=ascii_only)
+    app = CockpitApp(open_run=open_first, demo=demo, play=play, watch=watch, ascii_only=ascii_only)
     app.run()
     return app.return_code or 0

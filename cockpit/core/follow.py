@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -153,30 +151,3 @@ class BudgetReader:
         except (OSError, ValueError, AttributeError, yaml12.YamlError):
             return None
         return self._budget
-
-
-class Poller(threading.Thread):
-    """Calls `look` again and again until stopped, unless paused; `look` gives the seconds until the next call."""
-
-    def __init__(self, name: str, look: Callable[[], float]) -> None:
-        super().__init__(name=name, daemon=True)
-        self._look = look
-        self._stopping = threading.Event()
-        self._going = threading.Event()
-        self._going.set()
-
-    def run(self) -> None:
-        while not self._stopping.wait(self._look()):
-            self._going.wait()
-
-    def pause(self) -> None:
-        """Look no more until `resume`."""
-        self._going.clear()
-
-    def resume(self) -> None:
-        self._going.set()
-
-    def stop(self) -> None:
-        """Ask it to end; returns at once."""
-        self._stopping.set()
-        self._going.set()

@@ -19,7 +19,6 @@ WIDE = ("step", "time", "loss", "lr", "grad_norm")
 """What is kept of each step, ABSENT where it was not logged."""
 OLD_BRANCHES = 16
 """Superseded branches that are kept, the newest."""
-BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
@@ -209,18 +208,3 @@ def _telling(y: Floats, finite: Places) -> Places:
     """Of the finite values the first, the lowest, the highest and the last, in order."""
     values = y if len(finite) == len(y) else y[finite]
     return np.unique(finite[[0, int(values.argmin()), int(values.argmax()), -1]])
-
-
-def sparkline(values: Sequence[float | None], width: int) -> str:
-    """The whole series in at most `width` block characters, the highest filled; a gap where there is no value."""
-    if width <= 0 or not values:
-        return ""
-    numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    groups = np.array_split(numbers, min(width, len(numbers)))
-    tops = [group[np.isfinite(group)].max() if np.isfinite(group).any() else np.nan for group in groups]
-    finite = [top for top in tops if np.isfinite(top)]
-    if not finite:
-        return " " * len(tops)
-    low, span = min(finite), (max(finite) - min(finite)) or 1.0
-    scale = len(BLOCKS) - 1
-    return "".join(" " if np.isnan(top) else BLOCKS[round((top - low) / span * scale)] for top in tops)

@@ -20,9 +20,9 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from cockpit.core.ascii import text_in_ascii
-from cockpit.core.follow import Poller
 from cockpit.core.format import bar, count, percent
 from cockpit.core.play import PlayFollower, PlayNews
+from cockpit.core.poller import Poller
 from cockpit.core.states import label
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider

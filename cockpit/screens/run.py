@@ -15,9 +15,10 @@ from textual.message import Message
 from textual.widgets import Footer, Static, Tab, Tabs
 
 from cockpit.core.control import Target
-from cockpit.core.follow import News, Poller, RunFollower
+from cockpit.core.follow import News, RunFollower
 from cockpit.core.model import Order, RunModel
 from cockpit.core.play import can_play
+from cockpit.core.poller import Poller
 from cockpit.core.run_metrics import RunMetrics
 from cockpit.core.settings import SettingsFile
 from cockpit.core.text import plain

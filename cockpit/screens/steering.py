@@ -16,7 +16,7 @@ from textual.timer import Timer
 
 from cockpit.core import control
 from cockpit.core.control import Action, Target
-from cockpit.core.follow import Poller
+from cockpit.core.poller import Poller
 from cockpit.core.states import Shown, is_live
 from cockpit.core.text import plain
 from cockpit.screens.confirm import StopHarder

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
@@ -9,9 +11,11 @@ from textual.widget import Widget
 
 from cockpit.core import cost
 from cockpit.core.format import bar, count, duration, money, percent
-from cockpit.core.model import RunModel
 from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_left, plain
+
+if TYPE_CHECKING:  # it brings numpy, for which the list of runs need not wait
+    from cockpit.core.model import RunModel
 
 BAR_WIDTH = 12
 LABEL_WIDTH = 24

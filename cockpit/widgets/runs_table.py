@@ -15,7 +15,7 @@ from textual.message import Message
 from cockpit.core import cost
 from cockpit.core.fleet import RunSummary
 from cockpit.core.format import fitted, money, short_duration
-from cockpit.core.series import sparkline
+from cockpit.core.sparkline import sparkline
 from cockpit.core.states import WIDTH as STATE_WIDTH
 from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_left, fit_right, plain

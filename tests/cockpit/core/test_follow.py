@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cockpit.core.follow import News, Poller, RunFollower
+from cockpit.core.follow import News, RunFollower
 from cockpit.core.model import Order, RunModel
+from cockpit.core.poller import Poller
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract import launch

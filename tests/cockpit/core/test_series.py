@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.core import series
-from cockpit.core.series import StepFollower, reduce_curve, sparkline
+from cockpit.core.series import StepFollower, reduce_curve
+from cockpit.core.sparkline import sparkline
 from engines.contract.steps import StepWriter, read_series
 
 
