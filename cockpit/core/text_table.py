@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -62,4 +63,6 @@ def _cell(value: Any) -> str:
 def _float_format(size: float) -> str:
     if 0 < size < 1e-4:
         return ".1e"
+    if 1e9 <= size < math.inf:
+        return ".2e"  # a column as wide as such a number leaves no room for others
     return ".4f" if size < 10 else ".2f" if size < 1000 else ",.0f"

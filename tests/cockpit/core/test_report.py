@@ -51,3 +51,7 @@ def test_ragged_rows_are_made_even() -> None:
     table = TextTable.of(("name", "n"), json.loads('[["a"], ["b", 2, 3], []]'))
     assert table.rows == (("a   ", "—"), ("b   ", "2"), ("—   ", "—"))
     assert (table.header, table.rule, table.width) == (("name", "n"), ("----", "-"), 7)
+
+
+def test_numbers_that_are_huge_do_not_widen_their_column() -> None:
+    assert TextTable.of(("v",), [(999_999_999.0,), (2.5e39,)]).rows == (("999,999,999",), ("    2.50e39",))
