@@ -1,7 +1,8 @@
-"""Watching logs that other programs write, as text: every metric's points, range and newest value."""
+"""Watching logs that other programs write: their charts on a terminal, else every metric's points and range as text."""
 
 from __future__ import annotations
 
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ import numpy as np
 
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show, show_json, show_table
+from cockpit.cli.screen import has_terminal, open_app
 from cockpit.core.foreign.kinds import Source
 from cockpit.core.foreign.logs import Logs
 from cockpit.core.format import number
@@ -23,8 +25,10 @@ COLUMNS = ("metric", "points", "nan", "first", "min", "max", "last", "step", "ep
 
 
 def watch(arguments: Namespace) -> int:
-    """Print what the logs hold; unless asked for it once, again whenever they grow, until Ctrl-C."""
+    """Show the logs' charts on a terminal; else print what they hold, again whenever they grow, until Ctrl-C."""
     logs = Logs([Path(path) for path in arguments.paths])
+    if not (arguments.text or arguments.once or arguments.json) and has_terminal() and sys.stdout.isatty():
+        return open_app(watch=logs, ascii_only=arguments.ascii)
     logs.read_all()
     _print(logs.sources, as_json=arguments.json)
     if arguments.once or arguments.json:

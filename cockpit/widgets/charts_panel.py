@@ -66,9 +66,12 @@ class ChartsPanel(Vertical):
         Binding("escape", "undo", "all charts", show=False, id="charts.undo", tooltip="No filter; then all charts"),
     ]  # fmt: skip
 
+    class Grown(Message):
+        """There is news of the log; it has been taken in."""
+
     @dataclass
     class Polled(Message):
-        """The log has grown."""
+        """What the thread has read."""
 
         series: Mapping[str, Series]
         marks: Sequence[Mark]
@@ -153,6 +156,7 @@ class ChartsPanel(Vertical):
         }
         self._marks, self._problems = message.marks, message.problems
         self._throttle.ask()
+        self.post_message(self.Grown())
 
     # -- showing ---------------------------------------------------------------------------------------------------
 

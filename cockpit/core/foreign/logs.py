@@ -27,13 +27,12 @@ class Logs:
     def sources(self) -> list[Source]:
         return list(self._sources.values())
 
-    def poll(self) -> bool:
-        """Read what is new and say whether anything changed. Never raises for what files hold."""
+    def poll(self) -> set[Path]:
+        """Read what is new and give the logs that changed, by their paths. Never raises for what files hold."""
         if time.monotonic() >= self._scan_due:
             self._scan()
             self._scan_due = time.monotonic() + SCAN_SECONDS
-        changed = [source.poll() for source in self._sources.values()]  # all of them, whatever the first one says
-        return any(changed)
+        return {path for path, source in self._sources.items() if source.poll()}
 
     def read_all(self) -> None:
         """Read all there is now, however long."""

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cockpit.core.foreign.logs import Logs
+from cockpit.core.watched import WatchedLogs
 from engines.contract.jsonl import ByteFollower
 from tests.cockpit.core.foreign.reading import plain, points, read, read_on
 
@@ -231,3 +233,29 @@ def test_a_file_that_cannot_be_read_now_is_a_problem_and_no_end(
         assert source.problems() == [f"{path} cannot be read now (Input/output error)."]
     assert points(read_on(source).series()["loss"]) == [(0.0, 0.5), (1.0, 1.5)]
     assert source.problems() == []
+
+
+def test_of_64_logs_no_more_is_read_than_was_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = FORMATS["log.jsonl"]
+    paths = [tmp_path / f"{number:02}.jsonl" for number in range(64)]
+    for path in paths:
+        path.write_bytes(b"".join(map(row, range(500))))
+    watched = WatchedLogs(Logs([tmp_path]))
+    watched.poll()
+    assert [facts.rows for facts in watched.facts] == [500] * 64
+    read_bytes: list[int] = []
+    plainly = ByteFollower._read
+
+    def counting(self: ByteFollower, end: int) -> bytes:
+        data = plainly(self, end)
+        read_bytes.append(len(data))
+        return data
+
+    monkeypatch.setattr(ByteFollower, "_read", counting)
+    for path in paths[::2]:
+        append(path, row(500))
+    assert watched.poll()
+    assert sum(read_bytes) == 32 * len(row(500))
+    assert [facts.rows for facts in watched.facts] == [501, 500] * 32
+    assert not watched.poll()
+    assert sum(read_bytes) == 32 * len(row(500))

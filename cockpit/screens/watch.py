@@ -1,0 +1,128 @@
+"""Logs that other programs write, live: a list of them where there are several, and the charts of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widgets import Footer, OptionList, Static
+from textual.widgets.option_list import Option
+
+from cockpit.core.foreign.logs import Logs
+from cockpit.core.format import number
+from cockpit.core.text import fit_left, plain
+from cockpit.core.watched import Facts, WatchedLogs
+from cockpit.screens.palette import ActionProvider
+from cockpit.widgets.charts_panel import ChartsPanel
+
+ROOM = 28
+"""Columns for the words of a log in the list."""
+
+
+class WatchScreen(Screen[None]):
+    CSS_PATH = "watch.tcss"
+    COMMANDS = {ActionProvider}
+    AUTO_FOCUS = ""  # the charts'
+    BINDINGS = [
+        Binding("left_square_bracket", "choose(-1)", "log before", id="watch.before", key_display="[",
+                tooltip="Show the log before this one in the list"),
+        Binding("right_square_bracket", "choose(1)", "next log", id="watch.next", key_display="]",
+                tooltip="Show the next log of the list"),
+    ]  # fmt: skip
+
+    def __init__(self, logs: Logs) -> None:
+        super().__init__()
+        self._watched = WatchedLogs(logs)
+        self._listed: Sequence[Facts] = ()
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        with Horizontal():
+            listed = OptionList(id="logs", classes="pane", markup=False)
+            listed.border_title = "Logs"
+            yield listed
+            yield ChartsPanel(self._watched, self._watched.marks)
+        yield Footer(show_command_palette=False, compact=True)
+
+    @property
+    def panel(self) -> ChartsPanel:
+        return self.query_one(ChartsPanel)
+
+    def on_screen_suspend(self) -> None:
+        self.panel.following = False
+
+    def on_screen_resume(self) -> None:
+        self.panel.following = True
+
+    def on_mount(self) -> None:
+        self._entitle()
+
+    def _entitle(self) -> None:
+        colours, chosen = self.app.theme_variables, self._watched.chosen
+        self.query_one("#title", Static).update(
+            Text.assemble(
+                ("◢ cockpit", f"bold {colours['accent']}"), ("   Watch   ", f"bold {colours['foreground']}"),
+                (plain(chosen.name), colours["foreground"]), (f"   {plain(str(chosen.parent))}", colours["quiet"]),
+            ),
+            layout=False,
+        )  # fmt: skip
+
+    # -- the list --------------------------------------------------------------------------------------------------
+
+    @on(ChartsPanel.Grown)
+    def _show_list(self) -> None:
+        """Take in what the panel's thread has found: new logs at the end, changed words in place."""
+        facts, before = self._watched.facts, {one.path: one for one in self._listed}
+        if not self.is_active or facts == self._listed:
+            return
+        self._listed = facts
+        listed = self.query_one(OptionList)
+        for place, one in enumerate(facts):
+            if place >= listed.option_count:
+                listed.add_option(Option(self._words(one)))
+            elif one != before.get(one.path):
+                listed.replace_option_prompt_at_index(place, self._words(one))
+        if listed.highlighted is None and facts:
+            listed.highlighted = 0
+        listed.set_class(len(facts) > 1, "-shown")
+        self.refresh_bindings()
+
+    def _words(self, one: Facts) -> Text:
+        """Three lines of one width, so that no value moves another."""
+        colours = self.app.theme_variables
+        words = Text(fit_left(plain(one.name), ROOM), colours["foreground"])
+        told = f"{one.rows:,} rows"
+        damage = f"! {one.problems} problem{'s' if one.problems > 1 else ''}" if one.problems else ""
+        words.append(f"\n{told:<{ROOM - len(damage)}}", colours["quiet"]).append(damage, colours["bad"])
+        for name, value in one.newest:
+            words.append(f"\n{fit_left(plain(name), ROOM - 9):<{ROOM - 9}}", colours["quiet"])
+            words.append(f"{number(value, '.4g'):>9}", colours["foreground"])
+        return words
+
+    @on(OptionList.OptionHighlighted)
+    def _choose(self, event: OptionList.OptionHighlighted) -> None:
+        path = self._listed[event.option_index].path
+        if path != self._watched.chosen:
+            self._watched.choose(path)
+            self.panel.action_reset()
+            self._entitle()
+
+    @on(OptionList.OptionSelected)
+    def _go_to_charts(self) -> None:
+        self.panel.take_focus()
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "choose":
+            return len(self._listed) > 1
+        return super().check_action(action, parameters)
+
+    def action_choose(self, direction: int) -> None:
+        listed = self.query_one(OptionList)
+        listed.highlighted = ((listed.highlighted or 0) + direction) % listed.option_count

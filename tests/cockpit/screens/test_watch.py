@@ -1,0 +1,103 @@
+"""The screen of foreign logs, driven by its keys, over files that grow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import OptionList
+
+from cockpit.app import CockpitApp
+from cockpit.core.foreign import logs as logs_module
+from cockpit.core.foreign.logs import Logs
+from cockpit.screens.watch import WatchScreen
+from cockpit.widgets import charts_panel
+from cockpit.widgets.metric_chart import MetricChart
+from tests.cockpit.driving import keys, text, until
+
+Make = Callable[..., CockpitApp]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts_panel, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(charts_panel, "SHOW_SECONDS", 0.05)
+    monkeypatch.setattr(logs_module, "SCAN_SECONDS", 0.05)
+
+
+def log(path: Path, steps: range, **metrics: float) -> Path:
+    """Append rows; a metric's value is its number times the step."""
+    with open(path, "a") as file:
+        for step in steps:
+            row = {"step": step} | {name: value * step for name, value in metrics.items()}
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+def charts(pilot: Pilot[None]) -> list[str | None]:
+    return [chart.name for chart in pilot.app.screen.query(MetricChart) if chart.display]
+
+
+def listed(pilot: Pilot[None]) -> list[str]:
+    options = pilot.app.screen.query_one(OptionList)
+    return [str(options.get_option_at_index(place).prompt) for place in range(options.option_count)]
+
+
+async def test_one_log_has_no_list_and_grows(cockpit: Make, tmp_path: Path) -> None:
+    path = log(tmp_path / "metrics.jsonl", range(20), loss=0.5, lr=0.25)
+    app = cockpit(watch=Logs([path]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: charts(pilot) == ["loss", "lr"] and "9.5" in text(pilot))
+        assert isinstance(app.screen, WatchScreen)
+        assert not app.screen.query_one(OptionList).display
+        assert "next log" not in keys(pilot)
+        assert "metrics.jsonl" in text(pilot).splitlines()[0]
+        log(path, range(20, 31), loss=0.5, lr=0.25)
+        await until(pilot, lambda: " 15 " in text(pilot))
+        await pilot.press("q")
+        assert app.return_code == 0
+
+
+async def test_several_logs_are_listed_with_rows_newest_values_and_problems(cockpit: Make, tmp_path: Path) -> None:
+    log(tmp_path / "a.jsonl", range(3), reward=2.0, loss=0.25, other=1.0)
+    path = log(tmp_path / "[b].jsonl", range(1500), accuracy=0.5)
+    path.write_text(path.read_text() + "broken\n" + '{"step": 1500, "accuracy": NaN}\n')
+    app = cockpit(watch=Logs([tmp_path]))
+    async with app.run_test(size=(120, 30)) as pilot:
+        await until(pilot, lambda: len(listed(pilot)) == 2 and charts(pilot))
+        first, second = (entry.split() for entry in listed(pilot))
+        assert first == ["[b].jsonl", "1,501", "rows", "!", "1", "problem", "accuracy", "nan"]
+        assert second == ["a.jsonl", "3", "rows", "loss", "0.5", "reward", "4"]  # the loss before what came first
+        assert charts(pilot) == ["accuracy"]
+        assert "line 1501" in text(pilot)
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: charts(pilot) == ["reward", "loss", "other"])
+        assert "a.jsonl" in text(pilot).splitlines()[0]
+        assert "line 1501" not in text(pilot)
+        await pilot.press("left_square_bracket")
+        await until(pilot, lambda: charts(pilot) == ["accuracy"])
+
+
+async def test_a_log_that_appears_in_a_watched_folder_joins_the_list(cockpit: Make, tmp_path: Path) -> None:
+    log(tmp_path / "b.jsonl", range(3), loss=1.0)
+    app = cockpit(watch=Logs([tmp_path]))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: charts(pilot) == ["loss"])
+        log(tmp_path / "a.jsonl", range(5), score=1.0)
+        await until(pilot, lambda: len(listed(pilot)) == 2)
+        assert listed(pilot)[1].split()[:3] == ["a.jsonl", "5", "rows"]  # below: what was chosen stays where it was
+        assert charts(pilot) == ["loss"]
+        await pilot.click(OptionList, offset=(3, 4))
+        await until(pilot, lambda: charts(pilot) == ["score"])
+
+
+async def test_an_empty_log_waits_for_its_first_row(cockpit: Make, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.touch()
+    async with cockpit(watch=Logs([path])).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "no metric logged yet" in text(pilot))
+        log(path, range(1), loss=1.0)
+        await until(pilot, lambda: charts(pilot) == ["loss"])
