@@ -1,0 +1,83 @@
+"""Questions to the engine: answered, refused with its sentences, given up with everything they started."""
+
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cockpit.core import engine_question
+from cockpit.core.engine_question import EngineQuestion, GivenUp
+from engines.contract.errors import UserError
+
+ANSWERS = """
+import json, sys
+print("reading", file=sys.stderr)
+print(json.dumps(sys.argv[1:]))
+"""
+REFUSES = """
+import sys
+sys.exit("the data is gone")
+"""
+HANGS = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(os.getpid(), child.pid, file=sys.stderr, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {"answers": ANSWERS, "refuses": REFUSES, "hangs": HANGS, "prints": "print('hello')"}.items():
+        (tmp_path / f"asked_{name}.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+
+def test_an_answer_is_decoded_and_its_progress_heard(modules: None) -> None:
+    heard: list[str] = []
+    assert EngineQuestion("asked_answers", ["a b", "--set"]).answer(heard.append) == ["a b", "--set"]
+    assert heard == ["reading"]
+
+
+def test_a_refusal_is_its_sentences(modules: None) -> None:
+    with pytest.raises(UserError, match="the data is gone") as caught:
+        EngineQuestion("asked_refuses", []).answer()
+    assert caught.value.exit_code == 1
+    with pytest.raises(UserError, match="something else than JSON"):
+        EngineQuestion("asked_prints", []).answer()
+
+
+def test_a_question_that_is_given_up_leaves_no_process(modules: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_question, "GRACE_SECONDS", 0.1)
+    question = EngineQuestion("asked_hangs", [])
+    heard: list[str] = []
+    outcome: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            question.answer(heard.append)
+        except GivenUp as error:
+            outcome.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    deadline = time.monotonic() + 30
+    while not heard:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    started = [psutil.Process(int(pid)) for pid in heard[0].split()]
+    question.cancel()
+    asking.join(30)
+    assert len(outcome) == 1
+    _, alive = psutil.wait_procs(started, timeout=30)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_a_question_given_up_before_it_began_is_never_asked(modules: None) -> None:
+    question = EngineQuestion("asked_hangs", [])
+    question.cancel()
+    with pytest.raises(GivenUp):
+        question.answer()
