@@ -8,7 +8,6 @@ import msgspec
 
 from engines.contract import commands as cmd
 from engines.contract import launch
-from engines.contract.config import check_config, load_config
 from engines.contract.errors import DataError, UserError
 from engines.contract.events import Checkpoint, CommandAnswer, Event, RunStarted
 from engines.contract.rundir import RunDirectory, create_run
@@ -46,6 +45,8 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
 
     A run that ended by itself is replayed to its end, every other one to its last checkpoint.
     """
+    from engines.contract.config import check_config, load_config
+
     info = run.info
     if info.kind != "training" or not info.engine:
         raise UserError(f"{info.id} is no training of the cockpit's engine, and only such a one can be replayed.")
