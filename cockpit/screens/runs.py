@@ -16,7 +16,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Footer, Static
 
-from cockpit.core import cost, labels, removal, run_order
+from cockpit.core import cost, labels, removal, run_order, titles
 from cockpit.core.away import Lookout
 from cockpit.core.control import Target
 from cockpit.core.fleet import Fleet, FleetNews, RunSummary
@@ -42,7 +42,10 @@ from engines.contract.rundir import RunDirectory
 
 POLL_SECONDS = 0.25
 SHOW_SECONDS = 1.0
+KEYS_SECONDS = 0.25
+"""The footer is built anew when keys are greyed, 50 ms: not for every line that a held key passes."""
 KEEP_SECONDS = 60.0
+AGES_SECONDS = 30.0
 HINTS = ("runs.mark", "runs.filter", "runs.order", "runs.label", "runs.delete")
 """Keys for which the footer has no room at 80 columns: they stand at the edge of the list."""
 MOST_COMPARED = 8
@@ -121,23 +124,28 @@ class RunsScreen(SteeringScreen):
         self._loading = True
         self._rows: list[RunSummary] = []
         """All runs in order."""
+        self._any_live, self._has_price, self._shown_at = False, False, 0.0
+        self._priced: list[cost.Span] = []
+        """What has cost money this month."""
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)
+        self._keys_throttle = Throttle(self, KEYS_SECONDS, self.refresh_keys)
+        self._table, self._filter, self._away = RunsTable(), FilterLine(), AwayPanel()
         self._keeper = Poller("seen", self._keep)
         self._tidied = False
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
-        yield FilterLine()
+        yield self._filter
         with Vertical(id="list"):
-            yield RunsTable()
+            yield self._table
             yield Static(EMPTY.format(folder=plain(str(self._fleet.folder)).replace("[", r"\[")), id="empty")
         yield Static(id="detail", markup=False)
-        yield AwayPanel()
+        yield self._away
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
-        self.follow([Poller("runs", self._look)], self.set_interval(SHOW_SECONDS, self._throttle.ask))
-        self.query_one(RunsTable).focus()
+        self.follow([Poller("runs", self._look)], self.set_interval(SHOW_SECONDS, self._second_passed))
+        self._table.focus()
         self._keeper.start()
 
     def on_screen_resume(self) -> None:
@@ -179,19 +187,33 @@ class RunsScreen(SteeringScreen):
         if self._loading and not message.news.loading:
             self._loading = False
             if (away := self._lookout.away(self._rows)) is not None:
-                self.query_one(AwayPanel).show(away)
+                self._away.show(away)
         self._throttle.ask()
 
     def _arrange(self) -> None:
-        self._rows = ordered(self._runs.values(), self._settings.value.runs_sort, self._clock())
+        now = self._clock()
+        self._rows = ordered(self._runs.values(), self._settings.value.runs_sort, now)
+        self._any_live = any(is_live(row.state) for row in self._rows)
+        spans = [span for row in self._rows for span in row.spans if span.usd_per_hour]
+        month = first_of_month(now)
+        self._priced, self._has_price = (
+            [span for span in spans if span.ended is None or span.ended > month],
+            bool(spans),
+        )
 
     # -- showing ---------------------------------------------------------------------------------------------------
+
+    def _second_passed(self) -> None:
+        """What the clock alone changes: money and ages of live runs; without one, only ages of minutes and more."""
+        if self._any_live or self._clock() - self._shown_at >= AGES_SECONDS:
+            self._throttle.ask()
 
     def _show(self) -> None:
         if not self.is_active:
             return  # under another screen every change would paint that one whole
-        chosen = self.query_one(FilterLine).filter
-        rows, table = chosen.matching(self._rows), self.query_one(RunsTable)
+        self._shown_at = self._clock()
+        chosen = self._filter.filter
+        rows, table = chosen.matching(self._rows), self._table
         order, descending = run_order.parse(self._settings.value.runs_sort)
         table.show(rows, self._clock(), order=(order.name, descending), marked=self._marked)
         shown = f"{len(rows)} of {len(self._rows)}" if chosen.active else f"{len(self._rows)}"
@@ -215,18 +237,20 @@ class RunsScreen(SteeringScreen):
         words = " · ".join(f"{number} {name}" for name, number in told if number) or "none"
         accent, strong = self.app.theme_variables["accent"], self.app.theme_variables["foreground"]
         title = Text.assemble(("◢ cockpit", f"bold {accent}"), ("   Runs   ", f"bold {strong}"), words)
-        if any(span.usd_per_hour for row in self._rows for span in row.spans):
+        if self._has_price:
             now = self._clock()
             today, month = (
-                money(sum(cost.usd_since(row.spans, moment, now) for row in self._rows))
-                for moment in (midnight(now), first_of_month(now))
+                money(cost.usd_since(self._priced, moment, now)) for moment in (midnight(now), first_of_month(now))
             )
             spent = f"   today {today} · month {month}"
             title.append(spent if title.cell_len + len(spent) < self.size.width - 1 else f"   month {month}")
         return title
 
+    def terminal_title(self) -> str:
+        return titles.of_runs(self._rows)
+
     def _show_detail(self) -> None:
-        row, chosen = self.query_one(RunsTable).cursor, self.query_one(FilterLine).filter
+        row, chosen = self._table.cursor, self._filter.filter
         parts = (row.label, row.notes, row.title, row.detail) if row else ()
         words = " · ".join(plain(part) for part in parts if part) or (plain(row.id) if row else "")
         if chosen.problem:
@@ -244,7 +268,7 @@ class RunsScreen(SteeringScreen):
     @on(RunsTable.Highlighted)
     def _moved(self) -> None:
         self._show_detail()
-        self.refresh_keys()
+        self._keys_throttle.ask()
 
     # -- what the keys mean ----------------------------------------------------------------------------------------
 
@@ -253,11 +277,11 @@ class RunsScreen(SteeringScreen):
         return None if row is None else Target(RunDirectory(row.path), row.id, row.attempt, row.state, row.is_task)
 
     def _under_cursor(self) -> RunSummary | None:
-        return next((table.cursor for table in self.query(RunsTable)), None)  # none yet while the screen is being made
+        return self._table.cursor
 
     def _meant(self) -> list[RunSummary]:
         """The marked runs, shown or not, else the one under the cursor."""
-        marked = [row for row in self._rows if row.path in self._marked]
+        marked = [row for row in self._rows if row.path in self._marked] if self._marked else []
         cursor = self._under_cursor()
         return marked or ([cursor] if cursor else [])
 
@@ -287,11 +311,8 @@ class RunsScreen(SteeringScreen):
             case "mark" | "mark_all" | "describe":
                 return self._under_cursor() is not None or None
             case "close":
-                return any(line.there for line in self.query(FilterLine)) or self._away_is_there() or bool(self._marked)
+                return self._filter.there or self._away.there or bool(self._marked)
         return super().check_action(action, parameters)
-
-    def _away_is_there(self) -> bool:
-        return any(panel.there for panel in self.query(AwayPanel))
 
     def keys_shown(self) -> list[bool | None]:
         return [*super().keys_shown(), *(self.check_action(action, ()) for action in ("compare", "delete", "close"))]
@@ -324,17 +345,17 @@ class RunsScreen(SteeringScreen):
     def action_mark(self) -> None:
         if (row := self._under_cursor()) is not None:
             self._marked ^= {row.path}
-            self.query_one(RunsTable).action_move(1)
+            self._table.action_move(1)
             self._show()
 
     def action_mark_all(self) -> None:
         """All that are shown; when they are marked already, none of them."""
-        shown = {row.path for row in self.query_one(RunsTable).rows}
+        shown = {row.path for row in self._table.rows}
         self._marked = self._marked - shown if shown <= self._marked else self._marked | shown
         self._show()
 
     def action_filter(self) -> None:
-        self.query_one(FilterLine).open()
+        self._filter.open()
 
     @on(FilterLine.Changed)
     def _filtered(self) -> None:
@@ -342,12 +363,12 @@ class RunsScreen(SteeringScreen):
 
     @on(FilterLine.Done)
     def _back_to_list(self) -> None:
-        self.query_one(RunsTable).focus()
+        self._table.focus()
         self._show()
 
     def action_close(self) -> None:
         """One thing at a press, the nearest first."""
-        line, panel = self.query_one(FilterLine), self.query_one(AwayPanel)
+        line, panel = self._filter, self._away
         if line.there:
             line.action_close()
         elif panel.there:

@@ -106,6 +106,10 @@ class RunsTable(LineView):
         """The runs that are shown, in order."""
         return self._rows
 
+    def copyable(self) -> str:
+        """The id of the run under the cursor."""
+        return self.cursor.id if self.cursor else ""
+
     def show(
         self,
         rows: Sequence[RunSummary],
@@ -155,8 +159,10 @@ class RunsTable(LineView):
         if not self._rows:
             return
         index = min(max(index, 0), len(self._rows) - 1)
-        self._key = self._rows[index].path
-        self._draw()
+        before, self._key = self._index(), self._rows[index].path
+        for changed in {before, index} & self._shown.keys():
+            self._shown[changed] = self._compose_line(self._rows[changed])
+            self.refresh_index(changed)
         top, page = self.scroll_offset.y, max(1, self.size.height - self.HEADER_LINES)
         if index < top or index >= top + page:
             self.scroll_to(y=index if index < top else index - page + 1, animate=False)
