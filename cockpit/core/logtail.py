@@ -21,7 +21,7 @@ _UNFINISHED = re.compile(r"(\r|\x1b(\[[0-?]*)?[ -/]*)$")
 class TerminalText:
     """Turns a stream of text into lines. Knows newline, carriage return and cursor-up; other control is dropped."""
 
-    def __init__(self, most: int = MOST_LINES) -> None:
+    def __init__(self, most: int | None = MOST_LINES) -> None:
         self.lines: deque[str] = deque(maxlen=most)
         self.dropped = 0
         """Lines that fell off the start."""

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from cockpit.core.format import fitted, number
+from cockpit.core.table_rows import Row, row_value
 from cockpit.core.text import fit_right, plain
 from engines.contract.events import Epoch
-from engines.contract.history import column_value
 from engines.contract.spec import Column
 
 BEST_MARK = "*"
 INTEGER_WIDTH = 4
-WIDEST_TITLE = 12
+THOUSANDS_WIDTH = 9
+WIDEST_TITLE = 20
 
 
 class TableText:
@@ -39,9 +40,9 @@ class TableText:
     def rule(self) -> str:
         return "-" * self.width
 
-    def cells(self, epoch: Epoch) -> list[str]:
+    def cells(self, row: Row) -> list[str]:
         """One padded cell a column; the best mark is not among them."""
-        return [_cell(column, epoch, width) for column, width in zip(self.columns, self.widths, strict=True)]
+        return [_cell(column, row, width) for column, width in zip(self.columns, self.widths, strict=True)]
 
     def row(self, epoch: Epoch) -> str:
         """The epoch's line, ending in ` *` when it was the best so far."""
@@ -52,15 +53,19 @@ def _value_width(spec: str) -> int:
     """Room for a usual value: `0.500`, `1.0e-4`, a four-digit epoch; for words what their format says (`9s`)."""
     if spec.endswith("s") and spec[:-1].isdecimal():
         return min(int(spec[:-1]), WIDEST_TITLE)
+    if spec.endswith(",d"):
+        return THOUSANDS_WIDTH
     return INTEGER_WIDTH if spec.endswith("d") else min(len(number(0.5, spec)), WIDEST_TITLE)
 
 
-def _cell(column: Column, epoch: Epoch, width: int) -> str:
-    if column.source in epoch.nonfinite:
+def _cell(column: Column, row: Row, width: int) -> str:
+    if isinstance(row, Epoch) and column.source in row.nonfinite:
         return fit_right("nan", width)
-    value = column_value(column.source, epoch)
+    value = row_value(column.source, row)
     if isinstance(value, int):
         return number(value, column.format).rjust(width)  # epoch 12,345 is worth a column
+    if value is None and not isinstance(row, Epoch):
+        return " " * width
     if value is None or isinstance(value, float):
         return fit_right(fitted(value, column.format, width), width)
     return fit_right(plain(str(value)), width)

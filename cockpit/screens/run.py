@@ -6,32 +6,27 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Container, Vertical
 from textual.message import Message
-from textual.widgets import Footer, Static, Tab, Tabs
+from textual.widgets import Footer, Tab, Tabs
 
+from cockpit.core import run_away, titles
 from cockpit.core.control import Target
-from cockpit.core.follow import News, RunFollower
+from cockpit.core.follow import AT_ONCE, News, RunFollower
+from cockpit.core.last_seen import Attention
 from cockpit.core.model import Order, RunModel
 from cockpit.core.play import can_play
 from cockpit.core.poller import Poller
-from cockpit.core.run_metrics import RunMetrics
 from cockpit.core.settings import SettingsFile
 from cockpit.core.text import plain
-from cockpit.screens.charts import ChartsScreen
 from cockpit.screens.palette import ActionProvider
-from cockpit.screens.run_charts import loss_curves, score_curve
+from cockpit.screens.run_overview import WIDE, RunOverview
+from cockpit.screens.run_tabs import TABS, RunTabs, Shown
 from cockpit.screens.steering import SteeringScreen
-from cockpit.widgets.chart import CurveChart
-from cockpit.widgets.epoch_table import EpochTable
-from cockpit.widgets.events_view import EventsView
-from cockpit.widgets.log_view import LogView
-from cockpit.widgets.machine_view import MachineView
-from cockpit.widgets.progress_view import ProgressView
+from cockpit.widgets.away_panel import AwayPanel
+from cockpit.widgets.run_banner import RunBanner
 from cockpit.widgets.run_header import RunHeader
 from cockpit.widgets.status_line import StatusLine
 from cockpit.widgets.throttle import Throttle
@@ -46,11 +41,8 @@ FAST_SECONDS = 0.25
 SLOW_SECONDS = 1.0
 ORDER_SECONDS = 15.0
 """How long an order's outcome stays on the status line."""
-WIDE = 120
-LEFT_WIDTH = 80
-"""Of events and log on a wide screen, at least."""
-LOSS_TITLE = "Loss  [$train]━ train[/]  [$validation]━ validation[/]"
-TABS = ("overview", "charts", "log", "events", "system")
+AWAY_SECONDS = 60.0
+"""How long what happened meanwhile stays on the screen."""
 
 
 class RunScreen(SteeringScreen):
@@ -62,13 +54,10 @@ class RunScreen(SteeringScreen):
         *SteeringScreen.STEERING,
         Binding("k", "checkpoint", "save", id="run.checkpoint", tooltip="Save last.pt now"),
         Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
-        Binding(
-            "g", "charts", "charts", show=False, id="charts", tooltip="Every metric as a chart, to zoom and smooth"
-        ),
         Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
         *(
             Binding(str(place), f"tab('{name}')", name, show=False, id=f"show.{name}", tooltip=f"Show {name}")
-            for place, name in enumerate(TABS, 1)
+            for place, name in enumerate((kind.name for kind in TABS), 1)
         ),
     ]
 
@@ -93,6 +82,8 @@ class RunScreen(SteeringScreen):
 
         reading: Reading
         playable: bool
+        last_seen: float | None
+        """When the run was looked at before it was opened now."""
 
     def __init__(self, run: RunDirectory, machine: Machine, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
@@ -100,6 +91,8 @@ class RunScreen(SteeringScreen):
         self.model = RunModel()
         self._machine, self._clock, self._settings = machine, clock, settings
         self._follower = RunFollower(run)
+        self._attention = Attention(run.path.name, clock)
+        self._caught_up = self._away_told = False
         self._reading: Reading | None = None
         self._playable = False
         self._my_order = ""
@@ -110,24 +103,15 @@ class RunScreen(SteeringScreen):
 
     def compose(self) -> ComposeResult:
         yield RunHeader()
-        yield Tabs(*(Tab(name.title(), id=f"tab-{name}") for name in TABS))
-        yield Static(id="banner", markup=False)
-        with Container(id="body"):
-            with Vertical(id="left"):
-                yield EpochTable()
-                yield ProgressView()
-                yield EventsView()
-                yield LogView()
-            with Vertical(id="right"):
-                yield CurveChart(id="loss", title=LOSS_TITLE, empty="no step yet")
-                yield CurveChart(id="score", title="Score", empty="no epoch yet")
-                yield MachineView()
+        yield Tabs(*(Tab(kind.name.title(), id=f"tab-{kind.name}", classes=kind.classes) for kind in TABS))
+        yield AwayPanel()
+        yield RunBanner()
+        yield RunTabs(Shown(self.run, self._machine, self._settings))
         yield StatusLine()
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
         self.query_one(Tabs).can_focus = False
-        self.query_one(EpochTable).focus()
         pollers = (Poller("run", self._follow), Poller("machine", self._measure))
         self.follow(pollers, self.set_interval(SLOW_SECONDS, self._fast.ask))
 
@@ -147,7 +131,8 @@ class RunScreen(SteeringScreen):
         return POLL_SECONDS if self._follower.live else ENDED_POLL_SECONDS
 
     def _measure(self) -> float:
-        self.post_message(self.Measured(self._machine.read(self.run.path), can_play(self.run)))
+        before = self._attention.pay()
+        self.post_message(self.Measured(self._machine.read(self.run.path), can_play(self.run), before))
         return MACHINE_SECONDS
 
     # -- taking what they say --------------------------------------------------------------------------------------
@@ -157,6 +142,7 @@ class RunScreen(SteeringScreen):
         state = self.model.status.state
         self.model.add(message.news)
         self._tell_alerts(message.news)
+        self._caught_up = len(message.news.events) < AT_ONCE
         if self.model.status.state != state or message.news.info is not None:
             self.set_class(self.model.is_task, "-task")
             self.set_class(self.model.status.state == "failed", "-failed")
@@ -168,6 +154,7 @@ class RunScreen(SteeringScreen):
     @on(Measured)
     def _take_reading(self, message: Measured) -> None:
         self._reading = message.reading
+        self._tell_away(message.last_seen)
         if message.playable != self._playable:
             self._playable = message.playable
             self.refresh_bindings()
@@ -176,6 +163,16 @@ class RunScreen(SteeringScreen):
     @on(SteeringScreen.Sent)
     def _note_order(self, message: SteeringScreen.Sent) -> None:
         self._my_order, self._my_order_at = message.command.id, time.monotonic()
+
+    def _tell_away(self, last_seen: float | None) -> None:
+        """Tell once what happened before the run was opened, as soon as all of that is read."""
+        if self._away_told or not self._caught_up:
+            return
+        self._away_told = True
+        if (away := run_away.since(self.model, last_seen, self._clock())) is not None:
+            panel = self.query_one(AwayPanel)
+            panel.show(away)
+            self.set_timer(AWAY_SECONDS, panel.close)
 
     def _tell_alerts(self, news: News) -> None:
         """Toast what happened since the screen was opened; what happened before is in the events."""
@@ -186,17 +183,20 @@ class RunScreen(SteeringScreen):
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
+    @property
+    def _tabs(self) -> RunTabs:
+        return self.query_one(RunTabs)
+
     def _show_numbers(self) -> None:
         if not self.is_active or not self.query(RunHeader):
             return  # under another screen every change would paint that one whole; a closing one has no widgets
-        now = self._clock()
+        now, pane = self._clock(), self._tabs.pane
         self.query_one(RunHeader).show(self.model, now)
-        if self._reading is not None:
-            self.query_one(MachineView).show(self._reading)
-        beside = self.query_one(MachineView).display
+        beside = False
+        if isinstance(pane, RunOverview):
+            pane.show_numbers(self.model, self._reading, now)
+            beside = pane.shows_machine
         self.query_one(StatusLine).show(self.model, None if beside else self._reading, self._order_in_flight())
-        if self.model.is_task:
-            self.query_one(ProgressView).show(self.model, now)
 
     def _order_in_flight(self) -> Order | None:
         """The last order from here, while it is news."""
@@ -207,33 +207,11 @@ class RunScreen(SteeringScreen):
     def _show_panes(self) -> None:
         if not self.is_active or not self.query(RunHeader):
             return
-        model = self.model
-        self._show_banner()
-        table = self.query_one(EpochTable)
-        table.show(model)
-        self.query_one("#left").styles.width = self._left_width(table.needs_width)
-        self.query_one(EventsView).show(model)
-        self.query_one(LogView).show(model.log)
-        self.query_one("#loss", CurveChart).show(*loss_curves(model))
-        self.query_one("#score", CurveChart).show(*score_curve(model))
+        self.query_one(RunBanner).show(self.model)
+        self._tabs.show(self.model)
 
-    def _left_width(self, needed: int) -> int | str:
-        """On a wide screen the table gets what it needs, up to two thirds; the charts get the rest."""
-        wide = self.size.width >= WIDE and not self.model.is_task
-        return min(max(needed, LEFT_WIDTH), self.size.width * 2 // 3) if wide else "1fr"
-
-    def _show_banner(self) -> None:
-        """What is wrong, in a line; nothing when nothing is."""
-        model = self.model
-        words = [model.problem] if model.problem else []
-        words += [] if model.live or not model.status.detail else [model.status.detail]
-        words += [f"{bad.count} bad line{'s' if bad.count > 1 else ''} in {bad.file}" for bad in model.damaged]
-        banner = self.query_one("#banner", Static)
-        text = Text(" · ".join(plain(word) for word in words))
-        banner.set_class(bool(words), "-shown")
-        banner.set_class(model.status.state in ("failed", "lost"), "-bad")
-        if banner.content != text:
-            banner.update(text)
+    def terminal_title(self) -> str:
+        return titles.of_run(self.model)
 
     # -- keys ------------------------------------------------------------------------------------------------------
 
@@ -246,29 +224,29 @@ class RunScreen(SteeringScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "tab":
-            return not (self.model.is_task and parameters == ("charts",))
-        if action == "charts":
-            return not self.model.is_task
+            return not self.model.is_task or any(kind.of_tasks for kind in TABS if kind.name == parameters[0])
         if action == "play":
             return self._playable  # not greyed: a narrow footer has no room for what most runs never have
         return super().check_action(action, parameters)
 
     def action_tab(self, name: str) -> None:
         self.query_one(Tabs).active = f"tab-{name}"
+        self.query_one(AwayPanel).close()
 
     @on(Tabs.TabActivated)
-    def _show_tab(self, event: Tabs.TabActivated) -> None:
-        for name in TABS:
-            self.set_class(event.tab.id == f"tab-{name}", f"-{name}")
-        if (focused := self.focused) is not None and not focused.display:
-            self.focus_next()
-
-    def action_charts(self) -> None:
-        metrics = RunMetrics(self.run, self.model.info.id if self.model.info else self.run.path.name)
-        self.app.push_screen(ChartsScreen(metrics, metrics.marks))
+    async def _open_tab(self, event: Tabs.TabActivated) -> None:
+        name = str(event.tab.id).removeprefix("tab-")
+        await self._tabs.open(name)
+        self.refresh_bindings()
+        self._fast.ask()
+        self._show_panes()
 
     def action_play(self) -> None:
         self.post_message(self.Play(self.run))
 
     def action_back(self) -> None:
-        self.post_message(self.Back())
+        panel = self.query_one(AwayPanel)
+        if panel.there:
+            panel.close()
+        else:
+            self.post_message(self.Back())

@@ -6,74 +6,101 @@ from rich.text import Text
 
 from cockpit.core.format import number
 from cockpit.core.model import RunModel
+from cockpit.core.series import Steps
 from cockpit.core.table import TableText
+from cockpit.core.table_rows import Row, TableRows
 from cockpit.widgets.line_view import LineView
 from engines.contract.events import Epoch, RunStarted
+from engines.contract.spec import Column
 
 BEST = "★"
 
 
 class EpochTable(LineView):
-    COMPONENT_CLASSES = {"table--header", "table--row", "table--new", "table--best", "table--mark", "table--bad"}
+    COMPONENT_CLASSES = {
+        "table--header", "table--row", "table--new", "table--best", "table--mark", "table--bad", "table--step",
+    }  # fmt: skip
     HEADER_LINES = 1
 
-    def __init__(self) -> None:
-        super().__init__(id="epochs", title="Epochs")
+    def __init__(self, *, id: str = "epochs") -> None:
+        super().__init__(id=id, title="Epochs")
         self._text = TableText(())
         self._started: RunStarted | None = None
-        self._rows: list[Epoch] = []
+        self._rows = TableRows()
+        self._newest: Epoch | None = None
         self._best: Epoch | None = None
 
     def show(self, model: RunModel) -> None:
         """Take the rows in force; only lines that changed are drawn again."""
+        started = model.history.started
+        if started is not self._started and started is not None:
+            self._started = started
+            self.use(started.columns)
+        self.take(model, model.steps, every=0)
+
+    def use(self, columns: list[Column] | tuple[Column, ...]) -> None:
+        """Show these columns from now on."""
+        self._text = TableText(columns)
+        self.refresh()
+
+    def take(self, model: RunModel, steps: Steps, *, every: int) -> None:
+        """Take the epochs in force, and a row of the steps after every so many (0: none)."""
         history = model.history
-        if history.started is not self._started and history.started is not None:
-            self._started = history.started
-            self._text = TableText(history.started.columns)
-            self.refresh()
-        before, best_before = self._rows, self._best
-        self._rows, self._best = list(history.epochs.values()), history.best
-        self.resize_to(len(self._rows), self._text.width)
-        for index in _changed(before, self._rows, best_before, self._best):
+        newest_before, best_before, count = self._newest, self._best, self.count
+        self._newest, self._best = history.newest, history.best
+        changed = self._rows.update(list(history.epochs.values()), steps, every)
+        rows = self._rows.rows
+        self.resize_to(len(rows), self._text.width)
+        for index in range(changed, max(len(rows), count)):
             self.refresh_index(index)
-        self.say(self._subtitle(model))
+        others = {id(row) for row in (newest_before, self._newest) if newest_before is not self._newest}
+        others |= {id(row) for row in (best_before, self._best) if best_before is not self._best}
+        if others:
+            for index, row in enumerate(rows[:changed]):
+                if id(row) in others:
+                    self.refresh_index(index)
+        self.say(self.subtitle(model))
+
+    @property
+    def rows(self) -> list[Row]:
+        return self._rows.rows
 
     @property
     def needs_width(self) -> int:
         """Cells the widget needs to show every column: the row, its padding, border and scrollbar."""
         return self._text.width + 5
 
-    def _subtitle(self, model: RunModel) -> str:
-        if self._best is None or self._started is None:
-            return "no epoch yet" if not self._rows else ""
+    def subtitle(self, model: RunModel) -> str:
+        if self._best is None or self._newest is None or model.history.started is None:
+            return "no epoch yet" if self._newest is None else ""
         parts = [f"best {self._best.epoch}", f"score {number(self._best.score)}"]
-        if self._started.patience:
-            parts.append(f"patience {self._rows[-1].epoch - self._best.epoch}/{self._started.patience}")
+        if patience := model.history.started.patience:
+            parts.append(f"patience {self._newest.epoch - self._best.epoch}/{patience}")
         return " · ".join(parts)
 
     def header(self) -> Text:
         return self.styled(self._text.header(), "table--header")
 
     def line(self, index: int) -> Text:
-        row = self._rows[index]
-        best = self._best is not None and row.epoch == self._best.epoch
-        name = "best" if best else "new" if index == len(self._rows) - 1 else "row"
-        line = self.styled(" ".join(self._text.cells(row)), f"table--{name}")  # one piece: each costs 40 bytes a line
-        line.highlight_words(["nan"], self.get_component_rich_style("table--bad", partial=True))
+        row = self.rows[index]
+        best = self.is_best(row)
+        line = self.cells(row, best=best)
         if best:
             line.append(f" {BEST}", self.get_component_rich_style("table--mark", partial=True))
         return line
 
+    def cells(self, row: Row, *, best: bool) -> Text:
+        """A row's numbers in the style of its kind."""
+        if not isinstance(row, Epoch):
+            return self.styled(" ".join(self._text.cells(row)), "table--step")
+        name = "best" if best else "new" if row is self._newest else "row"
+        line = self.styled(" ".join(self._text.cells(row)), f"table--{name}")  # one piece: each costs 40 bytes a line
+        line.highlight_words(["nan"], self.get_component_rich_style("table--bad", partial=True))
+        return line
+
+    def is_best(self, row: Row) -> bool:
+        return isinstance(row, Epoch) and self._best is not None and row.epoch == self._best.epoch
+
     def row_text(self, index: int) -> str:
         """What the line shows, for tests and for copying."""
         return self.line(index).plain
-
-
-def _changed(before: list[Epoch], now: list[Epoch], best_before: Epoch | None, best: Epoch | None) -> list[int]:
-    """Indices of lines that look different now."""
-    changed = [index for index, row in enumerate(now) if index >= len(before) or before[index] is not row]
-    if len(now) != len(before) and before:
-        changed.append(len(before) - 1)  # no longer the newest
-    if best_before is not best:
-        changed += [index for index, row in enumerate(now) if row is best_before or row is best]
-    return changed

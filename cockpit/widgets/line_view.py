@@ -59,6 +59,11 @@ class LineView(ScrollView, can_focus=True):
         if subtitle != self.border_subtitle:
             self.border_subtitle = subtitle
 
+    def copyable(self) -> str:
+        """The lines in view, as text."""
+        top, page = self.scroll_offset.y, self.scrollable_content_region.height - self.HEADER_LINES
+        return "\n".join(self.line(index).plain.rstrip() for index in range(top, min(top + page, self.count)))
+
     def refresh_index(self, index: int) -> None:
         """Draw one line again, if it is in view."""
         y = self.HEADER_LINES + index - self.scroll_offset.y

@@ -300,9 +300,12 @@ async def test_a_run_opens_its_charts(cockpit: Make, fake: FakeRun) -> None:
     app = cockpit(open_run=fake.run)
     async with app.run_test(size=(100, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, RunScreen) and "lost" in text(pilot))
-        await pilot.press("g")
-        await until(pilot, lambda: isinstance(app.screen, ChartsScreen) and "score" in text(pilot))
+        await pilot.press("3")
+        await until(pilot, lambda: app.screen.query(ChartsPanel) and "score" in text(pilot))
         await until(pilot, lambda: told(pilot, "loss") == ["0.21", "0.3333"])  # of step 29, of epoch 3
         assert "★" in chart(pilot, "score")
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, RunScreen))
+        panel = app.screen.query_one(ChartsPanel)
+        await pilot.press("enter")
+        await until(pilot, lambda: panel.grid.enlarged)
+        await pilot.press("escape")  # the panel's, as long as there is something to undo
+        await until(pilot, lambda: not panel.grid.enlarged and isinstance(app.screen, RunScreen))

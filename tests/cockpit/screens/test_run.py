@@ -188,7 +188,7 @@ async def test_log_lines_are_text_and_nothing_else(cockpit: Make, fake: FakeRun)
     fake.begin().started()
     with fake.locked():
         async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
-            await pilot.press("3")
+            await pilot.press("4")
             fake.run.stdout.write_bytes(
                 b"[bold]not bold[/bold] [/nothing\n\x1b[2J\x1b[31mred\x1b[0m \x1b]0;title\x07\xff\n"
                 + "漢字 wide\n".encode()
@@ -277,7 +277,7 @@ async def test_a_task_has_a_bar_and_its_log(cockpit: Make, folder: Path) -> None
             assert "25 %" in text(pilot)
             assert shown(pilot) == {"progress", "log"}
             assert "Charts" not in text(pilot)
-            await pilot.press("2")
+            await pilot.press("2", "3")
             assert shown(pilot) == {"progress", "log"}
             assert keys(pilot)["stop"]
             assert not keys(pilot)["pause"]
@@ -292,9 +292,10 @@ async def test_what_is_on_the_screen_follows_its_size_and_its_tab(cockpit: Make,
         async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: shown(pilot) == {"epochs", "loss"})
             assert "GPU 97 % · 41/80 GB" in text(pilot)
-            for key, panes in (("2", {"loss", "score"}), ("3", {"log"}), ("4", {"events"}), ("5", {"machine"})):
+            for key, panes in (("2", {"table"}), ("4", {"log-lines"}), ("8", {"events"})):
                 await pilot.press(key)
                 await until(pilot, lambda panes=panes: shown(pilot) == panes)  # type: ignore[misc]
+                assert str(pilot.app.focused.id) in panes  # type: ignore[union-attr]
             await pilot.press("1")
             await pilot.resize_terminal(200, 50)
             await until(pilot, lambda: shown(pilot) == {"epochs", "events", "log", "loss", "score", "machine"})
@@ -318,5 +319,5 @@ async def test_a_run_directory_without_records_shows_why(cockpit: Make, folder: 
     (folder / "empty").mkdir()
     async with cockpit(open_run=RunDirectory(folder / "empty")).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "no run.json" in text(pilot))
-        await pilot.press("p", "s", "r", "k", "1", "2", "3")
+        await pilot.press("p", "s", "r", "k", *"12345678")
         assert isinstance(pilot.app.screen, RunScreen)

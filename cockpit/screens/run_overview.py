@@ -1,0 +1,65 @@
+"""The first tab of a run: epochs, curves, machine, events and log, as many of them as there is room for."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+
+from cockpit.core.model import RunModel
+from cockpit.screens.run_charts import loss_curves, score_curve
+from cockpit.widgets.chart import CurveChart
+from cockpit.widgets.epoch_table import EpochTable
+from cockpit.widgets.events_view import EventsView
+from cockpit.widgets.log_view import LogView
+from cockpit.widgets.machine_view import MachineView
+from cockpit.widgets.progress_view import ProgressView
+from engines.contract.machine import Reading
+
+WIDE = 120
+"""Columns from which on panes stand side by side."""
+LEFT_WIDTH = 80
+"""Of events and log on a wide screen, at least."""
+LOSS_TITLE = "Loss  [$train]━ train[/]  [$validation]━ validation[/]"
+
+
+class RunOverview(Container):
+    def __init__(self) -> None:
+        super().__init__(id="overview")
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="left"):
+            yield EpochTable()
+            yield ProgressView()
+            yield EventsView()
+            yield LogView()
+        with Vertical(id="right"):
+            yield CurveChart(id="loss", title=LOSS_TITLE, empty="no step yet")
+            yield CurveChart(id="score", title="Score", empty="no epoch yet")
+            yield MachineView()
+
+    @property
+    def shows_machine(self) -> bool:
+        """Whether there is room for the machine."""
+        return self.query_one(MachineView).display
+
+    def show(self, model: RunModel) -> None:
+        """Take what was followed: tables and charts, for once a second."""
+        table = self.query_one(EpochTable)
+        table.show(model)
+        self.query_one("#left").styles.width = self._left_width(table.needs_width, is_task=model.is_task)
+        self.query_one(EventsView).show(model)
+        self.query_one(LogView).show(model.log)
+        self.query_one("#loss", CurveChart).show(*loss_curves(model))
+        self.query_one("#score", CurveChart).show(*score_curve(model))
+
+    def show_numbers(self, model: RunModel, reading: Reading | None, now: float) -> None:
+        """Take what changes fast."""
+        if reading is not None:
+            self.query_one(MachineView).show(reading)
+        if model.is_task:
+            self.query_one(ProgressView).show(model, now)
+
+    def _left_width(self, needed: int, *, is_task: bool) -> int | str:
+        """On a wide screen the table gets what it needs, up to two thirds; the charts get the rest."""
+        wide = self.screen.size.width >= WIDE and not is_task
+        return min(max(needed, LEFT_WIDTH), self.screen.size.width * 2 // 3) if wide else "1fr"
