@@ -64,6 +64,7 @@ class ChartLines:
     """Makes the lines of one chart; of a series that has grown it smooths only what is new."""
 
     def __init__(self) -> None:
+        self._on_axis: dict[str, tuple[Series, tuple[AxisName, float], Placed]] = {}
         self._smoothers: dict[str, Smoother] = {}
         self._look = Look()
         self._asked: tuple[object, ...] = ()
@@ -93,20 +94,49 @@ class ChartLines:
         look = self._look
         lines = []
         if look.axis == "step":  # a superseded branch knows no other place
-            lines += [self._line("old", "thin", *on_axis(step, value), behind=True) for step, value in one.old]
-        x, raw = on_axis(coordinates(one, look.axis) - look.origin, one.value)
+            lines += [self._line("old", "thin", placed(*on_axis(step, value))) for step, value in one.old]
+        on = self._placed(one)
         if look.smoothing and style in FAINT:
-            lines.append(self._line(FAINT[style], "thin", x, raw, behind=True))
-        return [*lines, self._line(style, dash, x, raw, name=one.name)]
+            lines.append(self._line(FAINT[style], "thin", on))
+        return [*lines, self._line(style, dash, on, name=one.name)]
 
-    def _line(self, style: str, dash: str, x: Floats, raw: Floats, *, name: str = "", behind: bool = False) -> Line:
-        """Smoothed first, then brought to the scale; what lies behind is drawn as it was logged."""
-        y, log = raw, self._look.log
-        if self._look.smoothing and not behind:
-            y = self._smoothers.setdefault(name, Smoother(self._look.smoothing)).smooth(raw)
-        hidden = x[np.isfinite(raw) & (raw <= 0)] if log else NOWHERE
-        bad = x[~np.isfinite(raw) & logged(raw)]
-        return Line(style, dash, x, raw, points_of(x, height(y, log)), bad, hidden, behind)
+    def _placed(self, one: Series) -> Placed:
+        """What smoothing and scale do not change, found once."""
+        known, place, on = self._on_axis.get(one.name, (None, None, None))
+        if on is None or known is not one or place != (self._look.axis, self._look.origin):
+            x, origin = coordinates(one, self._look.axis), self._look.origin
+            on = placed(*on_axis(x - origin if origin else x, one.value))
+            self._on_axis[one.name] = one, (self._look.axis, origin), on
+        return on
+
+    def _line(self, style: str, dash: str, on: Placed, *, name: str = "") -> Line:
+        """Smoothed first, then brought to the scale; what lies behind, which has no name, is drawn as it was logged."""
+        x, y, log = on.x, on.raw, self._look.log
+        if self._look.smoothing and name:
+            y = self._smoothers.setdefault(name, Smoother(self._look.smoothing)).smooth(y)
+        hidden = x[np.isfinite(on.raw) & (on.raw <= 0)] if log and not on.positive else NOWHERE
+        if log or len(on.points.x) < len(x):
+            points = points_of(x, height(y, log))
+        else:
+            points = Points(x, y, on.points.gap)
+        return Line(style, dash, x, on.raw, points, on.bad, hidden, behind=not name)
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A series on an axis: `x, raw: (n,)`, its finite points, the places of what is `bad`; whether all is above 0."""
+
+    x: Floats
+    raw: Floats
+    points: Points
+    bad: Floats
+    positive: bool
+
+
+def placed(x: Floats, raw: Floats) -> Placed:
+    points = points_of(x, raw)
+    bad = x[~np.isfinite(raw) & logged(raw)] if len(points.x) < len(x) else NOWHERE
+    return Placed(x, raw, points, bad, bool((raw > 0).all()))
 
 
 def on_axis(x: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -22,7 +22,9 @@ def height(values: Floats, log: bool) -> Floats:
     if not log:
         return values
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log10(np.where(values > 0, values, np.nan))
+        heights: Floats = np.log10(values)
+    heights[~np.isfinite(heights)] = np.nan
+    return heights
 
 
 @dataclass(frozen=True)

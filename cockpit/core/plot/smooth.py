@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
 from cockpit.core.metric_series import Floats
 
-NEGLIGIBLE = 1e-30
-"""Weight below which a value counts no more."""
-BLOCK = 1 << 14
-"""Values averaged at once: they stay in the processor's cache over all rounds."""
+ROW = 64
+"""Values averaged one after the other; rows of so many are averaged side by side."""
+BLOCK = 1 << 15
+"""Values that go through every step together: so many stay in the processor's cache."""
+UNBIASED = 1e-17
+"""Share of weight that may miss without changing a sum of double precision."""
 
 
 class Smoother:
@@ -31,7 +34,7 @@ class Smoother:
         self._raw = self._smooth = np.empty(0)
         self._count = 0
         self._sum = 0.0
-        self._low, self._high = math.inf, -math.inf
+        self._origin = 0.0
 
     def smooth(self, y: Floats) -> Floats:
         """`y: (n,)` smoothed: `(n,)`. A `y` that continues the last one costs only what is new."""
@@ -46,30 +49,50 @@ class Smoother:
 
     def _go_on(self, new: Floats) -> Floats:
         finite = np.isfinite(new)
-        smooth = new.copy()
-        values = new[finite]
-        blocks = [self._average(values[first : first + BLOCK]) for first in range(0, len(values), BLOCK)]
-        smooth[finite] = np.concatenate([np.empty(0), *blocks])
+        if not finite.all():
+            smooth = new.copy()
+            smooth[finite] = self._go_on(new[finite])
+            return smooth
+        smooth = np.empty(len(new))
+        for first in range(0, len(new), BLOCK):
+            smooth[first : first + BLOCK] = self._average(new[first : first + BLOCK])
         return smooth
 
     def _average(self, y: Floats) -> Floats:
-        """The next averages, after `y: (m,)`, all finite, m > 0. Elementwise: later values touch no earlier ones."""
-        weight = self._weight
-        sums = y * (1 - weight)
-        sums[0] += weight * self._sum
-        shift = 1
-        while shift < len(sums) and weight**shift > NEGLIGIBLE:  # each round doubles how far back a sum reaches
-            sums[shift:] += sums[:-shift] * weight**shift
-            shift *= 2
-        total = 1 - weight ** np.arange(self._count + 1.0, self._count + 1 + len(y)) if self._biased else 1.0
-        # An average lies within what it averages; rounding must not push it out, or a constant would tremble.
-        low = np.minimum.accumulate(np.minimum(y, self._low))
-        high = np.maximum.accumulate(np.maximum(y, self._high))
+        """The next averages, after `y: (m,)`, all finite, m > 0. Later values touch no earlier ones."""
+        if not self._count:
+            self._origin = float(y[0])
+        # Averages of what lies between the values and the first one, so that a constant is exactly that constant; of
+        # half of it, so that no number is too large.
+        averages = self._sums(y * 0.5 - self._origin * 0.5)
+        self._sum = float(averages[-1])
+        if biased := self._biased(len(y)):
+            averages[:biased] /= 1 - self._weight ** np.arange(self._count + 1.0, self._count + 1 + biased)
         self._count += len(y)
-        self._sum, self._low, self._high = float(sums[-1]), float(low[-1]), float(high[-1])
-        return np.clip(sums / total, low, high)
+        return self._origin + averages + averages
 
-    @property
-    def _biased(self) -> bool:
-        """Whether the weights of what came so far do not add up to one yet."""
-        return self._weight ** (self._count + 1) > 1e-17
+    def _sums(self, y: Floats) -> Floats:
+        """`s_k = w s_(k-1) + (1 - w) y_k`, going on from the last sum: `(m,)`.
+
+        In rows of `ROW` values: each from zero, all rows at once, a value a time; then what each carries from the row
+        before it, which by then weighs `w^1 … w^ROW`.
+        """
+        weight, rows = self._weight, -(-len(y) // ROW)
+        padded = np.zeros(rows * ROW)
+        np.multiply(y, 1 - weight, out=padded[: len(y)])
+        columns = padded.reshape(rows, ROW).T.copy()
+        past = np.empty(rows)
+        for before, column in pairwise(columns[: len(y)]):
+            column += np.multiply(before, weight, out=past)
+        decay, carried = weight**ROW, self._sum
+        for row, last in enumerate(columns[-1].tolist()):
+            past[row] = carried
+            carried = last + carried * decay
+        columns += np.multiply.outer(weight ** np.arange(1.0, ROW + 1), past)
+        return columns.T.reshape(-1)[: len(y)]
+
+    def _biased(self, new: int) -> int:
+        """Of how many of the `new` next values the weights do not add up to one."""
+        if not self._weight:
+            return 0
+        return min(max(math.ceil(math.log(UNBIASED) / math.log(self._weight)) - self._count, 0), new)

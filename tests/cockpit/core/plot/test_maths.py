@@ -66,10 +66,12 @@ def test_a_constant_stays_that_constant(value: float, count: int, weight: float)
     assert Smoother(weight).smooth(np.full(count, value)).tolist() == [value] * count
 
 
-def test_blocks_meet_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("block", "row"), [(7, 7), (40, 8), (1000, 3), (1 << 15, 64)])
+def test_rows_and_blocks_meet_without_a_seam(monkeypatch: pytest.MonkeyPatch, block: int, row: int) -> None:
     y = np.random.default_rng(1).standard_normal(500)
     expected = array(smoothed(y.tolist(), 0.98))
-    monkeypatch.setattr(smooth, "BLOCK", 7)
+    monkeypatch.setattr(smooth, "BLOCK", block)
+    monkeypatch.setattr(smooth, "ROW", row)
     np.testing.assert_allclose(Smoother(0.98).smooth(y), expected, rtol=1e-9, atol=1e-12)
 
 

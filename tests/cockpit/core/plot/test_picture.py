@@ -70,6 +70,13 @@ def test_on_a_logarithmic_scale_what_is_not_above_zero_is_counted() -> None:
     assert "not above" not in "".join(rows(picture(("logged", series("loss", [10, 0, -1, 1000])))))
 
 
+def test_minus_infinity_is_not_finite_and_not_a_value_below_zero() -> None:
+    (line,) = ChartLines().make([("logged", series("loss", [-math.inf, 1, -1, 0, NAN]))], Look(log=True))
+    assert line.bad.tolist() == [0, 4]
+    assert line.hidden.tolist() == [2, 3]
+    assert (line.points.x.tolist(), line.points.y.tolist()) == ([1], [0])
+
+
 def test_raw_values_stay_faint_behind_the_smoothed_ones_and_are_what_is_told() -> None:
     cells = picture(("train", series("train.loss", [0, 0, 0, 8])), look=Look(smoothing=0.9))
     assert {"train", "train-faint"} <= styles(cells)
