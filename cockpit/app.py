@@ -160,7 +160,7 @@ class CockpitApp(TerminalApp):
 
     def action_help(self) -> None:
         if not isinstance(self.screen, ModalScreen):
-            self.push_screen(HelpScreen(self.screen))
+            self.push_screen(HelpScreen(self.screen, self.settings.path))
 
     def action_leave(self) -> None:
         self.exit()

@@ -155,10 +155,12 @@ class TerminalApp(App[None]):
         """By OSC 52: the sequence reaches the clipboard of the machine the person sits at, also over SSH."""
         if (read := self._copyable()) is None:
             return
-        text = "\n".join(plain(line) for line in read().split("\n"))
-        self.copy_to_clipboard(text)
-        lines = text.count("\n") + 1
-        shown = text if lines == 1 else f"{lines} lines"
+        lines = [plain(line) for line in read().split("\n")]
+        if not any(lines):
+            self.notify("There is nothing to copy.")
+            return
+        self.copy_to_clipboard("\n".join(lines))
+        shown = lines[0] if len(lines) == 1 else f"{len(lines)} lines"
         self.notify(f"copied {shown if len(shown) <= SHOWN_COPIED else shown[:SHOWN_COPIED] + '…'}", markup=False)
 
     # -- the title -------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,9 +90,3 @@ def _told(row: RunSummary) -> str:
 def word(run_id: str) -> str:
     """`amber`: what a person calls a run."""
     return plain(run_id).rsplit("-", 1)[-1]
-
-
-def titled(rows: Sequence[RunSummary]) -> str:
-    """`cockpit · 2 running`, for the terminal's title over a list of runs."""
-    live = sum(is_live(row.state) for row in rows)
-    return f"cockpit · {live} running" if live else "cockpit"

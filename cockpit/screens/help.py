@@ -1,22 +1,29 @@
-"""The keys of the screen below, with what each does; those that cannot be used now are dim."""
+"""The keys of the screen below by area, with what each does; those that cannot be used now are dim."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen, Screen
+from textual.screen import ActiveBinding, ModalScreen, Screen
 from textual.widgets import Static
+
+from cockpit.core.text import plain
+
+KEY_WIDTH = 10
 
 
 class HelpScreen(ModalScreen[None]):
     CSS_PATH = "help.tcss"
     BINDINGS = [Binding("escape,question_mark,q", "dismiss", "Close", id="help.close", tooltip="Close this help")]
 
-    def __init__(self, below: Screen[object]) -> None:
+    def __init__(self, below: Screen[object], settings: Path) -> None:
         super().__init__()
-        self._below = below
+        self._below, self._settings = below, settings
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="help", classes="dialog") as dialog:
@@ -25,16 +32,26 @@ class HelpScreen(ModalScreen[None]):
             yield Static(self._keys(), id="keys", markup=False)
 
     def _keys(self) -> Text:
-        lines: list[Text] = []
-        seen: set[str] = set()
+        areas: dict[str, list[Text]] = {}
+        for active in self._actions():
+            area = (active.binding.id or "").partition(".")[0]
+            areas.setdefault(area, []).append(self._line(active))
+        quiet, strong = (self.app.theme_variables[name] for name in ("quiet", "foreground"))
+        parts = [Text("\n").join([Text(area.title(), f"bold {strong}"), *lines]) for area, lines in areas.items()]
+        where = f"Other keys: `keys` in {plain(str(self._settings))}; `cockpit keys` lists every id."
+        return Text("\n").join([*parts, Text(), Text(where, quiet)])
+
+    def _actions(self) -> Iterator[ActiveBinding]:
+        """Every action once, by the first of its keys."""
+        seen: set[tuple[object, str]] = set()
         for active in self._below.active_bindings.values():
-            binding = active.binding
-            if not binding.id or binding.action in seen:
-                continue
-            seen.add(binding.action)
-            key = self.app.get_key_display(binding)
-            colours = self.app.theme_variables
-            style = f"bold {colours['accent']}" if active.enabled else colours["quiet"]
-            about = (active.tooltip or binding.description, "" if active.enabled else colours["quiet"])
-            lines.append(Text.assemble((f"{key:>8}  ", style), about))
-        return Text("\n").join(lines)
+            if active.binding.id and (active.node, active.binding.action) not in seen:
+                seen.add((active.node, active.binding.action))
+                yield active
+
+    def _line(self, active: ActiveBinding) -> Text:
+        colours = self.app.theme_variables
+        key = self.app.get_key_display(active.binding)
+        style = f"bold {colours['accent']}" if active.enabled else colours["quiet"]
+        about = (active.tooltip or active.binding.description, "" if active.enabled else colours["quiet"])
+        return Text.assemble((f"{key:>{KEY_WIDTH}}  ", style), about)

@@ -1,0 +1,28 @@
+"""What the title of a terminal's window or tab says, for a glance from elsewhere; it must not change often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cockpit.core import cost
+from cockpit.core.fleet import RunSummary
+from cockpit.core.glance import word
+from cockpit.core.model import RunModel
+
+
+def of_runs(rows: Iterable[RunSummary]) -> str:
+    """`cockpit · 2 running`."""
+    running = sum(row.state == "running" for row in rows)
+    return f"cockpit · {running} running" if running else "cockpit"
+
+
+def of_run(model: RunModel) -> str:
+    """`amber 41/150 · cockpit` while it runs, else its state in place of the epochs."""
+    if model.info is None:
+        return "cockpit"
+    history, progress = model.history, model.history.progress
+    done, total = len(history.epochs), cost.total_epochs(history)
+    if model.is_task and progress is not None:
+        done, total = int(progress.done), int(progress.total)
+    told = f"{done}/{total}" if model.status.state == "running" and total else model.status.state
+    return f"{word(model.info.id)} {told} · cockpit"
