@@ -46,7 +46,7 @@ KEYS_SECONDS = 0.25
 """The footer is built anew when keys are greyed, 50 ms: not for every line that a held key passes."""
 KEEP_SECONDS = 60.0
 AGES_SECONDS = 30.0
-HINTS = ("runs.mark", "runs.filter", "runs.order", "runs.label", "runs.delete")
+HINTS = ("runs.mark", "runs.compare", "runs.delete", "runs.label", "runs.filter", "runs.order")
 """Keys for which the footer has no room at 80 columns: they stand at the edge of the list."""
 MOST_COMPARED = 8
 COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
@@ -72,7 +72,7 @@ class RunsScreen(SteeringScreen):
         Binding("enter", "open", "open", id="runs.open", tooltip="Open the run under the cursor"),
         Binding("n", "new", "new", id="runs.new", tooltip="Start a run from a config"),
         *SteeringScreen.STEERING,
-        Binding("c", "compare", "compare", id="runs.compare", tooltip="Compare the 2 to 8 marked runs"),
+        Binding("c", "compare", "compare", show=False, id="runs.compare", tooltip="Compare the 2 to 8 marked runs"),
         Binding("space", "mark", "mark", show=False, id="runs.mark", tooltip="Mark or unmark the run, and go on"),
         Binding("asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all shown"),
         Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Show only some of the runs"),

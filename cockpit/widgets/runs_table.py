@@ -24,7 +24,7 @@ from cockpit.widgets.run_header import tone
 
 GAP = " "
 NOTE_WIDTH = 20
-CURSOR, MARK = ">", "◆"
+CURSOR, MARK = ">", "*"
 """Signs before the line and before the name: seen also where there is no colour."""
 
 
@@ -202,7 +202,7 @@ class RunsTable(LineView):
             if column.left:
                 line += fit_left(column.title + sign, column.width) + GAP
             else:
-                line = line[:-1] + fit_right(sign + column.title, column.width + 1) + GAP
+                line += fit_right(column.title, column.width) + (sign or GAP)
         room = self.size.width - len(line)
         return self.styled(line + fit_left("Note", room) if room >= NOTE_WIDTH else line, "runs--header")
 

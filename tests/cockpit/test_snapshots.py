@@ -77,34 +77,6 @@ def running(folder: Path, at: Callable[[float], None]) -> Iterator[FakeRun]:
         yield fake
 
 
-@pytest.fixture
-def others(folder: Path, at: Callable[[float], None]) -> None:
-    """Runs that have ended in several ways, one that is lost, one that is broken."""
-    endings: list[tuple[str, float, dict[str, Any]]] = [
-        ("birch", 20, {"reason": "early-stopped", "error": "25 epochs without a better score"}),
-        ("lotus", 30, {"reason": "stopped"}),
-        ("ember", 31, {"reason": "failed", "exit_code": None, "signal": "SIGKILL"}),
-        ("delta", 50, {}),
-    ]
-    for place, (word, hours, end) in enumerate(endings):
-        fake = FakeRun(folder, f"controls-2026112{6 - place}-101400-{word}", created=NOW - hours * 3600)
-        at(hours * 3600)
-        fake.begin().started(epochs=10).epochs(*range(1, 10 - place), best=3)
-        at(hours * 3600 - 1234)
-        if end:
-            fake.end(**end)
-    (folder / "controls-20261120-101400-moss").mkdir()
-    (folder / "controls-20261120-101400-moss" / "run.json").write_text("{garbage")
-
-
-@SIZES
-def test_runs(snap_compare: Any, cockpit: Make, running: FakeRun, others: None, size: tuple[int, int]) -> None:
-    async def ready(pilot: Pilot[None]) -> None:
-        await settled(pilot, "amber", "birch", "lotus", "ember", "delta", "broken", "look weight up ·", "leave")
-
-    assert snap_compare(cockpit(), terminal_size=size, run_before=ready)
-
-
 @SIZES
 def test_a_running_run(snap_compare: Any, cockpit: Make, running: FakeRun, size: tuple[int, int]) -> None:
     async def ready(pilot: Pilot[None]) -> None:
