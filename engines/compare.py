@@ -11,14 +11,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import torch
 
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
-from engines.contract.steps import read_segments, read_series
+from engines.contract.steps import DATA_WAIT, read_segments, read_series
 from engines.training import checkpoint
 
-HOST_COLUMNS = ("step", "attempt", "time")
+HOST_COLUMNS = ("step", "attempt", "time", DATA_WAIT)
 """What differs from run to run whatever they compute."""
 
 
@@ -29,13 +28,14 @@ def compare(one: RunDirectory, other: RunDirectory) -> dict[str, Any]:
     """
     steps, columns = first_difference(one, other)
     ours, theirs = (checkpoint.load(run.last) for run in (one, other))
-    names = sorted(ours["model"].keys() | theirs["model"].keys())
+    weights = ours["model"], theirs["model"]
+    names = sorted(weights[0].keys() | weights[1].keys())
     return {
         "first_step": steps,
         "columns": columns,
         "steps": [content["state"]["step"] for content in (ours, theirs)],
         "tensors": len(names),
-        "different": [name for name in names if not _equal(ours["model"].get(name), theirs["model"].get(name))],
+        "different": [name for name in names if not checkpoint.same(*(one.get(name) for one in weights))],
         "made_with": [_made_with(run) for run in (one, other)],
     }
 
@@ -58,12 +58,6 @@ def first_difference(one: RunDirectory, other: RunDirectory) -> tuple[int | None
         return None, []
     step = min(first.values())
     return step, [name for name, at in first.items() if at == step]
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return one.dtype == other.dtype and torch.equal(one, other)
-    return bool(one == other)
 
 
 def _made_with(run: RunDirectory) -> dict[str, str]:

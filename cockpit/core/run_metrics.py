@@ -17,10 +17,11 @@ from engines.contract.events import Checkpoint, CommandAnswer, Epoch, Event, Run
 from engines.contract.history import History, column_value
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
-from engines.contract.steps import logged
+from engines.contract.steps import DATA_WAIT, logged
 
 MarkKind = Literal["checkpoint", "resume", "edit", "best"]
-PLACES = ("step", "attempt", "epoch", "time")
+NO_METRICS = ("step", "attempt", "epoch", "time", DATA_WAIT)
+"""Columns of step records that say where a step stands, or what the System tab shows."""
 """Columns of the step records that say where a value belongs; `skipped` and all others are metrics."""
 TELLING = RunStarted | Epoch | Checkpoint | CommandAnswer
 """Events that a chart may show."""
@@ -101,7 +102,7 @@ class RunMetrics:
         made = {}
         for name in steps.names:
             there = logged(steps.column(name))
-            if name not in PLACES and there.any():
+            if name not in NO_METRICS and there.any():
                 columns = (step, epoch, time, steps.column(name))
                 at, done, when, value = columns if there.all() else (column[there] for column in columns)
                 made[name] = Series(name, at, done, when, value, _branches(name, old))

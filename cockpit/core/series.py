@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from engines.contract.steps import ABSENT
+from engines.contract.steps import ABSENT, DATA_WAIT
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
-WIDE = ("step", "time", "loss", "lr", "grad_norm")
+WIDE = ("step", "time", "loss", "lr", "grad_norm", DATA_WAIT)
 """What is kept of each step, ABSENT where it was not logged."""
 OLD_BRANCHES = 16
 """Superseded branches that are kept, the newest."""

@@ -11,7 +11,7 @@ from cockpit.core.metric_series import Floats, Series
 from cockpit.core.series import StepFollower, Steps
 from engines.contract import yaml12
 from engines.contract.rundir import RunDirectory
-from engines.contract.steps import ABSENT, logged
+from engines.contract.steps import ABSENT, DATA_WAIT, logged
 
 GAP_SECONDS = 30.0
 """Readings further apart have a time between them when nothing ran; they come every five seconds."""
@@ -58,11 +58,11 @@ class SystemMetrics:
         return [self._problem] if self._problem else []
 
     def series(self) -> Mapping[str, Series]:
-        """GPUs first, then processor, memory and disk, then samples a second (steps, where no batch size is known)."""
+        """GPUs first, then processor, memory and disk, then samples a second and the share of time spent on data."""
         readings = self._readings.steps
         names = [name for name in readings.names if name not in PLACES]
         made = [_recorded(readings, name) for name in sorted(names, key=lambda name: not _GPU.fullmatch(name))]
-        made.append(_rate(self._steps.steps, self._batch_size))
+        made += _speed(self._steps.steps, self._batch_size)
         return {one.name: one for one in made if len(one.time)}
 
 
@@ -80,19 +80,25 @@ def _title(name: str) -> tuple[str, float]:
     return (f"GPU {gpu[1]} {title}" if gpu else title), scale
 
 
-def _rate(steps: Steps, batch_size: float | None) -> Series:
-    """Samples or steps a second, each over five seconds or, if that takes longer, one step."""
-    step, time = steps.column("step"), steps.column("time")
+def _speed(steps: Steps, batch_size: float | None) -> list[Series]:
+    """Samples a second (steps, where no batch size is known) and the share of the time in which steps waited for their
+    batches, each over five seconds or, if that takes longer, one step."""
+    step, time, wait = steps.column("step"), steps.column("time"), steps.column(DATA_WAIT)
     timed = np.isfinite(time)
-    step, time = step[timed], time[timed]
+    step, time, wait = step[timed], time[timed], wait[timed]
     kept = np.flatnonzero(np.diff(time // RATE_SECONDS, prepend=-1.0))
+    waited = np.diff(np.cumsum(np.nan_to_num(wait))[kept])
     step, time = step[kept], time[kept]
     seconds = np.diff(time)
     usual = float(np.median(seconds)) if len(seconds) else 0.0
-    going = seconds <= max(GAP_SECONDS, 4 * usual)  # else it was stopped meanwhile
+    gap = max(GAP_SECONDS, 4 * usual)
+    going = seconds <= gap  # else it was stopped meanwhile
+    ends = time[1:][going]
     per_second = np.diff(step)[going] / seconds[going] * (batch_size or 1.0)
-    name = "samples/s" if batch_size else "steps/s"
-    return _over_time(name, time[1:][going], per_second, max(GAP_SECONDS, 4 * usual))
+    made = [_over_time("samples/s" if batch_size else "steps/s", ends, per_second, gap)]
+    if np.isfinite(wait).any():
+        made.append(_over_time("data wait %", ends, 100 * waited[going] / seconds[going], gap))
+    return made
 
 
 def _over_time(name: str, time: Floats, value: Floats, gap: float) -> Series:

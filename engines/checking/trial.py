@@ -28,10 +28,10 @@ from engines.contract.errors import DataError
 from engines.contract.jsonl import RecordFollower
 from engines.contract.lock import RunLock, lock_holder
 from engines.contract.rundir import RunDirectory
+from engines.contract.steps import DATA_WAIT, read_series
 from engines.listener import CommandListener
 from engines.training import checkpoint, engine
 from engines.training.loop import TooManyBadSteps, Trainer
-from engines.training.project import Source
 
 PREFIX = ".cockpit-try-"
 Tell = Callable[[str], None]
@@ -60,7 +60,6 @@ def _train(loaded: LoadedConfig, run: RunDirectory, seconds: float, tell: Tell, 
         trainer = engine.load(run, loaded, events, listener)
         listener.step = lambda: trainer.state.step
         loading = time.monotonic() - began
-        waits = _timed_batches(trainer.data.train)
         driver = Driver(run, listener, seconds, tell)
         try:
             with driver:
@@ -82,7 +81,7 @@ def _train(loaded: LoadedConfig, run: RunDirectory, seconds: float, tell: Tell, 
         "steps": trainer.state.step,
         "seconds_per_step": steps.seconds() if steps else None,
         "samples_per_second": loaded.settings.training.batch_size / steps.mean if steps else None,
-        "data_wait": _share(waits, steps),
+        "data_wait": _data_wait(run, steps),
         **measured,
         "loading_seconds": loading,
         "evaluation_seconds": mean(evaluations),
@@ -99,23 +98,12 @@ def _resume(loaded: LoadedConfig, run: RunDirectory, faults: list[str]) -> dict[
         engine.resume(run, trainer)
         seconds = time.monotonic() - began
         saved = checkpoint.load(run.last)
-        different = [name for name, value in trainer.content().items() if not same(saved[name], value)]
+        different = [name for name, value in trainer.content().items() if not checkpoint.same(saved[name], value)]
     if listener.signalled:
         raise KeyboardInterrupt
     if different:
         faults.append(f"A resume does not give back what was saved: {', '.join(different)} differ.")
     return {"resume_seconds": seconds, "resumed_equal": not different}
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two parts of a checkpoint are equal to the last bit, wherever their tensors lie."""
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return one.dtype == other.dtype and torch.equal(one.cpu(), other.cpu())
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
 
 
 def phase_seconds(events: list[ev.Event], name: ev.PhaseName) -> list[float]:
@@ -124,32 +112,14 @@ def phase_seconds(events: list[ev.Event], name: ev.PhaseName) -> list[float]:
     return [after.time - phase.time for phase, after in itertools.pairwise(phases) if phase.phase == name]
 
 
-def _share(waits: list[float], steps: StepTimes | None) -> float | None:
+def _data_wait(run: RunDirectory, steps: StepTimes | None) -> float | None:
     """Of the time of the steps that was spent on making their batches, 0 to 1."""
-    if steps is None or not waits:
-        return None
-    counted = waits[-steps.steps :]
-    return min(1.0, sum(counted) / len(counted) / steps.mean)
+    _, waits = read_series(run.steps, DATA_WAIT)
+    return min(1.0, float(waits[-steps.steps :].mean()) / steps.mean) if steps is not None else None
 
 
 def mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def _timed_batches(source: Source) -> list[float]:
-    """Seconds of every batch that `source` makes from now on, as they come."""
-    seconds: list[float] = []
-    make = source.batch
-
-    def batch(*arguments: Any) -> Any:
-        began = time.perf_counter()
-        made = make(*arguments)
-        seconds.append(time.perf_counter() - began)
-        return made
-
-    with contextlib.suppress(AttributeError):  # a source with slots: then nobody knows
-        source.batch = batch  # type: ignore[method-assign,assignment]
-    return seconds
 
 
 def _peak_memory(trainer: Trainer) -> dict[str, Any]:

@@ -99,10 +99,12 @@ class Trainer:
                 return reason
             indices = self.order.indices(state.epoch, state.step_in_epoch)
             randomness = step_generator(self.training.seed, state.epoch, state.step_in_epoch)
+            asked = time.perf_counter()
             batch = self.data.train.batch(indices, randomness)
+            waited = time.perf_counter() - asked
             rate = self.learning_rate()
             row = self.step(batch, self.context(), rate)
-            self.step_log.add(row, step=state.step, epoch=state.epoch + 1, lr=rate)
+            self.step_log.add(row, step=state.step, epoch=state.epoch + 1, lr=rate, data_wait=waited)
             state.step += 1
             state.step_in_epoch += 1
             self._once_in_a_while()

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from engines.contract.events import Alert, EventWriter
 from engines.contract.rundir import RunDirectory
-from engines.contract.steps import StepWriter
+from engines.contract.steps import DATA_WAIT, StepWriter
 
-HOST_COLUMNS = ("epoch", "time", "lr")
+HOST_COLUMNS = ("epoch", "time", "lr", DATA_WAIT)
 ORDINARY_OVERFLOWS = 16
 """Halvings of the first loss scale, 2**16, that end at no scale at all."""
 
@@ -44,10 +44,10 @@ class StepLog:
         """Whether the block is full."""
         return len(self._host) == len(self._block)
 
-    def add(self, row: Tensor, *, step: int, epoch: int, lr: float) -> None:
-        """Keep one step's `row: (heads + 3,)` on the device; nothing is transferred."""
+    def add(self, row: Tensor, *, step: int, epoch: int, lr: float, data_wait: float) -> None:
+        """Keep one step's `row: (heads + 3,)` on the device; nothing is transferred. `data_wait` is in seconds."""
         self._block[len(self._host)].copy_(row)
-        self._host.append((step, self._events.attempt, epoch, time.time(), lr))
+        self._host.append((step, self._events.attempt, epoch, time.time(), lr, data_wait))
 
     def flush(self, bad_steps: int) -> int:
         """Write what was gathered. Gives the number of non-finite steps in a row, `bad_steps` being those before."""
@@ -68,7 +68,7 @@ class StepLog:
             bad &= ~np.isfinite(numbers[:, 0])
         skipped = np.flatnonzero(bad)
         if len(skipped) and not self._bad_before:
-            step, _, epoch, _, _ = self._host[int(skipped[0])]
+            step, _, epoch, *_ = self._host[int(skipped[0])]
             loss = numbers[skipped[0], 0]
             what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
             text = f"step {step:.0f} of epoch {epoch:.0f} was skipped: {what}; stop it or lower the learning rate"

@@ -173,7 +173,9 @@ def test_no_step_waits_for_the_device_outside_logging(tmp_path: Path, transfers:
     def steps(count: int) -> None:
         for number in range(count):
             batch = toy.data.train.batch(trainer.order.indices(0, number), step_generator(7, 0, number))
-            trainer.step_log.add(trainer.step(batch, trainer.context(), 1e-3), step=number, epoch=1, lr=1e-3)
+            trainer.step_log.add(
+                trainer.step(batch, trainer.context(), 1e-3), step=number, epoch=1, lr=1e-3, data_wait=0.0
+            )
 
     steps(2)  # the optimizer makes its state on the first step
     transfers.clear()
@@ -241,7 +243,7 @@ def test_overflows_of_a_settling_loss_scale_are_no_alarm(
     log = StepLog(run, EventWriter(run.events, 1), ["all"], 8, torch.device("cpu"), scaled=scaled)
     bad_steps = 0
     for step in range(steps):
-        log.add(torch.tensor([loss, loss, float("inf"), 1.0]), step=step, epoch=1, lr=0.1)
+        log.add(torch.tensor([loss, loss, float("inf"), 1.0]), step=step, epoch=1, lr=0.1, data_wait=0.0)
         bad_steps = log.flush(bad_steps)
     assert bad_steps == steps
     assert run.events.read_text().count('"nonfinite"') == told

@@ -16,12 +16,13 @@ import torch
 
 from engines.check import check
 from engines.checking.duration import StepTimes, cost_of, recorded_step_times, rough_time, tried_time
-from engines.checking.trial import PREFIX, phase_seconds, same
+from engines.checking.trial import PREFIX, phase_seconds
 from engines.contract import files
 from engines.contract.events import Alert, Phase
 from engines.contract.lock import RunLock
 from engines.contract.settings import Cost
 from engines.contract.steps import StepWriter
+from engines.training.checkpoint import same
 from engines.training.loop import Trainer
 from tests.support.example_project import ExampleProject
 

@@ -82,6 +82,17 @@ def test_speed_is_samples_a_second_and_nothing_while_stopped(run: RunDirectory) 
     assert "steps/s" in metrics.series()
 
 
+def test_the_share_of_time_spent_on_data(run: RunDirectory) -> None:
+    """A fifth of every step at first, three quarters from the hundredth step on."""
+    steps = [(n, 1, 1, T + n * 0.5, 0.1 if n < 100 else 0.375) for n in range(200)]
+    StepWriter(run.steps, ["epoch", "time", "data_wait"]).append(np.array(steps))
+    metrics = SystemMetrics(run)
+    metrics.poll()
+    share = metrics.series()["data wait %"].value
+    assert share[:9] == pytest.approx(20.0)
+    assert share[-9:] == pytest.approx(75.0)
+
+
 def test_a_run_of_which_nothing_was_recorded_is_empty(tmp_path: Path) -> None:
     metrics = SystemMetrics(RunDirectory(tmp_path / "none"))
     assert not metrics.poll()
