@@ -9,7 +9,10 @@ import os
 from benchmarks.measure import as_json_lines, as_table
 from engines.supervise import ENVIRONMENT
 
-NAMES = ("step_overhead", "batches", "prepare", "thresholds", "policy")
+NAMES = (
+    "step_overhead", "batches", "prepare", "thresholds", "policy",
+    "open_run", "first_paint", "idle", "follow_latency",
+)  # fmt: skip
 
 
 def main() -> None:

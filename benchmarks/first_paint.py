@@ -1,0 +1,76 @@
+"""From starting the program to its first picture, warm, ten runs in the folder; against W&B LEET and an empty app.
+
+The picture is there when the last words of its last line have been written. Starts alternate.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.fake_runs import WrittenRun
+from benchmarks.measure import Measurement
+from benchmarks.terminal import COCKPIT, Terminal, cache, leet
+
+ROUNDS = 11
+RUNS = 10
+EMPTY = """
+from textual.app import App
+from textual.widgets import Static
+class Empty(App):
+    def compose(self):
+        yield Static("leave")
+Empty().run()
+"""
+"""What Textual takes for itself."""
+
+
+def leet_log(steps: int) -> Path:
+    """A log of so many steps, made once by the interpreter beside `wandb`."""
+    folder = cache() / f"offline-run-20261127_201400-{steps}"
+    log = folder / f"run-{steps}.wandb"
+    if not log.exists():
+        folder.mkdir(exist_ok=True)
+        writer = Path(__file__).with_name("leet_log.py")
+        subprocess.run([leet().with_name("python"), writer, str(steps), log.with_suffix(".part")], check=True)
+        log.with_suffix(".part").rename(log)
+    return log
+
+
+def measure() -> list[Measurement]:
+    log = leet_log(1000)
+    with tempfile.TemporaryDirectory() as home:
+        env = {"HOME": home, "COCKPIT_RUNS": f"{home}/runs"}
+        for place in range(RUNS):
+            run = WrittenRun(Path(home, "runs"), f"controls-20261127-2014{place:02d}-amber")
+            run.end_epoch(1, 0.5)
+            run.finish(1000)
+        sides: dict[str, tuple[Sequence[str | Path], str]] = {
+            "ours": (COCKPIT, "leave"),
+            "leet": ([leet(), "leet", "run", log], "help"),
+            "empty": ([sys.executable, "-c", EMPTY], "leave"),
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in sides}
+        memory: dict[str, float] = {}
+        for _ in range(ROUNDS + 1):
+            for name, (command, last_words) in sides.items():
+                with Terminal(command, env) as terminal:
+                    seconds[name].append(terminal.wait(last_words) - terminal.started)
+                    terminal.watch(1.0)
+                    memory[name] = terminal.resident()
+    median = {name: statistics.median(found[1:]) for name, found in seconds.items()}  # the first start warms
+    note = f"an empty Textual app takes {median['empty']:.2f} s and {memory['empty']:.0f} MB"
+    return [
+        Measurement(
+            name="first_paint", ours=median["ours"], theirs=median["leet"], unit="s",
+            ratio=median["leet"] / median["ours"], reach="≥ 1, ours ≤ 0.7 s", note=note,
+        ),
+        Measurement(
+            name="first_paint_memory", ours=memory["ours"], theirs=memory["leet"], unit="MB",
+            ratio=memory["leet"] / memory["ours"], reach="≥ 1",
+        ),
+    ]  # fmt: skip
