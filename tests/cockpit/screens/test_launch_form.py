@@ -111,6 +111,8 @@ async def test_a_value_is_edited_shown_in_the_command_reset_and_undone(cockpit: 
         await pilot.press("enter", "ctrl+u", *"5e-4", "enter")
         await until(pilot, lambda: "--set training.lr=5e-4" in text(pilot))
         assert "was 0.001" in text(pilot)
+        await pilot.press("y")
+        assert pilot.app.clipboard == "cockpit train configs/walk.yaml --set training.lr=5e-4"
         await pilot.press("enter", "9", "escape")  # left as it was
         await until(pilot, lambda: "1 changed" in text(pilot))
         assert "5e-49" not in text(pilot)
@@ -220,23 +222,21 @@ async def test_a_check_is_shown_out_of_date_after_a_change_and_given_up(
         assert keys(pilot)["check"]
 
 
-async def test_leaving_gives_a_running_check_up(cockpit: Make, config: Path, question: type[FakeQuestion]) -> None:
-    async with cockpit().run_test(size=(100, 30)) as pilot:
-        await opened(pilot)
-        await pilot.press("c")
-        await until(pilot, lambda: "try: 120 steps" in text(pilot))
-        await pilot.press("escape")
-        await until(pilot, question.cancelled.is_set)
-        assert isinstance(pilot.app.screen, LaunchScreen)
-
-
-async def test_faults_of_a_check_are_listed(cockpit: Make, config: Path, question: type[FakeQuestion]) -> None:
+async def test_faults_of_a_check_are_listed_and_leaving_gives_one_up(
+    cockpit: Make, config: Path, question: type[FakeQuestion]
+) -> None:
     question.found = FOUND | {"faults": ["recordings: no such [folder]"], "exit_code": 1}
     question.go_on.set()
     async with cockpit().run_test(size=(100, 30)) as pilot:
         await opened(pilot)
         await pilot.press("c")
         await until(pilot, lambda: "✖ recordings: no such [folder]" in text(pilot))
+        question.go_on.clear()
+        await pilot.press("c")
+        await until(pilot, lambda: "try: 120 steps" in text(pilot))
+        await pilot.press("escape")
+        await until(pilot, question.cancelled.is_set)
+        assert isinstance(pilot.app.screen, LaunchScreen)
 
 
 async def test_a_run_is_started_once_and_shown(
@@ -324,14 +324,6 @@ async def test_a_busy_device_is_named(cockpit: Make, config: Path, fake: FakeRun
             assert "busy" not in text(pilot).splitlines()[-2]
             await pilot.press("right")
             await until(pilot, lambda: f"cpu is busy with {fake.run.path.name}" in text(pilot))
-
-
-async def test_the_command_is_copied(cockpit: Make, config: Path) -> None:
-    app = cockpit()
-    async with app.run_test(size=(100, 30)) as pilot:
-        await opened(pilot)
-        await pilot.press("y")
-        assert app.clipboard == "cockpit train configs/walk.yaml"
 
 
 async def test_fields_are_chosen_with_the_mouse(cockpit: Make, config: Path) -> None:
