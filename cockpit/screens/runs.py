@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from rich.text import Text
@@ -16,20 +15,18 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Footer, Static
 
-from cockpit.core import cost, labels, removal, run_order, titles
+from cockpit.core import cost, removal, run_order, titles
 from cockpit.core.away import Lookout
 from cockpit.core.control import Target
 from cockpit.core.fleet import Fleet, FleetNews, RunSummary
-from cockpit.core.format import money, size
+from cockpit.core.format import money
 from cockpit.core.poller import Poller
-from cockpit.core.removal import Removal
 from cockpit.core.run_order import ordered
 from cockpit.core.settings import SettingsFile
 from cockpit.core.states import Shown, is_live
 from cockpit.core.text import plain
 from cockpit.core.times import first_of_month, midnight
-from cockpit.screens.delete import DeleteScreen
-from cockpit.screens.label import LabelScreen
+from cockpit.screens.keeping import KeepingScreen
 from cockpit.screens.order import OrderScreen
 from cockpit.screens.palette import ActionProvider
 from cockpit.screens.steering import SteeringScreen
@@ -37,7 +34,6 @@ from cockpit.widgets.away_panel import AwayPanel
 from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.runs_table import RunsTable
 from cockpit.widgets.throttle import Throttle
-from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 
 POLL_SECONDS = 0.25
@@ -65,7 +61,7 @@ EMPTY = """\
   [b $accent]q[/]   leave, then [b]cockpit demo[/]: makes data, trains a small model"""
 
 
-class RunsScreen(SteeringScreen):
+class RunsScreen(KeepingScreen):
     CSS_PATH = "runs.tcss"
     COMMANDS = {ActionProvider}
     BINDINGS = [
@@ -107,12 +103,6 @@ class RunsScreen(SteeringScreen):
     @dataclass
     class Ordered(Message):
         """Another order is in force."""
-
-    @dataclass
-    class Weighed(Message):
-        """What deleting some runs would take away is known."""
-
-        removals: list[Removal]
 
     def __init__(self, folder: Path, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
@@ -273,43 +263,39 @@ class RunsScreen(SteeringScreen):
     # -- what the keys mean ----------------------------------------------------------------------------------------
 
     def target(self) -> Target | None:
-        row = self._under_cursor()
+        row = self.under_cursor()
         return None if row is None else Target(RunDirectory(row.path), row.id, row.attempt, row.state, row.is_task)
 
-    def _under_cursor(self) -> RunSummary | None:
+    def under_cursor(self) -> RunSummary | None:
         return self._table.cursor
 
-    def _meant(self) -> list[RunSummary]:
-        """The marked runs, shown or not, else the one under the cursor."""
-        marked = [row for row in self._rows if row.path in self._marked] if self._marked else []
-        cursor = self._under_cursor()
-        return marked or ([cursor] if cursor else [])
+    def rows(self) -> list[RunSummary]:
+        return self._rows
+
+    def marked(self) -> set[Path]:
+        return self._marked
+
+    def look_again(self) -> None:
+        self._fleet.scan_now()
 
     def _why_not_compare(self) -> str:
         """A sentence; empty when the marked runs can be compared."""
         if not 2 <= len(self._marked) <= MOST_COMPARED:
             return f"Mark 2 to {MOST_COMPARED} runs to compare them: {len(self._marked) or 'none'} so far."
-        unfit = next((row for row in self._meant() if row.is_task or row.state == "broken"), None)
+        unfit = next((row for row in self.meant() if row.is_task or row.state == "broken"), None)
         return f"{plain(unfit.id)} is no training that can be read; unmark it to compare the others." if unfit else ""
-
-    def _why_not_delete(self) -> str:
-        """A sentence; empty when there is a run to delete among those meant."""
-        meant = self._meant()
-        if meant and all(is_live(row.state) for row in meant):
-            return f"{plain(meant[0].id)} is alive: stop it before deleting it."
-        return "" if meant else "There is no run to delete."
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         match action:
             case "open":
-                row = self._under_cursor()
+                row = self.under_cursor()
                 return (row is not None and row.state != "broken") or None
             case "compare":
                 return not self._why_not_compare() or None
             case "delete":
-                return not self._why_not_delete() or None
+                return not self.why_not_delete() or None
             case "mark" | "mark_all" | "describe":
-                return self._under_cursor() is not None or None
+                return self.under_cursor() is not None or None
             case "close":
                 return self._filter.there or self._away.there or bool(self._marked)
         return super().check_action(action, parameters)
@@ -321,7 +307,7 @@ class RunsScreen(SteeringScreen):
         """A greyed key does nothing; of some it is not obvious why."""
         active = self.active_bindings.get(event.key)
         if active is not None and not active.enabled:
-            why_not = {"compare": self._why_not_compare, "delete": self._why_not_delete}.get(active.binding.action)
+            why_not = {"compare": self._why_not_compare, "delete": self.why_not_delete}.get(active.binding.action)
             if why_not is not None:
                 self.notify(why_not(), markup=False)
 
@@ -340,10 +326,10 @@ class RunsScreen(SteeringScreen):
         self.post_message(self.New())
 
     def action_compare(self) -> None:
-        self.post_message(self.Compare(tuple(RunDirectory(row.path) for row in self._meant())))
+        self.post_message(self.Compare(tuple(RunDirectory(row.path) for row in self.meant())))
 
     def action_mark(self) -> None:
-        if (row := self._under_cursor()) is not None:
+        if (row := self.under_cursor()) is not None:
             self._marked ^= {row.path}
             self._table.action_move(1)
             self._show()
@@ -398,57 +384,3 @@ class RunsScreen(SteeringScreen):
     def _reorder(self) -> None:
         self._arrange()
         self._show()
-
-    def action_describe(self) -> None:
-        if (row := self._under_cursor()) is None:
-            return
-
-        def save(words: tuple[str, str] | None) -> None:
-            if words is not None and words != (row.label, row.notes):
-                self._work(partial(self._describe, row, *words))
-
-        self.app.push_screen(LabelScreen(row), save)
-
-    def _describe(self, row: RunSummary, label: str, notes: str) -> None:
-        """Runs in a worker's thread."""
-        labels.describe(RunDirectory(row.path), label=label, notes=notes)
-        self._fleet.scan_now()
-
-    # -- deleting --------------------------------------------------------------------------------------------------
-
-    def action_delete(self) -> None:
-        """Weigh what is meant, then ask; live ones among it stay."""
-        meant = self._meant()
-        dead = [row.path for row in meant if not is_live(row.state)]
-        if alive := len(meant) - len(dead):
-            self.notify(f"{alive} of the marked runs {'is' if alive == 1 else 'are'} alive and not deleted.")
-        self._work(lambda: self.post_message(self.Weighed([removal.look(path) for path in dead])))
-
-    @on(Weighed)
-    def _ask(self, message: Weighed) -> None:
-        if not self.is_active:
-            return  # the person went elsewhere meanwhile
-        paths = {one.path for one in message.removals}
-        ids = {self._runs[path].id for path in paths if path in self._runs}
-        forks = [row.id for row in self._rows if row.parent in ids and row.path not in paths]
-
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self._work(partial(self._delete, message.removals))
-
-        self.app.push_screen(DeleteScreen(message.removals, forks), answered)
-
-    def _delete(self, removals: list[Removal]) -> None:
-        """Runs in a worker's thread. What cannot be deleted keeps no other from it."""
-        deleted, freed = 0, 0
-        for one in removals:
-            try:
-                removal.remove(one.path)
-            except UserError as error:
-                self.post_message(self.Refused(str(error)))
-            else:
-                deleted, freed = deleted + 1, freed + one.size
-        self._fleet.scan_now()
-        if deleted:
-            words = f"{deleted} runs are" if deleted > 1 else f"{plain(removals[0].path.name)} is"
-            self.app.call_from_thread(self.notify, f"{words} deleted, {size(freed)} freed.", markup=False)
