@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from cockpit.core.logfile import AT_ONCE, Block, LogFile, shown_lines
+from cockpit.core.logfile import Block, LogFile, shown_lines
 from cockpit.core.run_filter import RunFilter
 from cockpit.core.text import ESCAPE
+
+AT_ONCE = 16
+"""Blocks searched in one call, so that a thread can answer something else between: of an expression some 0.2 s."""
 
 
 def spans(sought: RunFilter, line: str) -> list[tuple[int, int]]:

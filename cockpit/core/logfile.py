@@ -141,7 +141,8 @@ def count_lines(data: bytes) -> int:
     """How many lines `shown_lines` gives, without making them where nothing moves the cursor up."""
     if b"\x1b[" in data and _CURSOR_UP.search(data):
         return len(shown_lines(data))
-    return data.count(b"\n") + (bool(data) and not data.endswith(b"\n"))
+    rest = data[data.rfind(b"\n") + 1 :]  # a line that has not ended counts once there is something to see
+    return data.count(b"\n") + bool(_last_update(rest.decode("utf-8", "replace")))
 
 
 def shown_lines(data: bytes) -> list[str]:
@@ -150,7 +151,7 @@ def shown_lines(data: bytes) -> list[str]:
     if _CURSOR_UP.search(data):
         return _by_terminal(text)
     lines = text.split("\n")
-    if not lines[-1]:
+    if not _last_update(lines[-1]):
         lines.pop()
     return [_last_update(line) if "\r" in line else plain(line[: 4 * LONGEST_LINE])[:LONGEST_LINE] for line in lines]
 
