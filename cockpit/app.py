@@ -136,10 +136,13 @@ class CockpitApp(TerminalApp):
         self.open_run(message.run)
 
     @on(RunsScreen.New)
-    def on_launch_form_screen_back(self) -> None:
+    def _choose_config(self) -> None:
         from cockpit.screens.launch import LaunchScreen
 
         self.switch_screen(LaunchScreen())
+
+    def on_launch_form_screen_back(self) -> None:  # apart: what `on` decorates is not called by its name too
+        self._choose_config()
 
     def on_launch_screen_back(self) -> None:
         self.show_runs()
