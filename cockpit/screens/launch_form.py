@@ -247,8 +247,7 @@ class LaunchFormScreen(Screen[None]):
 
     @on(FieldEditor.Left)
     def _leave_editor(self) -> None:
-        self.query_one(FormView).focus()
-        self.query_one(FieldEditor).close()
+        self.set_focus(self.query_one(FormView))
         self.refresh_bindings()
 
     @on(FormView.Scrolled)

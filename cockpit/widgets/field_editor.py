@@ -58,10 +58,14 @@ class FieldEditor(Input):
         self.display = False
 
     def action_accept(self, move: int) -> None:
-        self.post_message(self.Accepted(self.value, move))
+        if self.display:  # keys that came faster than the focus moved on mean no field that was edited
+            self.close()
+            self.post_message(self.Accepted(self.value, move))
 
     def action_leave(self) -> None:
-        self.post_message(self.Left())
+        if self.display:
+            self.close()
+            self.post_message(self.Left())
 
     @on(Input.Submitted)
     @on(Input.Changed)

@@ -16,6 +16,7 @@ from cockpit.screens.launch import LaunchScreen
 from cockpit.screens.launch_form import LaunchFormScreen
 from cockpit.screens.run import RunScreen
 from cockpit.widgets import check_pane
+from cockpit.widgets.field_editor import FieldEditor
 from engines.contract import launch
 from engines.contract.config import load_config
 from engines.contract.errors import UserError
@@ -146,7 +147,12 @@ async def test_up_and_down_go_on_from_the_editor_and_over_headings(cockpit: Make
         await pilot.press("escape", "enter", "0", "down", "enter", "1", "enter")
         await until(pilot, lambda: "2 changed" in text(pilot))
         assert "--set training.epochs=40 --set training.batch_size=641" in text(pilot)
-        await pilot.press("up", "up")
+        await pilot.press("enter", "2")
+        for _ in range(3):  # faster than the focus moves on
+            pilot.app.screen.query_one(FieldEditor).action_accept(1)
+        await until(pilot, lambda: "training.batch_size=6412" in text(pilot))
+        assert "2 changed" in text(pilot)
+        await pilot.press("up", "up", "up")
         await until(pilot, lambda: "loss_weights.idle   number ≥ 0" in text(pilot))
         await pilot.press("end")
         await until(pilot, lambda: "post_processing.cursor_ema_alpha" in text(pilot))
