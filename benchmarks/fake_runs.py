@@ -40,15 +40,17 @@ sys.stdin.read()
 
 
 class WrittenRun:
-    """A training that has begun."""
+    """A training that began `age` seconds ago, at $2.50 an hour."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, age: float = 0.0) -> None:
         self.run = RunDirectory(folder / name)
         self.run.make()
         self.run.config.write_text(CONFIG)
-        self.began = time.time()
+        self.began = time.time() - age
         self.run.write_info(RunInfo(id=name, project="controls", kind="training", created=self.began))
-        self._attempt = Attempt(number=1, started=self.began, supervisor=ProcessMark(1, 0.0), device="cpu")
+        self._attempt = Attempt(
+            number=1, started=self.began, supervisor=ProcessMark(1, 0.0), device="cpu", usd_per_hour=2.5
+        )
         self.run.write_attempt(self._attempt)
         self._events = ev.EventWriter(self.run.events, 1)
         self._steps = StepWriter(self.run.steps, STEP_COLUMNS)

@@ -18,6 +18,8 @@ from benchmarks.terminal import COCKPIT, Terminal, leet
 RUNS = 10
 SETTLE = 3.0
 SECONDS = 20.0
+AGE = 3600.0
+"""Of the runs: in the first minute of ten at once, ten ages would change every second."""
 STEP_SECONDS = 0.1
 STEPS_AN_EPOCH = 20
 
@@ -42,7 +44,9 @@ def _cost(terminal: Terminal) -> tuple[float, float]:
 def measure() -> list[Measurement]:
     with tempfile.TemporaryDirectory() as home:
         env = {"HOME": home, "COCKPIT_RUNS": f"{home}/runs"}
-        runs = [WrittenRun(Path(home, "runs"), f"controls-20261127-2014{place:02d}-amber") for place in range(RUNS)]
+        runs = [
+            WrittenRun(Path(home, "runs"), f"controls-20261127-2014{place:02d}-amber", AGE) for place in range(RUNS)
+        ]
         with hold(*runs), Terminal(COCKPIT, env) as terminal:
             terminal.wait("amber")
             core, idle_bytes = _cost(terminal)

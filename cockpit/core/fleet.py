@@ -15,12 +15,14 @@ from cockpit.core.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
 from engines.contract.errors import UserError
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import Attempt, RunDirectory
+from engines.contract.rundir import Attempt, RunDirectory, RunInfo
 from engines.contract.state import RunReader, status_of
 
 SCORES_KEPT = 32
 SCAN_SECONDS = 1.0
 READ_AT_ONCE = 50
+SETTLED_NS = 2_000_000_000
+"""The age from which a directory's time tells every later change, on network volumes too."""
 GRACE_SECONDS = 5.0
 """How long a directory may be without its run.json before it counts as broken: it is written last."""
 _RUN_ID = re.compile(r"[^.].*-(\d{8}-\d{6})-[a-z]+")
@@ -66,6 +68,9 @@ class _Watched:
         self._attempts = AttemptFollower(self.run)
         self._last_seen: dict[int, float] = {}
         self._stamp: object = None
+        self._records: tuple[RunInfo, tuple[Attempt, ...]] | None = None
+        """What was read at a stamp that has settled."""
+        self._records_stamp: object = None
 
     def poll(self) -> bool:
         """Look again and say whether the summary changed."""
@@ -88,7 +93,17 @@ class _Watched:
     def live(self) -> bool:
         return self._reader is not None
 
-    def _look_at_stamp(self) -> object:
+    def _read_records(self) -> tuple[RunInfo, tuple[Attempt, ...]]:
+        """run.json and the attempts, read again only when one was replaced."""
+        stamp = self._look_at_stamp()
+        if self._records is None or stamp != self._records_stamp:
+            self._records = self.run.info, self._attempts.poll()
+            # Times of directories are coarse: within a tick of the clock another replacement would not show.
+            settled = time.time_ns() - max(stamp) > SETTLED_NS
+            self._records_stamp = stamp if settled else None
+        return self._records
+
+    def _look_at_stamp(self) -> tuple[int, ...]:
         """Changes when an attempt begins, ends or is mended, or the run's record is written.
 
         All these files are replaced, never written in place, so the times of their two directories are enough: of a
@@ -97,9 +112,8 @@ class _Watched:
         return tuple(map(_modified, self._stamped))
 
     def _summarise(self, reader: RunReader) -> RunSummary:
-        info = self.run.info
         locked = lock_holder(self.run.lock) is not None
-        attempts = self._attempts.poll()
+        info, attempts = self._read_records()
         for event in reader.poll():
             self._last_seen[event.attempt] = event.time
         status = status_of(locked, attempts[-1] if attempts else None, reader.history)
