@@ -90,9 +90,9 @@ class LogLines(LineView):
 class LogPane(Pane):
     BINDINGS = [
         Binding("slash", "search", "search", id="log.search", tooltip="Search the whole log, from its end"),
-        Binding("n", "jump(True)", "next", id="log.next", tooltip="The next line that was searched for"),
-        Binding("N", "jump(False)", "before", id="log.before", tooltip="The line before that was searched for"),
-    ]  # fmt: skip
+        Binding("n", "jump(True)", "next", show=False, id="log.next", tooltip="The next line that was found"),
+        Binding("N", "jump(False)", "before", show=False, id="log.before", tooltip="The line found before this one"),
+    ]
 
     @dataclass
     class Read(Message):
@@ -159,20 +159,19 @@ class LogPane(Pane):
 
     def _read_window(self) -> None:
         """Have the lines around the view ready; what only grew is told no more than every `SHOW_SECONDS`."""
-        total, before = self._file.count, self._told
-        shifted = total - before.count if self._indexed is False else 0  # until now there was only the end
-        first, stop = self._view
-        at_end = stop >= before.count
-        if at_end:
-            first, stop = max(total - (stop - first), 0), total
+        before, first = self._told, not self._indexed
+        due = first or (self._behind and time.monotonic() - self._told_at >= SHOW_SECONDS)
+        total = self._file.count if due else before.count
+        shifted = total - before.count if first else 0  # until now there was only the end
+        top, stop = self._view
+        if stop >= before.count:  # the end is in view, and stays so
+            top, stop = max(total - (stop - top), 0), total
         else:
-            first, stop = first + shifted, stop + shifted
-        ready = before.first <= first and min(stop, total) <= before.first + len(before.lines)
-        due = self._behind and time.monotonic() - self._told_at >= SHOW_SECONDS
-        if self._indexed and not due and (ready or at_end):
+            top, stop = top + shifted, stop + shifted
+        if not due and before.first <= top and stop <= before.first + len(before.lines):
             return
-        self._indexed, self._behind = True, False
-        start = max(first - AROUND, 0)
+        self._indexed, self._behind = True, self._behind and not due
+        start = max(top - AROUND, 0)
         self._tell(start, self._file.lines(start, min(stop + AROUND, total)), total, shifted)
 
     def _tell(self, first: int, lines: Sequence[str], total: int | None = None, shifted: int = 0) -> None:
@@ -202,7 +201,8 @@ class LogPane(Pane):
             return f"searching, {count(total)} found"
         if not total:
             return "not found"
-        return f"{count(search.place(at) + 1)} of {count(total)}" if at is not None else f"{count(total)} found"
+        place = f"{count(search.place(at) + 1)} of {count(total)}" if at is not None else f"{count(total)} found"
+        return f"{place}, n N"
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
