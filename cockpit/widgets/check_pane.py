@@ -122,12 +122,13 @@ class CheckPane(VerticalScroll):
 
 
 def _words(found: Mapping[str, Any], colours: Mapping[str, str]) -> Text:
-    """Faults first, then facts as names and words."""
+    """Faults first, then facts as names and words: what a run takes before what the data holds."""
     lines = [Text.assemble((f"✖ {plain(fault)}", colours["bad"])) for fault in found["faults"]]
     if not lines:
         lines.append(Text("✔ nothing is wrong", colours["good"]))
-    for name, words in facts_of(dict(found)).items():
-        if words:
+    facts = facts_of(dict(found))
+    for name in sorted(facts, key=lambda name: name.startswith("data ")):
+        if words := facts[name]:
             name = fit_left(plain(name), max(NAME_WIDTH, len(name))) + "  "
             lines.append(Text.assemble((name, colours["quiet"]), plain(words)))
     return Text("\n").join(lines)
