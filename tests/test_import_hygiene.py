@@ -17,7 +17,7 @@ import engines.thresholds
 from engines.contract.spec import Spec, installed
 
 TORCH_SIDE = {"torch", "safetensors", "engines.training", "engines.tasks"}
-SCREEN_SIDE = {"textual", "plotext"}
+SCREEN_SIDE = {"textual"}
 
 RUNNING_COCKPIT = """
 import asyncio

@@ -30,7 +30,8 @@ class Series:
 class MetricSource(Protocol):
     """A log, or several that belong together, followed while it grows."""
 
-    title: str
+    @property
+    def title(self) -> str: ...
 
     def poll(self) -> bool:
         """Read what is new; whether anything changed. Never raises for what the files hold."""

@@ -1,11 +1,10 @@
-"""Series of a run: every logged step followed without reading a byte twice, and reduction to what a screen can show."""
+"""Series of a run: every logged step followed without reading a byte twice."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy.typing as npt
 from engines.contract.steps import ABSENT, DATA_WAIT
 
 Floats = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
 WIDE = ("step", "time", "loss", "lr", "grad_norm", DATA_WAIT)
 """What is kept of each step, ABSENT where it was not logged."""
 OLD_BRANCHES = 16
@@ -148,63 +146,3 @@ class StepFollower:
             backwards = np.flatnonzero(np.diff(part[0]) <= 0) + 1
             self._old += [branch for branch in np.split(part, backwards, axis=1) if branch.size]
         del self._old[:-OLD_BRANCHES]
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A series as `columns` pixel columns can show it: unbroken pieces of (x, y), and where values were not finite."""
-
-    pieces: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]
-    bad: tuple[float, ...]
-    """x of values that are NaN or infinite, one a pixel column at most."""
-    bad_count: int
-
-    @property
-    def values(self) -> list[float]:
-        return [value for _, ys in self.pieces for value in ys]
-
-    def cut(self, low: float, high: float) -> Curve:
-        """The curve with values outside [low, high] brought to its edges."""
-        pieces = tuple((xs, tuple(min(max(y, low), high) for y in ys)) for xs, ys in self.pieces)
-        return Curve(pieces, self.bad, self.bad_count)
-
-
-def reduce_curve(x: Floats, y: Floats, columns: int, start: float, end: float) -> Curve:
-    """Reduce `x, y: (n,)`, x ascending, to at most four points a pixel column of the range [start, end].
-
-    First, lowest, highest and last of each column, in order, so that a one-step spike shows at every zoom. A value that
-    is not finite breaks the line at its column.
-    """
-    edges = start + (end - start) / columns * np.arange(1, columns)
-    bounds = [0, *np.searchsorted(x, edges).tolist(), len(x)]
-    pieces: list[list[int]] = []
-    bad: list[float] = []
-    bad_count = 0
-    broken = True
-    for place, (first, stop) in enumerate(pairwise(bounds)):
-        if first == stop:
-            continue
-        finite = _finite_places(y[first:stop])
-        missing = stop - first - len(finite)
-        if missing:
-            bad_count += missing
-            bad.append(start + (end - start) / columns * (place + 0.5))
-        if len(finite):
-            if broken or finite[0] > 0:
-                pieces.append([])
-            pieces[-1] += (first + _telling(y[first:stop], finite)).tolist()
-        broken = bool(missing) and (not len(finite) or int(finite[-1]) < stop - first - 1)
-    return Curve(tuple((tuple(x[piece].tolist()), tuple(y[piece].tolist())) for piece in pieces), tuple(bad), bad_count)
-
-
-def _finite_places(y: Floats) -> Places:
-    """Indices of the finite values; quick where all are, which is nearly always."""
-    if np.isfinite(y.min()) and np.isfinite(y.max()):
-        return np.arange(len(y))
-    return np.flatnonzero(np.isfinite(y))
-
-
-def _telling(y: Floats, finite: Places) -> Places:
-    """Of the finite values the first, the lowest, the highest and the last, in order."""
-    values = y if len(finite) == len(y) else y[finite]
-    return np.unique(finite[[0, int(values.argmin()), int(values.argmax()), -1]])

@@ -1,31 +1,53 @@
-"""Which curves and marks a run's charts show."""
+"""What the two charts of a run's overview show: loss and score over the steps done, labelled by epochs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
+import numpy as np
+
+from cockpit.core.metric_series import Floats, Series
 from cockpit.core.model import RunModel
-from cockpit.widgets.chart import Line, Mark, numbers
+from cockpit.core.plot.axis import extent
+from cockpit.core.plot.frame import Sign, View
+from cockpit.core.plot.lines import Look, Member
+from cockpit.widgets.metric_chart import Drawing
 from engines.contract.events import Epoch
 from engines.contract.history import column_value
 from engines.contract.steps import logged
 
-Chart = tuple[list[Line], list[Mark], Mapping[float, int]]
+Chart = tuple[list[Member], Drawing]
+ROUND = [digit * 10**power for power in range(9) for digit in (1, 2, 5)]
+LABELS = 7
+"""Of epochs on an axis, at most."""
 
 
 def loss_curves(model: RunModel) -> Chart:
-    """Loss over the steps done: in training of every step (faint once there are epochs) and epoch, in validation."""
+    """Loss of every step, and of every epoch in training and in validation; there with what resumes superseded."""
     rows = list(model.history.epochs.values())
     loss = model.steps.column("loss")
     told = logged(loss)  # a log from elsewhere may have no loss at all, or not at every step
-    lines = [_line("old", old, "validation.loss") for old in _old_tails(model)]
-    lines += [
-        Line("step" if rows else "train", model.steps.column("step")[told], loss[told], leads=False),
-        _line("train", rows, "train.loss"),
-        _line("validation", rows, "validation.loss"),
-    ]
-    return lines, _marks(model), _epoch_ticks(model)
+    steps = _series("loss", model.steps.column("step")[told], loss[told])
+    train, validation = _of_epochs("train.loss", rows), _of_epochs("validation.loss", rows)
+    old = (_of_epochs("validation.loss", tail) for tail in _old_tails(model))
+    validation = replace(validation, old=tuple((tail.step, tail.value) for tail in old))
+    return _chart(model, [("logged", steps), ("train", train), ("validation", validation)])
+
+
+def score_curve(model: RunModel) -> Chart:
+    """The score of every epoch."""
+    return _chart(model, [("score", _of_epochs("score", list(model.history.epochs.values())))])
+
+
+def _chart(model: RunModel, members: list[Member]) -> Chart:
+    """Of what was logged: an empty series is no line."""
+    members = [(role, one) for role, one in members if len(one.step) or one.old]
+    start, end = extent([one for _, one in members], "step")
+    ends = {float(row.step): row.epoch for row in model.history.epochs.values()}
+    view = View("step", start, end if end > start else start + 1.0, ticks=_ticks(ends, start, end))
+    return members, Drawing(Look(), view, tuple(_signs(model, start, end)), legend=True)
 
 
 def _old_tails(model: RunModel) -> list[list[Epoch]]:
@@ -34,28 +56,30 @@ def _old_tails(model: RunModel) -> list[list[Epoch]]:
     return [list(rows) for _, rows in groupby(old, key=lambda row: row.attempt)]
 
 
-def score_curve(model: RunModel) -> Chart:
-    """The score of every epoch, over the steps done."""
-    line = _line("score", list(model.history.epochs.values()), "score")
-    return [line], _marks(model), _epoch_ticks(model)
+def _of_epochs(source: str, rows: Sequence[Epoch]) -> Series:
+    """One value an epoch. What was not finite is kept as such; what was not measured is no point at all."""
+    values = [(float(row.step), column_value(source, row), source in row.nonfinite) for row in rows]
+    told = [(step, np.nan if value is None else value) for step, value, bad in values if bad or value is not None]
+    return _series(source, np.array([step for step, _ in told]), np.array([value for _, value in told]))
 
 
-def _line(kind: str, rows: list[Epoch], source: str) -> Line:
-    """One value an epoch. What was not finite is a gap; what was not measured is no point at all."""
-    values = [(row.step, column_value(source, row), source in row.nonfinite) for row in rows]
-    told = [(step, value) for step, value, bad in values if bad or value is not None]
-    return Line(kind, numbers([step for step, _ in told]), numbers([value for _, value in told]), leads=kind != "old")
+def _series(name: str, step: Floats, value: Floats) -> Series:
+    unknown = np.full(len(step), np.nan)
+    return Series(name, step, unknown, unknown, value)
 
 
-def _marks(model: RunModel) -> list[Mark]:
+def _signs(model: RunModel, start: float, end: float) -> list[Sign]:
     """A person's edits, resumes, and the best epoch, later ones over earlier ones."""
     history = model.history
-    marks = [Mark("resume", "↻", float(step)) for step in history.resumes if step]
-    marks += [Mark("edit", "▲", float(edit.step)) for edit in history.edits()]
+    signs = [Sign("resume", float(step)) for step in history.resumes if step]
+    signs += [Sign("edit", float(edit.step)) for edit in history.edits()]
     if history.best is not None:
-        marks.append(Mark("best", "★", float(history.best.step)))
-    return marks
+        signs.append(Sign("best", float(history.best.step)))
+    return [sign for sign in signs if start <= sign.x <= end]
 
 
-def _epoch_ticks(model: RunModel) -> dict[float, int]:
-    return {float(row.step): row.epoch for row in model.history.epochs.values()}
+def _ticks(ends: Mapping[float, int], start: float, end: float) -> tuple[tuple[float, str], ...]:
+    """A handful of the ends of epochs, with round numbers; an empty tuple leaves the axis its steps."""
+    inside = [(x, epoch) for x, epoch in ends.items() if start <= x <= end]
+    every = next(step for step in ROUND if len(inside) <= step * LABELS)
+    return tuple((x, str(epoch)) for x, epoch in inside if epoch % every == 0 or len(inside) == 1)

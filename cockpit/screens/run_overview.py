@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
 from cockpit.core.model import RunModel
+from cockpit.core.plot.glyphs import ASCII, UNICODE
 from cockpit.screens.run_charts import loss_curves, score_curve
-from cockpit.widgets.chart import CurveChart
+from cockpit.widgets.ascii_filter import is_ascii_only
 from cockpit.widgets.epoch_table import EpochTable
 from cockpit.widgets.events_view import EventsView
 from cockpit.widgets.log_view import LogView
 from cockpit.widgets.machine_view import MachineView
+from cockpit.widgets.metric_chart import MetricChart
 from cockpit.widgets.progress_view import ProgressView
 from engines.contract.machine import Reading
 
@@ -19,7 +23,6 @@ WIDE = 120
 """Columns from which on panes stand side by side."""
 LEFT_WIDTH = 80
 """Of events and log on a wide screen, at least."""
-LOSS_TITLE = "Loss  [$train]━ train[/]  [$validation]━ validation[/]"
 
 
 class RunOverview(Container):
@@ -33,8 +36,9 @@ class RunOverview(Container):
             yield EventsView()
             yield LogView()
         with Vertical(id="right"):
-            yield CurveChart(id="loss", title=LOSS_TITLE, empty="no step yet")
-            yield CurveChart(id="score", title="Score", empty="no epoch yet")
+            for chart in (MetricChart("Loss", id="loss"), MetricChart("Score", id="score")):
+                chart.can_focus = False
+                yield chart
             yield MachineView()
 
     @property
@@ -49,8 +53,9 @@ class RunOverview(Container):
         self.query_one("#left").styles.width = self._left_width(table.needs_width, is_task=model.is_task)
         self.query_one(EventsView).show(model)
         self.query_one(LogView).show(model.log)
-        self.query_one("#loss", CurveChart).show(*loss_curves(model))
-        self.query_one("#score", CurveChart).show(*score_curve(model))
+        glyphs = ASCII if is_ascii_only(self.app) else UNICODE
+        for chart, (members, drawing) in (("#loss", loss_curves(model)), ("#score", score_curve(model))):
+            self.query_one(chart, MetricChart).show(members, replace(drawing, glyphs=glyphs))
 
     def show_numbers(self, model: RunModel, reading: Reading | None, now: float) -> None:
         """Take what changes fast."""

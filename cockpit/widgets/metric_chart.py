@@ -29,6 +29,8 @@ class Drawing:
     view: View
     signs: tuple[Sign, ...] = ()
     glyphs: Glyphs = UNICODE
+    legend: bool = False
+    """Whether each chart says what the signs mean."""
 
 
 class MetricChart(Widget, can_focus=True):
@@ -50,8 +52,8 @@ class MetricChart(Widget, can_focus=True):
     class Picked(Message):
         """It was clicked twice."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name=name)
+    def __init__(self, name: str, id: str | None = None) -> None:
+        super().__init__(name=name, id=id)
         self._maker = ChartLines()
         self._members: Sequence[Member] = ()
         self._drawing: Drawing | None = None
@@ -63,6 +65,11 @@ class MetricChart(Widget, can_focus=True):
         """What to show from the next `look` on."""
         self._members, self._drawing = members, drawing
 
+    def show(self, members: Sequence[Member], drawing: Drawing) -> None:
+        """Take it and paint it."""
+        self.take(members, drawing)
+        self.look()
+
     def look(self) -> None:
         """Paint it, and have drawn what is different."""
         if self._drawing is None or not self.size.width:
@@ -70,7 +77,7 @@ class MetricChart(Widget, can_focus=True):
         before, drawing = self._cells, self._drawing
         self._cells = paint(
             plain(self.name or ""), self.lines, drawing.signs, drawing.view, self.size, drawing.glyphs,
-            log=drawing.look.log, selected=self.has_focus,
+            log=drawing.look.log, selected=self.has_focus, legend=drawing.legend,
         )  # fmt: skip
         if before.codes.shape != self._cells.codes.shape:
             self.refresh()

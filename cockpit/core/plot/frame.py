@@ -18,7 +18,7 @@ from cockpit.core.text import fit_left
 
 STYLES = (
     "frame", "title", "selected", "axis", "cursor", "bad", "checkpoint", "resume", "edit", "best",
-    "old", "step", "train", "train-faint", "validation", "validation-faint", "test", *RUN_ROLES,
+    "old", "step", "train", "train-faint", "validation", "validation-faint", "test", "score", *RUN_ROLES,
 )  # fmt: skip
 STYLE = {name: place for place, name in enumerate(STYLES)}
 LABEL = 7
@@ -45,6 +45,8 @@ class View:
     start: float
     end: float
     cursor: float | None = None
+    ticks: tuple[tuple[float, str], ...] | None = None
+    """Labels of places, where not the numbers of the axis."""
 
     def column(self, x: float, columns: int) -> int:
         """The column of `columns` in which `x` lies; outside the view it is one outside."""
@@ -72,19 +74,25 @@ def draw_frame(cells: Cells, glyphs: Glyphs, style: int) -> None:
 
 
 def draw_title(cells: Cells, title: str, told: Sequence[tuple[Line, str]], glyphs: Glyphs, selected: bool) -> None:
-    """The name at the left; values, each behind a sample of its line, at the right as far as there is room."""
+    """The name at the left; values, each behind a sample of its line, at the right as far as there is room.
+
+    Of several lines what each is, where all of it has room; runs have their signs.
+    """
     width = cells.codes.shape[1]
     x = width - 2
     least = min(len(title), 12) + 5
-    for line, value in reversed(told):
-        words = f" {glyphs.sample(line.style, line.dash)} {value:>{VALUE}} "
+    names = [f"{line.name} " if len(told) > 1 and line.style not in RUN_ROLES else "" for line, _ in told]
+    if least + sum(len(name) + VALUE + 4 for name in names) > x:
+        names = [""] * len(told)
+    for name, (line, value) in zip(reversed(names), reversed(told), strict=True):
+        words = f" {glyphs.sample(line.style, line.dash)} {name}{value:>{VALUE}} "
         if x - len(words) < least:
             break
         x -= len(words)
         cells.write(x, 0, words, STYLE[line.style])
     room = x - 5
-    name = title if len(title) <= room else fit_left(title, max(room, 1))
-    cells.write(2, 0, f" {name} ", STYLE["selected" if selected else "title"])
+    title = title if len(title) <= room else fit_left(title, max(room, 1))
+    cells.write(2, 0, f" {title} ", STYLE["selected" if selected else "title"])
 
 
 def draw_y_axis(cells: Cells, scale: Scale, plot_rows: int, glyphs: Glyphs) -> None:
@@ -101,7 +109,7 @@ def draw_x_axis(cells: Cells, view: View, columns: int, glyphs: Glyphs) -> None:
     rows = cells.codes.shape[0]
     cells.write(LEFT - 1, rows - 2, glyphs.origin + glyphs.across * columns, STYLE["frame"])
     free = 0
-    for x, label in x_ticks(view.axis, view.start, view.end, max(2, columns // 8)):
+    for x, label in view.ticks or x_ticks(view.axis, view.start, view.end, max(2, columns // 8)):
         column = view.column(x, columns)
         if not 0 <= column < columns:
             continue
@@ -151,3 +159,12 @@ def draw_note(cells: Cells, lines: Sequence[Line], view: View) -> None:
     if words:
         text = " " + " · ".join(words) + " "
         cells.write(cells.codes.shape[1] - 2 - len(text), cells.codes.shape[0] - 1, text, STYLE["bad"])
+
+
+def draw_legend(cells: Cells, signs: Sequence[Sign], glyphs: Glyphs) -> None:
+    """What the signs on the axis mean, at the left of the lower edge."""
+    x = 2
+    for kind in dict.fromkeys(sign.kind for sign in signs):
+        words = f" {glyphs.signs[kind]} {kind} "
+        cells.write(x, cells.codes.shape[0] - 1, words, STYLE[kind])
+        x += len(words)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, TypeVar
 
 Role = Literal[
-    "logged", "train", "validation", "test", "run-1", "run-2", "run-3", "run-4", "run-5", "run-6", "run-7", "run-8"
-]
+    "logged", "train", "validation", "test", "score",
+    "run-1", "run-2", "run-3", "run-4", "run-5", "run-6", "run-7", "run-8",
+]  # fmt: skip
 RUN_ROLES: tuple[Role, ...] = ("run-1", "run-2", "run-3", "run-4", "run-5", "run-6", "run-7", "run-8")
 """Of the logs in one chart, where it shows several."""
 Chart = TypeVar("Chart")

@@ -39,6 +39,8 @@ class Line:
     nothing was logged (`steps.ABSENT`) the line is broken, and no more.
     """
 
+    name: str
+    """What it is in its chart: its role, or `step` for every step behind epochs; empty where it lies behind."""
     style: str
     dash: str
     x: Floats
@@ -52,7 +54,7 @@ class Line:
 
 LOOKS: dict[str, tuple[str, str]] = {
     "step": ("step", "thin"), "logged": ("train", "solid"), "train": ("train", "solid"),
-    "validation": ("validation", "dashed"), "test": ("test", "dotted"),
+    "validation": ("validation", "dashed"), "test": ("test", "dotted"), "score": ("score", "solid"),
     **{role: (role, dash) for role, dash in zip(RUN_ROLES, ("solid", "dashed", "dotted") * 3, strict=False)},
 }  # fmt: skip
 """Style and dash by role, in the order of drawing. Never told apart by colour alone: runs have signs."""
@@ -84,21 +86,21 @@ class ChartLines:
         made: list[tuple[str, Line]] = []
         for role, one in members:
             kind = "step" if role == "logged" and "train" in roles else role
-            made += [(kind, line) for line in self._of_series(one, *LOOKS[kind])]
+            made += [(kind, line) for line in self._of_series(one, kind)]
         order = list(LOOKS)
         made.sort(key=lambda pair: (not pair[1].behind, order.index(pair[0])))
         self._lines = tuple(line for _, line in made)
         return self._lines
 
-    def _of_series(self, one: Series, style: str, dash: str) -> list[Line]:
-        look = self._look
+    def _of_series(self, one: Series, kind: str) -> list[Line]:
+        look, (style, dash) = self._look, LOOKS[kind]
         lines = []
         if look.axis == "step":  # a superseded branch knows no other place
-            lines += [self._line("old", "thin", placed(*on_axis(step, value))) for step, value in one.old]
+            lines += [self._line("", "old", "thin", placed(*on_axis(step, value))) for step, value in one.old]
         on = self._placed(one)
         if look.smoothing and style in FAINT:
-            lines.append(self._line(FAINT[style], "thin", on))
-        return [*lines, self._line(style, dash, on, name=one.name)]
+            lines.append(self._line("", FAINT[style], "thin", on))
+        return [*lines, self._line(kind, style, dash, on, smoother=one.name)]
 
     def _placed(self, one: Series) -> Placed:
         """What smoothing and scale do not change, found once."""
@@ -109,17 +111,15 @@ class ChartLines:
             self._on_axis[one.name] = one, (self._look.axis, origin), on
         return on
 
-    def _line(self, style: str, dash: str, on: Placed, *, name: str = "") -> Line:
-        """Smoothed first, then brought to the scale; what lies behind, which has no name, is drawn as it was logged."""
+    def _line(self, name: str, style: str, dash: str, on: Placed, *, smoother: str = "") -> Line:
+        """Smoothed first, then brought to the scale; what lies behind is drawn as it was logged."""
         x, y, log = on.x, on.raw, self._look.log
-        if self._look.smoothing and name:
-            y = self._smoothers.setdefault(name, Smoother(self._look.smoothing)).smooth(y)
+        if self._look.smoothing and name:  # what lies behind has none
+            y = self._smoothers.setdefault(smoother, Smoother(self._look.smoothing)).smooth(y)
         hidden = x[np.isfinite(on.raw) & (on.raw <= 0)] if log and not on.positive else NOWHERE
-        if log or len(on.points.x) < len(x):
-            points = points_of(x, height(y, log))
-        else:
-            points = Points(x, y, on.points.gap)
-        return Line(style, dash, x, on.raw, points, on.bad, hidden, behind=not name)
+        masked = log or len(on.points.x) < len(x)
+        points = points_of(x, height(y, log)) if masked else Points(x, y, on.points.gap)
+        return Line(name, style, dash, x, on.raw, points, on.bad, hidden, behind=not name)
 
 
 @dataclass(frozen=True, eq=False)

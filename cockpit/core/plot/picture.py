@@ -21,6 +21,7 @@ from cockpit.core.plot.frame import (
     bad_places,
     draw_cursor,
     draw_frame,
+    draw_legend,
     draw_note,
     draw_signs,
     draw_title,
@@ -35,11 +36,13 @@ from cockpit.core.plot.reduce import Columns, reduce
 from cockpit.core.plot.scale import LARGEST, Scale, fit_scale
 
 SIGN_COLUMNS = 24
+RARE = 2
+"""Percent of the columns, at either end, that every step may have out of range: drawn at the edge."""
 
 
 def paint(
     title: str, lines: Sequence[Line], signs: Sequence[Sign], view: View, size: tuple[int, int], glyphs: Glyphs,
-    *, log: bool = False, selected: bool = False,
+    *, log: bool = False, selected: bool = False, legend: bool = False,
 ) -> Cells:  # fmt: skip
     """The picture, `size` (width, height) characters large; too small a one is only a frame."""
     width, rows = size
@@ -51,7 +54,7 @@ def paint(
         return cells
     curves = [reduce(line.points, columns * glyphs.dots_wide, view.start, view.end) for line in lines]
     draw_x_axis(cells, view, columns, glyphs)
-    scale = _scale(curves, plot_rows, log)
+    scale = _scale(lines, curves, plot_rows, log)
     if scale is None:
         words = "nothing finite here" if any(len(line.x) for line in lines) else "no value yet"
         cells.write((width - len(words)) // 2, rows // 2, words, STYLE["axis"])
@@ -61,6 +64,8 @@ def paint(
             _draw(cells, line, curve, scale, glyphs)
     draw_cursor(cells, view, columns, glyphs)
     draw_signs(cells, [*bad_places(lines, view, columns), *signs], view, columns, glyphs)
+    if legend:
+        draw_legend(cells, signs, glyphs)
     draw_note(cells, lines, view)
     return cells
 
@@ -82,11 +87,21 @@ def _value(line: Line, view: View, columns: int) -> str:
     return fitted(float(line.raw[place]), ".4g", VALUE)
 
 
-def _scale(curves: Sequence[Columns], plot_rows: int, log: bool) -> Scale | None:
+def _scale(lines: Sequence[Line], curves: Sequence[Columns], plot_rows: int, log: bool) -> Scale | None:
     """Of everything in view; None where there is nothing."""
-    lows = [float(curve.low.min()) for curve in curves if len(curve.low)]
-    highs = [float(curve.high.max()) for curve in curves if len(curve.high)]
-    return fit_scale(min(lows), max(highs), max(3, plot_rows // 3), log) if lows else None
+    ranges = [_range(line, curve) for line, curve in zip(lines, curves, strict=True) if len(curve.low)]
+    if not ranges:
+        return None
+    low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+    return fit_scale(low, high, max(3, plot_rows // 3), log)
+
+
+def _range(line: Line, curve: Columns) -> tuple[float, float]:
+    """Lowest and highest; of every step behind epochs without what is rare, or one wild step would flatten these."""
+    if line.name != "step":
+        return float(curve.low.min()), float(curve.high.max())
+    low = np.percentile(curve.low, RARE, method="higher")
+    return float(low), float(np.percentile(curve.high, 100 - RARE, method="lower"))
 
 
 def _draw(cells: Cells, line: Line, curve: Columns, scale: Scale, glyphs: Glyphs) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.core import series
-from cockpit.core.series import StepFollower, reduce_curve
+from cockpit.core.series import StepFollower
 from cockpit.core.sparkline import sparkline
 from engines.contract.steps import StepWriter, read_series
 
@@ -127,51 +127,6 @@ def test_the_rate_is_that_of_the_newest_steps(tmp_path: Path) -> None:
     follower.poll()
     assert follower.steps.rate() == pytest.approx(0.5)
     assert StepFollower(tmp_path / "none").steps.rate() is None
-
-
-# -- reduction -----------------------------------------------------------------------------------------------------
-
-
-def test_a_spike_of_one_step_shows_at_every_zoom() -> None:
-    x = np.arange(100_000, dtype=np.float64)
-    y = np.ones_like(x)
-    y[50_000] = 7.0
-    for columns in (1, 2, 10, 300, 100_000):
-        curve = reduce_curve(x, y, columns, 0.0, x[-1])
-        points = [(px, py) for xs, ys in curve.pieces for px, py in zip(xs, ys, strict=True)]
-        assert (50_000.0, 7.0) in points
-        assert len(points) <= 4 * columns
-
-
-@given(
-    values=st.lists(st.one_of(st.floats(-1e6, 1e6), st.sampled_from([np.nan, np.inf, -np.inf])), max_size=200),
-    columns=st.integers(1, 40),
-)
-def test_reduction_keeps_extremes_order_and_gaps(values: list[float], columns: int) -> None:
-    x, y = np.arange(len(values), dtype=np.float64), np.array(values, dtype=np.float64)
-    end = float(max(len(values) - 1, 1))
-    curve = reduce_curve(x, y, columns, 0.0, end)
-    finite = y[np.isfinite(y)]
-    shown = [value for _, ys in curve.pieces for value in ys]
-    places = [place for xs, _ in curve.pieces for place in xs]
-    assert curve.bad_count == len(values) - len(finite)
-    assert bool(curve.bad) == (curve.bad_count > 0)
-    assert places == sorted(places)
-    if len(finite):
-        assert min(shown) == finite.min()
-        assert max(shown) == finite.max()
-    else:
-        assert curve.pieces == ()
-
-
-def test_values_that_are_not_finite_are_gaps_and_a_lone_point_is_a_piece_of_its_own() -> None:
-    y = np.array([1.0, 2.0, np.nan, 3.0, np.inf, 4.0, 5.0])
-    curve = reduce_curve(np.arange(7.0), y, 100, 0.0, 6.0)
-    assert [ys for _, ys in curve.pieces] == [(1.0, 2.0), (3.0,), (4.0, 5.0)]
-    assert curve.bad == pytest.approx((2.0, 4.0), abs=0.06)
-
-
-# -- sparklines ----------------------------------------------------------------------------------------------------
 
 
 def test_a_sparkline_rises_with_its_values() -> None:

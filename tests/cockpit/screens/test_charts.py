@@ -64,7 +64,7 @@ def chart(pilot: Pilot[None], name: str) -> str:
 
 def told(pilot: Pilot[None], name: str) -> list[str]:
     """The values in a chart's title."""
-    return re.findall(r"[━╍─] +([-\d.e]+|nan|—) ", chart(pilot, name).splitlines()[0])
+    return re.findall(r"[━╍─] (?:[a-z]+ )? *([-\d.e]+|nan|—) ", chart(pilot, name).splitlines()[0])
 
 
 async def test_metrics_of_one_thing_share_a_chart_with_their_last_values(cockpit: Make) -> None:

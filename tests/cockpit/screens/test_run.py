@@ -13,8 +13,8 @@ from textual.widget import Widget
 from cockpit.app import CockpitApp
 from cockpit.screens.confirm import StopHarder
 from cockpit.screens.run import RunScreen
-from cockpit.widgets.chart import CurveChart
 from cockpit.widgets.epoch_table import EpochTable
+from cockpit.widgets.metric_chart import MetricChart
 from cockpit.widgets.status_line import StatusLine
 from engines.contract import commands as cmd
 from engines.contract import events as ev
@@ -34,7 +34,7 @@ def rows(pilot: Pilot[None]) -> list[str]:
 
 def shown(pilot: Pilot[None]) -> set[str]:
     """Ids of the panes that are on the screen."""
-    panes = pilot.app.screen.query(".pane").results(Widget)
+    panes = pilot.app.screen.query(".pane, #loss, #score").results(Widget)
     return {str(pane.id) for pane in panes if pane.display and pane.size.height > 0 and pane.region.height > 0}
 
 
@@ -238,7 +238,8 @@ async def test_numbers_that_are_not_finite_are_shown_as_that(cockpit: Make, fake
 
 
 def chart_text(pilot: Pilot[None]) -> str:
-    return str(pilot.app.screen.query_one("#loss", CurveChart).render())
+    chart = pilot.app.screen.query_one("#loss", MetricChart)
+    return "\n".join(chart.render_line(y).text for y in range(chart.size.height))
 
 
 async def test_edits_resumes_and_the_best_epoch_are_marked_on_the_chart(cockpit: Make, fake: FakeRun) -> None:
@@ -258,7 +259,7 @@ async def test_steps_show_before_the_first_epoch(cockpit: Make, fake: FakeRun) -
     steps = StepWriter(fake.run.steps, ["time", "loss"])
     with fake.locked():
         async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: "no step yet" in text(pilot))
+            await until(pilot, lambda: "no value yet" in text(pilot))
             steps.append(np.array([[step, 1, step * 0.5, 0.75] for step in range(5)]))
             await until(pilot, lambda: "step 5" in text(pilot))
             assert "loss 0.7500" in text(pilot)

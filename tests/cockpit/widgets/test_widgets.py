@@ -1,5 +1,6 @@
 """Widgets apart from their screens: what they draw, and that they draw no more than what changed."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ from textual.widget import Widget
 
 from cockpit.core.fleet import RunSummary
 from cockpit.core.follow import Log, News
+from cockpit.core.metric_series import Series
 from cockpit.core.model import RunModel
+from cockpit.core.plot.frame import Sign, View
+from cockpit.core.plot.lines import Look
 from cockpit.theme import DEFAULT, THEMES, variables
-from cockpit.widgets.chart import CurveChart, Line, Mark
 from cockpit.widgets.epoch_table import EpochTable
 from cockpit.widgets.log_view import LogView
+from cockpit.widgets.metric_chart import Drawing, MetricChart
 from cockpit.widgets.runs_table import RunsTable
 from cockpit.widgets.throttle import Throttle
 from engines.contract import events as ev
@@ -46,7 +50,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     real = Widget.refresh
 
     def refresh(self: Widget, *regions: Any, **options: Any) -> Widget:
-        if isinstance(self, EpochTable | RunsTable | CurveChart | LogView):
+        if isinstance(self, EpochTable | RunsTable | MetricChart | LogView):
             asked.append(regions)
         return real(self, *regions, **options)
 
@@ -102,51 +106,66 @@ async def test_ten_thousand_rows_are_no_burden(drawn: list[tuple[Any, ...]]) -> 
         assert table.scroll_y == table.max_scroll_y
 
 
+def drawing(end: float, *signs: Sign) -> Drawing:
+    return Drawing(Look(), View("step", 0.0, end), signs, legend=True)
+
+
+def picture(chart: MetricChart) -> str:
+    return "\n".join(chart.render_line(y).text for y in range(chart.size.height))
+
+
+def steps(values: np.ndarray[Any, np.dtype[np.float64]], name: str = "train.loss") -> Series:
+    x = np.arange(len(values), dtype=np.float64)
+    return Series(name, x, x, x, values)
+
+
 async def test_a_chart_that_would_look_the_same_is_not_drawn_again(drawn: list[tuple[Any, ...]]) -> None:
-    chart = CurveChart(id="loss", title="Loss", empty="nothing yet")
-    x = np.arange(100_000, dtype=np.float64)
-    y = np.exp(-x / 30_000)
+    chart = MetricChart("Loss")
+    y = np.exp(-np.arange(100_000) / 30_000)
+    best = drawing(1e5, Sign("best", 50_000.0))
     async with Host(chart).run_test(size=(80, 20)) as pilot:
-        assert "nothing yet" in str(chart.render())
-        chart.show([Line("train", x, y)], [Mark("best", "★", 50_000.0)], {})
+        chart.show([], best)
+        assert "no value yet" in picture(chart)
+        chart.show([("train", steps(y))], best)
         await pilot.pause()
-        picture = str(chart.render())
-        assert "★" in picture
+        before = picture(chart)
+        assert "★ best" in before
         drawn.clear()
         middle = y.copy()
         middle[1] = (y[0] + y[2]) / 2  # lies within its pixel column
-        chart.show([Line("train", x, middle)], [Mark("best", "★", 50_000.0)], {})
+        chart.show([("train", steps(middle))], best)
         assert drawn == []
-        y[60_000] = 3.0
-        chart.show([Line("train", x, y)], [Mark("best", "★", 50_000.0)], {})
-        assert drawn
-        assert str(chart.render()) != picture
+        spike = y.copy()
+        spike[60_000] = 0.9
+        chart.show([("train", steps(spike))], best)
+        assert sum(region.area for regions in drawn for region in regions) < 40  # a column of one cell
+        assert picture(chart) != before
 
 
-async def test_the_curves_set_the_range_and_single_steps_are_cut_off_at_it() -> None:
-    chart = CurveChart(id="loss", title="Loss", empty="")
+async def test_the_curves_set_the_range_and_a_wild_step_is_cut_off_at_it() -> None:
+    chart = MetricChart("Loss")
     async with Host(chart).run_test(size=(80, 20)) as pilot:
-        steps = Line("step", np.arange(20.0), np.array([900.0] + [0.5] * 19), leads=False)
-        chart.show([steps, Line("train", np.array([9.0, 19.0]), np.array([1.0, 0.0]))], [], {})
+        wild = steps(np.array([900.0] + [0.5] * 99), "loss")
+        chart.show([("logged", wild), ("train", steps(np.array([1.0, 0.0])))], drawing(99.0))
         await pilot.pause()
-        picture = str(chart.render())
-        assert "1.05" in picture
-        assert "900" not in picture
+        assert "900" not in picture(chart)
+        assert max(float(word) for word in re.findall(r"(\S+)┤", picture(chart))) <= 1.5
+        chart.show([("logged", wild)], drawing(99.0))
+        assert max(float(word) for word in re.findall(r"(\S+)┤", picture(chart))) >= 800
 
 
 @pytest.mark.parametrize(
     "values", [[], [np.nan], [np.nan, np.inf], [1.0], [2.0, 2.0], [1e300, -1e300], [0.0, np.nan, 1.0]]
 )
 async def test_every_series_can_be_drawn(values: list[float]) -> None:
-    chart = CurveChart(id="loss", title="Loss", empty="empty")
+    chart = MetricChart("Loss")
     async with Host(chart).run_test(size=(40, 10)) as pilot:
-        chart.show([Line("train", np.arange(float(len(values))), np.array(values))], [], {})
+        chart.show([("train", steps(np.array(values)))], drawing(2.0))
         await pilot.pause()
-        drawing = chart.render()
-        assert ("×" in str(drawing)) == (not np.isfinite(values).all() and bool(np.isfinite(values).any()))
+        assert ("×" in picture(chart)) == (not np.isfinite(values).all())
         await pilot.resize_terminal(3, 2)
         await pilot.pause()
-        chart.render()
+        picture(chart)
 
 
 async def test_a_log_stays_where_the_person_scrolled_while_lines_fall_off_its_start() -> None:
