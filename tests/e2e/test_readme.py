@@ -98,6 +98,9 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     story.run = story.start("--set", "training.epochs=199", "--set", "training.patience=2")
     story.tell("pause RUN")
     assert story.run in story.tell("ls")
+    assert story.run in story.tell("status")
+    assert story.run.rpartition("-")[2] in story.tell("status --line")
+    assert "run.stop" in story.tell("keys")
     story.queue()
     for steer in ("weights RUN look=0.8", "lr RUN 0.5x", "checkpoint RUN", "continue RUN"):
         story.tell(steer)
