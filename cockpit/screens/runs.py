@@ -208,9 +208,7 @@ class RunsScreen(KeepingScreen):
         table.show(rows, self._clock(), order=(order.name, descending), marked=self._marked)
         shown = f"{len(rows)} of {len(self._rows)}" if chosen.active else f"{len(self._rows)}"
         by = ("newest first" if descending else "oldest first") if order is run_order.DEFAULT else f"by {order.name}"
-        table.border_title = " · ".join(
-            (f"{shown} runs", by, *([f"{len(self._marked)} marked"] if self._marked else []))
-        )
+        table.entitle(" · ".join((f"{shown} runs", by, *([f"{len(self._marked)} marked"] if self._marked else []))))
         bound = {active.binding.id: active.binding for active in self.active_bindings.values()}
         if all(hint in bound for hint in HINTS):  # not while a person types
             hints = [bound[hint] for hint in HINTS]

@@ -54,6 +54,11 @@ class LineView(ScrollView, can_focus=True):
         elif shifted:
             self.scroll_to(y=self.scroll_y - shifted, animate=False)
 
+    def entitle(self, title: str) -> None:
+        """Put words at the upper edge; the same words again cost nothing, where Textual would paint the whole view."""
+        if title != self.border_title:
+            self.border_title = title
+
     def say(self, subtitle: str) -> None:
         """Put the state of the pane at its lower edge; the same words again cost nothing."""
         if subtitle != self.border_subtitle:
