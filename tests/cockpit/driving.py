@@ -19,7 +19,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "waited in vain; the screen:\n" + text(pilot)
-        await pilot.pause(0.02)
+        await pilot.pause(0.05)  # reading the screen renders all of it
     await pilot.pause()
 
 
@@ -29,7 +29,7 @@ async def settled(pilot: Pilot[None], *words: str) -> None:
     for widget in pilot.app.screen.query():
         widget.styles.scrollbar_size_vertical = 0  # a thumb may stand a row off, by which of size and place came last
     before, same = "", 0
-    while same < 8:
+    while same < 5:
         same = same + 1 if text(pilot) == before else 0
         before = text(pilot)
         await pilot.pause(0.1)
