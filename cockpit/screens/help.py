@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import ActiveBinding, Binding
 from textual.containers import VerticalScroll
-from textual.screen import ActiveBinding, ModalScreen, Screen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from cockpit.core.text import plain
