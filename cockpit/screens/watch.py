@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -15,12 +16,12 @@ from textual.widgets.option_list import Option
 
 from cockpit.core.foreign.logs import Logs
 from cockpit.core.format import number
-from cockpit.core.text import fit_left, plain
+from cockpit.core.text import fit_left, fit_right, plain
 from cockpit.core.watched import Facts, WatchedLogs
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.charts_panel import ChartsPanel
 
-ROOM = 28
+ROOM = 27
 """Columns for the words of a log in the list."""
 
 
@@ -95,7 +96,7 @@ class WatchScreen(Screen[None]):
     def _words(self, one: Facts) -> Text:
         """Three lines of one width, so that no value moves another."""
         colours = self.app.theme_variables
-        words = Text(fit_left(plain(one.name), ROOM), colours["foreground"])
+        words = Text(_end(plain(one.name)), colours["foreground"])
         told = f"{one.rows:,} rows"
         damage = f"! {one.problems} problem{'s' if one.problems > 1 else ''}" if one.problems else ""
         words.append(f"\n{told:<{ROOM - len(damage)}}", colours["quiet"]).append(damage, colours["bad"])
@@ -126,3 +127,8 @@ class WatchScreen(Screen[None]):
     def action_choose(self, direction: int) -> None:
         listed = self.query_one(OptionList)
         listed.highlighted = ((listed.highlighted or 0) + direction) % listed.option_count
+
+
+def _end(name: str) -> str:
+    """A path in the list: its end tells more than its beginning."""
+    return fit_left(name, ROOM) if cell_len(name) <= ROOM else "…" + fit_right(name[-ROOM + 1 :], ROOM - 1)

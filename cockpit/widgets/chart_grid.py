@@ -47,8 +47,10 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         new = [name for name in charts if name not in self._charts]
         for name in new:
             self._charts[name] = MetricChart(name)
-        for name in [name for name in self._charts if name not in charts]:
-            self._charts.pop(name).remove()
+        gone = [self._charts.pop(name) for name in [name for name in self._charts if name not in charts]]
+        had_focus = any(chart.has_focus for chart in gone)
+        for chart in gone:
+            chart.remove()
         for name, members in charts.items():
             self._charts[name].take(members, drawing)
         if new:
@@ -56,7 +58,10 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
             order = {name: place for place, name in enumerate(charts)}
             self.sort_children(key=lambda widget: order.get(widget.name or "", -1))
             self._charts = {name: self._charts[name] for name in charts}
+        if new or gone:
             self.lay_out()
+        if had_focus:
+            self.focus_selected()
         self.look()
 
     def look(self) -> None:

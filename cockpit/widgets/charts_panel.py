@@ -167,12 +167,18 @@ class ChartsPanel(Vertical):
 
     def _show(self) -> None:
         """Take in what is new, and paint."""
-        series = [one for members in self._charts.values() for _, one in members]
+        if not self._tells(self.look.axis):
+            self._turn_axis()
+        series = self._series
         origin = first_time(series) if self.look.axis == "time" else 0.0
         self.look = replace(self.look, origin=origin)
         first, last = extent(series, self.look.axis)
         self.viewport = self.viewport.grow(first - origin, roomy_end(first - origin, last - origin))
         self._draw()
+
+    @property
+    def _series(self) -> list[Series]:
+        return [one for members in self._charts.values() for _, one in members]
 
     def _draw(self) -> None:
         if not self.seen:
@@ -238,14 +244,19 @@ class ChartsPanel(Vertical):
 
     def action_axis(self) -> None:
         """The next axis of which the log says anything."""
-        series = [one for members in self._charts.values() for _, one in members]
+        self._turn_axis()
+        self._show()
+
+    def _turn_axis(self) -> None:
         place = AXES.index(self.look.axis)
-        others = (*AXES[place + 1 :], *AXES[:place])
-        told = (axis for axis in others if any(np.isfinite(coordinates(one, axis)).any() for one in series))
+        told = (axis for axis in (*AXES[place + 1 :], *AXES[:place]) if self._tells(axis))
         if (axis := next(told, None)) is not None:
             self.look = replace(self.look, axis=axis)
             self.viewport, self.cursor = Viewport(0.0, 1.0), None
-            self._show()
+
+    def _tells(self, axis: AxisName) -> bool:
+        """Whether the log says where any of its points lies on this axis."""
+        return any(np.isfinite(coordinates(one, axis)).any() for one in self._series)
 
     def action_zoom(self, closer: bool) -> None:
         self._zoom(closer, self.cursor)

@@ -77,6 +77,7 @@ async def test_several_logs_are_listed_with_rows_newest_values_and_problems(cock
         await until(pilot, lambda: charts(pilot) == ["reward", "loss", "other"])
         assert "a.jsonl" in text(pilot).splitlines()[0]
         assert "line 1501" not in text(pilot)
+        assert keys(pilot)["smooth"]  # the charts kept the focus
         await pilot.press("left_square_bracket")
         await until(pilot, lambda: charts(pilot) == ["accuracy"])
 
@@ -92,6 +93,13 @@ async def test_a_log_that_appears_in_a_watched_folder_joins_the_list(cockpit: Ma
         assert charts(pilot) == ["loss"]
         await pilot.click(OptionList, offset=(3, 4))
         await until(pilot, lambda: charts(pilot) == ["score"])
+
+
+async def test_a_log_of_epochs_alone_is_drawn_over_epochs(cockpit: Make, tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("epoch,loss\n0,5\n1,4\n2,3\n")
+    async with cockpit(watch=Logs([path])).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "by epoch" in text(pilot) and "no value" not in text(pilot))
 
 
 async def test_an_empty_log_waits_for_its_first_row(cockpit: Make, tmp_path: Path) -> None:
