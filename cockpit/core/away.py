@@ -16,7 +16,7 @@ from cockpit.core import cost
 from cockpit.core.fleet import Fleet, RunSummary
 from cockpit.core.format import count, money
 from cockpit.core.states import is_live
-from cockpit.core.text import plain
+from cockpit.core.text import plain, run_word
 from engines.contract.files import make_directory, replace_bytes
 
 LEAST_SECONDS = 300.0
@@ -80,19 +80,17 @@ def while_away(seen: Seen | None, rows: Sequence[RunSummary], now: float) -> Awa
         return None
     told = [(row, words) for row in rows if (words := _happened(row, seen))]
     told.sort(key=lambda one: (one[0].state not in _GRAVE, not is_live(one[0].state), -one[0].created))
-    names = Counter(_word(row) for row, _ in told)
-    happened = [f"{_word(row) if names[_word(row)] == 1 else plain(row.id)} {words}" for row, words in told[:MOST_RUNS]]
+    names = Counter(run_word(row.id) for row, _ in told)
+    happened = [
+        f"{run_word(row.id) if names[run_word(row.id)] == 1 else plain(row.id)} {words}"
+        for row, words in told[:MOST_RUNS]
+    ]
     if len(told) > MOST_RUNS:
         happened.append(f"{len(told) - MOST_RUNS} more")
     spent = sum(cost.usd_since(row.spans, seen.time, now) for row in rows)
     if spent >= 0.005:
         happened.append(f"spent {money(spent)}")
     return Away(now - seen.time, tuple(happened)) if happened else None
-
-
-def _word(row: RunSummary) -> str:
-    """The word a run is called by, `amber`."""
-    return plain(row.id).rsplit("-", 1)[-1]
 
 
 def _happened(row: RunSummary, seen: Seen) -> str:

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from cockpit.core.fleet import RunSummary, look
 from cockpit.core.format import number
 from cockpit.core.states import GLYPHS, is_live
-from cockpit.core.text import fit_left, plain
+from cockpit.core.text import fit_left, run_word
 from engines.contract.errors import UserError
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
@@ -81,12 +81,7 @@ def line(seen: Glance, width: int) -> str:
 
 
 def _told(row: RunSummary) -> str:
-    words = [GLYPHS[row.state], word(row.id)]
+    words = [GLYPHS[row.state], run_word(row.id)]
     words += [f"{row.done:.0f}/{row.total:.0f}"] if row.total else []
     words += [number(row.score)] if row.score is not None else []
     return " ".join(words)
-
-
-def word(run_id: str) -> str:
-    """`amber`: what a person calls a run."""
-    return plain(run_id).rsplit("-", 1)[-1]

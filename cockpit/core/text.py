@@ -32,3 +32,8 @@ def fit_right(text: str, width: int) -> str:
     """`text` in exactly `width` cells, right-aligned; the end is cut with `…`."""
     space = width - cell_len(text)
     return " " * space + text if space >= 0 else fit_left(text, width)
+
+
+def run_word(run_id: str) -> str:
+    """`amber`: what a person calls a run."""
+    return plain(run_id).rsplit("-", 1)[-1]

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from cockpit.core import cost
 from cockpit.core.fleet import RunSummary
-from cockpit.core.glance import word
 from cockpit.core.model import RunModel
+from cockpit.core.text import run_word
 
 
 def of_runs(rows: Iterable[RunSummary]) -> str:
@@ -25,4 +25,4 @@ def of_run(model: RunModel) -> str:
     if model.is_task and progress is not None:
         done, total = int(progress.done), int(progress.total)
     told = f"{done}/{total}" if model.status.state == "running" and total else model.status.state
-    return f"{word(model.info.id)} {told} · cockpit"
+    return f"{run_word(model.info.id)} {told} · cockpit"
