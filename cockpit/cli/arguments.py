@@ -105,7 +105,10 @@ def _add_starting(commands: Commands[Parser]) -> None:
     train.add_argument("--name", default="", metavar="LABEL", help="your own name for the run")
     train.add_argument("--run-dir", metavar="DIR", help="where the run is kept; default: a new one in the runs folder")
     resume = _run_command(commands, "resume", "starting:resume", "go on with a run from its last checkpoint")
-    for parser in (train, resume):
+    fork = _run_command(commands, "fork", "starting:fork", "begin a run of its own with a checkpoint of another")
+    fork.add_argument("--epoch", default="last", metavar="N|best|last", help="which checkpoint; default: last")
+    fork.add_argument("--name", default="", metavar="LABEL", help="your own name for the fork")
+    for parser in (train, resume, fork):
         _set_option(parser)
         parser.add_argument("--detach", action="store_true", help="print the run id and leave it running")
         parser.add_argument("--queue", action="store_true", help="wait until no other run is on the device")

@@ -32,6 +32,16 @@ def resume(arguments: Namespace) -> int:
     return _start(run, detach=arguments.detach)
 
 
+def fork(arguments: Namespace) -> int:
+    from engines.contract.fork import prepare_fork
+
+    parent = find_training(arguments.run)
+    run, sentences = prepare_fork(parent, _overrides(arguments), checkpoint=arguments.epoch, label=arguments.name)
+    for sentence in sentences:
+        say(sentence)
+    return _start(run, detach=arguments.detach)
+
+
 def demo(arguments: Namespace) -> int:
     from cockpit.core.demo import Demo
 

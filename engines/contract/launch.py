@@ -14,12 +14,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+import msgspec
 
 from engines.contract import commands, yaml12
 from engines.contract.errors import DataError, UserError
 from engines.contract.files import FILE_MODE, replace_bytes
-from engines.contract.jsonl import append_line, last_lines
+from engines.contract.jsonl import RecordFollower, append_line, last_lines
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory, create_run
 from engines.contract.state import RunReader
@@ -115,9 +117,18 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
         tree = applied_config(recorded, changes)
         applied: LoadedConfig = check_config(tree, str(run.config), {}, ())
         replace_bytes(run.config, applied.dump().encode())
-    for edit in edits:
+    for edit in [*(_of_its_fork(run, attempt) if reader.history.started is None else []), *edits]:
         send(run, edit)
     return [change.sentence() for change in changes]
+
+
+def _of_its_fork(run: RunDirectory, attempt: int) -> list[commands.Edit]:
+    """The edits a fork was made with, for `attempt`: those before it ended without having trained."""
+    if run.info.parent is None:
+        return []
+    sent = RecordFollower(run.commands, commands.decoder).poll()
+    made = [command for command in sent if isinstance(command, get_args(commands.Edit)) and command.attempt == 1]
+    return [msgspec.structs.replace(edit, attempt=attempt, id=commands.new_id()) for edit in made]
 
 
 def send(run: RunDirectory, command: commands.Command) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from engines.contract import commands as cmd
-from engines.contract import launch
+from engines.contract import files, launch
 from engines.contract.errors import DataError, UserError
 from engines.contract.events import Checkpoint, CommandAnswer, Event, RunStarted
 from engines.contract.rundir import RunDirectory, create_run
@@ -64,7 +64,10 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
     copy = create_run(
         info.project, check_config(tree, str(run.config), {}, ()).dump(), kind="training", engine=info.engine,
         title=info.title, label=f"replay of {info.label or info.id}", replay_of=info.id,
+        fork_step=info.fork_step,
     )  # fmt: skip
+    if run.fork.is_file():  # a fork is done once more from where it began
+        files.replace_by_link(run.fork, copy.fork)
     for answer in interventions(events):
         launch.send(copy, again(answer))
     if status.state not in NATURAL_ENDS:

@@ -1,8 +1,8 @@
-"""Which changed settings a resume can apply, and why not the others."""
+"""Which changed settings a resume or a fork can apply, and why not the others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,15 @@ _FREE = (
     "training.log_every",
 )
 """Settings that do not touch the training itself: the new value simply holds."""
+_EDITED = ("training.epochs", "training.patience", "training.lr")
+"""Settings that a live edit means, beside the loss weights."""
+Why = Callable[[str], str]
+"""Why a changed key that no live edit means cannot be applied; empty where it can."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One changed setting of a resume, and what becomes of it."""
+    """One changed setting of a resume or a fork, and what becomes of it."""
 
     key: str
     old: Any
@@ -76,8 +80,13 @@ def _command(key: str, recorded: LoadedConfig, wanted: Any, attempt: int) -> cmd
             return None
 
 
+def why_not_on_resume(key: str) -> str:
+    """A resume goes on with the training that there is."""
+    return "" if key.startswith(_FREE) else "the checkpoint was made with the old value; start a new run for it"
+
+
 def plan_resume(
-    recorded: LoadedConfig, current: LoadedConfig, wanted: LoadedConfig, attempt: int
+    recorded: LoadedConfig, current: LoadedConfig, wanted: LoadedConfig, attempt: int, why_not: Why = why_not_on_resume
 ) -> tuple[list[Change], list[cmd.Edit]]:
     """Compare the config in force (`current`: the recorded one with its live edits) with the wanted one.
 
@@ -92,9 +101,8 @@ def plan_resume(
         if was == now:
             continue
         edit = _command(key, recorded, now, attempt)
-        free = key.startswith(_FREE)
-        reason = "the checkpoint was made with the old value; start a new run for it"
-        changes.append(Change(key, was, now, edit is not None or free, "" if edit or free else reason))
+        reason = "" if edit is not None else why_not(key)
+        changes.append(Change(key, was, now, not reason, reason))
         if edit is not None:
             edits.append(edit)
     return changes, edits
@@ -107,10 +115,12 @@ def applied_config(recorded: LoadedConfig, changes: list[Change]) -> dict[str, A
     """
     tree: dict[str, Any] = recorded.settings.model_dump(mode="json")
     for change in changes:
-        if change.applied and change.key.startswith(_FREE):
+        if change.applied and not change.key.startswith("loss_weights.") and change.key not in _EDITED:
             *sections, last = change.key.split(".")
             place = tree
             for section in sections:
+                if not isinstance(place.get(section), dict):  # a section where the record has null
+                    place[section] = {}
                 place = place[section]
             place[last] = change.new
     return tree

@@ -107,6 +107,8 @@ class RunDirectory:
         self.checkpoints = path / "checkpoints"
         self.last = self.checkpoints / "last.pt"
         self.best = self.checkpoints / "best.pt"
+        self.fork = self.checkpoints / "fork.pt"
+        """Of a fork: the checkpoint of its parent that it began with, kept."""
         self.stdout = path / "logs" / "stdout.log"
         self.supervisor_log = path / "logs" / "supervisor.log"
         self.review = path / "review"

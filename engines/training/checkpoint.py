@@ -44,9 +44,9 @@ def save(
 
 
 def resume_point(run: RunDirectory) -> Path | None:
-    """The checkpoint to go on from: last.pt, else the newest kept epoch, else best.pt, else None."""
+    """The checkpoint to go on from: last.pt, the newest kept epoch, what a fork began with, best.pt, or None."""
     kept = sorted(run.checkpoints.glob("epoch_*.pt"), key=lambda file: int(file.stem.removeprefix("epoch_")))
-    return next((file for file in (run.last, *reversed(kept), run.best) if file.is_file()), None)
+    return next((file for file in (run.last, *reversed(kept), run.fork, run.best) if file.is_file()), None)
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import torch
 
 from engines.attempt import Attempt
@@ -53,7 +54,19 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
             f"{path} does not fit the model and the settings of {run.config} ({type(error).__name__}: {reason}); "
             "put back what was changed in one of them."
         ) from None
+    if path == run.fork:
+        _begin_fork(run, trainer)
     print(f"resumed from {path.name} at step {trainer.state.step}, epoch {trainer.state.epoch}", flush=True)
+
+
+def _begin_fork(run: RunDirectory, trainer: Trainer) -> None:
+    """Take the parent's checkpoint as the beginning of a run of its own."""
+    state = trainer.state
+    if not run.best.is_file():  # the parent has it no more, so there is nothing to beat
+        state.best_score, state.best_epoch = None, 0
+    info = run.info
+    if info.fork_step != state.step:  # a live parent may have saved anew while it was forked
+        run.write_info(msgspec.structs.replace(info, fork_step=state.step))
 
 
 def _columns(spec: Spec, trainer: Trainer) -> list[Column]:

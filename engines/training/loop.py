@@ -85,7 +85,7 @@ class Trainer:
             state, self.listener, self.phases, replay=edits_after(replay, state.step, state.epoch),
             weights_changed=self._weights_changed, save=self.save, evaluate=self._evaluate_on_demand,
         )  # fmt: skip
-        self.phases.enter("training")
+        self.phases.enter("compiling" if self.training.compile else "training")
         self.records.begin_epoch()
         while not steering.at_boundary():
             if state.step_in_epoch == self.steps_per_epoch:
@@ -107,6 +107,8 @@ class Trainer:
             self.step_log.add(row, step=state.step, epoch=state.epoch + 1, lr=rate, data_wait=waited)
             state.step += 1
             state.step_in_epoch += 1
+            if self.phases.current == "compiling":  # which the first step did
+                self.phases.enter("training")
             self._once_in_a_while()
         self.listener.close("the run is stopping")
         self.save()
@@ -259,8 +261,12 @@ class Trainer:
         """Put everything a checkpoint holds back."""
         self.project.load_trainable_state(self.model, content["model"])
         self.state = TrainState.load(content["state"])
+        decays = [group["weight_decay"] for group in self.optimizer.param_groups]
         self.optimizer.load_state_dict(content["optimizer"])
-        self.precision.scaler.load_state_dict(content["scaler"])
+        for group, decay in zip(self.optimizer.param_groups, decays, strict=True):
+            group["weight_decay"] = decay  # the config's: a fork may have another than its checkpoint
+        if content["scaler"]:  # a fork may turn fp16 on
+            self.precision.scaler.load_state_dict(content["scaler"])
         self._enter_stage()
         self.step.sums.copy_(content["sums"])
         restore_random_state(content["random"])

@@ -106,6 +106,10 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
         story.tell(steer)
     story.tell("stop RUN")
     assert "look" in story.tell("show RUN")
+    parent, story.run = story.run, story.tell("fork RUN --set training.lr=1e-4 --detach").strip()
+    assert parent in story.tell("show RUN")
+    story.tell("kill RUN")
+    story.run = parent
     story.tell("resume RUN --set training.epochs=200")
 
     story.run = story.start("--set", "training.epochs=2", "--set", "training.steps_per_epoch=200")

@@ -62,7 +62,7 @@ def test_wrong_use_is_one_line(capsys: pytest.CaptureFixture[str], typed: list[s
 
 @pytest.mark.usefixtures("runs")
 @pytest.mark.parametrize(
-    "command", ["resume", "stop", "pause", "continue", "kill", "checkpoint", "show", "tail", "report"]
+    "command", ["resume", "fork", "stop", "pause", "continue", "kill", "checkpoint", "show", "tail", "report"]
 )
 def test_a_run_that_is_not_there_is_wrong_use(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert main([command, "nothing"]) == 2

@@ -1,0 +1,244 @@
+"""Forks: a run of its own that begins with a checkpoint of another one, under a config of its own.
+
+The fork takes the checkpoint (linked, or copied where links are not possible) before it starts, so that its parent may
+go on, or be deleted. Weights, optimizer, schedule, random state and counters are the checkpoint's; so are the live
+edits made before it, which the fork makes anew in its first attempt, to have them on its own record.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from engines.contract import commands as cmd
+from engines.contract import files, launch
+from engines.contract.errors import DataError, UserError
+from engines.contract.events import Checkpoint, CommandAnswer, Epoch, Event
+from engines.contract.replay import ATTEMPT, interventions
+from engines.contract.rundir import RunDirectory, create_run, runs_folder
+from engines.contract.state import RunReader
+
+if TYPE_CHECKING:
+    from engines.contract.config import LoadedConfig
+    from engines.contract.resume import Change
+
+_SHAPES = ("project", "model.")
+_CUT = ("training.batch_size", "training.steps_per_epoch", "training.seed", "data.")
+"""Settings that decide which samples an epoch has, and in which order."""
+
+
+@dataclass(frozen=True)
+class ForkPoint:
+    """A kept checkpoint: one file, under all the names it has."""
+
+    names: tuple[str, ...]
+    step: int
+    epoch: int
+    """Epochs done."""
+    size: int
+    """Bytes."""
+    time: float
+    score: float | None
+    """Of the epoch that ended here."""
+    inside: bool
+    """It stands inside an epoch, or before an epoch's evaluation."""
+    place: int
+    """Of its event among those of the run."""
+
+    def sentence(self) -> str:
+        return f"step {self.step:,}, inside epoch {self.epoch + 1}" if self.inside else f"the end of epoch {self.epoch}"
+
+
+def fork_points(run: RunDirectory, events: Sequence[Event]) -> list[ForkPoint]:
+    """The checkpoints of `run` that are there, the newest first; `events` are all of the run's."""
+    rows = {(event.step, event.epoch): event for event in events if isinstance(event, Epoch)}
+    made: dict[str, int] = {}
+    for place, event in enumerate(events):
+        if isinstance(event, Checkpoint):
+            made |= dict.fromkeys(event.files, place)
+    there = {name: place for name, place in made.items() if (run.checkpoints / name).is_file()}
+    points = []
+    for place in sorted(set(there.values()), reverse=True):
+        saved = events[place]
+        assert isinstance(saved, Checkpoint)
+        row = rows.get((saved.step, saved.epoch))
+        points.append(
+            ForkPoint(
+                names=tuple(sorted(name for name, at in there.items() if at == place)), step=saved.step,
+                epoch=saved.epoch, size=saved.size, time=saved.time, score=row.score if row else None,
+                inside=row is None, place=place,
+            )
+        )  # fmt: skip
+    return points
+
+
+def edits_at(events: Sequence[Event], point: ForkPoint) -> list[CommandAnswer]:
+    """The live edits that a checkpoint holds, in the order of their steps."""
+    done = interventions(events[: point.place])
+    return [answer for answer in done if isinstance(answer.command, get_args(cmd.Edit))]
+
+
+def choose_point(run: RunDirectory, points: Sequence[ForkPoint], wanted: str = "last") -> ForkPoint:
+    """The point that `wanted` means: `last`, `best` or an epoch's number. Raises `UserError` naming those there are."""
+    if wanted in ("last", "best"):
+        found = [point for point in points if f"{wanted}.pt" in point.names]
+    else:
+        found = [point for point in points if str(point.epoch) == wanted.lstrip("0") and not point.inside]
+    if found:
+        return found[0]
+    if not points:
+        raise DataError(f"{run.info.id} has no checkpoint yet that could be forked; `cockpit checkpoint` saves one.")
+    kept = ", ".join(dict.fromkeys(str(point.epoch) for point in reversed(points) if not point.inside))
+    words = [word for word in ("best", "last") if any(f"{word}.pt" in point.names for point in points)]
+    raise UserError(
+        f"{run.info.id} keeps no checkpoint {wanted if wanted in ('last', 'best') else f'of epoch {wanted}'}; there is "
+        f"{' and '.join(words)}{f', and the ends of the epochs {kept}' if kept else ''} "
+        "(output.keep_epochs=1 keeps one of every epoch)."
+    )
+
+
+@dataclass(frozen=True)
+class ForkPlan:
+    """What a fork will be: nothing is written yet."""
+
+    parent: RunDirectory
+    point: ForkPoint
+    changes: list[Change]
+    """Every setting that differs from the parent's in force at the checkpoint, with its fate."""
+    edits: list[cmd.Edit]
+    config: LoadedConfig
+    ended: str
+    """Why there would be nothing to do; empty where there is."""
+
+
+def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], overrides: Sequence[str] = ()) -> ForkPlan:
+    """What a fork of `run` at `point` will be. Raises `UserError` for what cannot be forked, and for bad overrides."""
+    from engines.contract.config import check_config, load_config
+    from engines.contract.resume import applied_config, in_force, plan_resume
+
+    recorded = load_config(run.config)
+    earlier = edits_at(events, point)
+    tree = in_force(recorded, earlier)
+    tree["output"]["dir"] = None  # a place of its own
+    current, wanted = (check_config(copy.deepcopy(tree), str(run.config), {}, sets) for sets in ((), overrides))
+
+    def why_not(key: str) -> str:
+        if key.startswith(_SHAPES):
+            return "the checkpoint's weights have the shape of the old value; start a new run for it"
+        if key == "training.stages":
+            return "the checkpoint stands in a stage of the old list; start a new run for it"
+        if point.inside and key.startswith(_CUT):
+            return f"the checkpoint stands at {point.sentence()}, whose batches are the old ones; fork where one ends"
+        return ""
+
+    changes, edits = plan_resume(recorded, current, wanted, ATTEMPT, why_not)
+    applied = applied_config(recorded, changes)
+    if wanted.settings.output.dir is None:
+        applied["output"]["dir"] = None
+    config = check_config(applied, str(run.config), {}, ())
+    ended = _nothing_to_do(run, point, events, wanted, edits)
+    return ForkPlan(run, point, changes, _settled([*(answer.command for answer in earlier), *edits]), config, ended)
+
+
+def _nothing_to_do(
+    run: RunDirectory, point: ForkPoint, events: Sequence[Event], wanted: LoadedConfig, edits: Sequence[cmd.Edit]
+) -> str:
+    epochs = wanted.settings.training.epochs
+    if point.epoch >= epochs:
+        return (
+            f"The checkpoint has {point.epoch} of {epochs} epochs done: give the fork more to do, "
+            f"as in --set training.epochs={2 * point.epoch}, or take an earlier one."
+        )
+    end = run.newest_attempt()
+    stopped_early = end is not None and end.ended is not None and end.ended.reason == "early-stopped"
+    newest = max((event.epoch for event in events if isinstance(event, Epoch)), default=0)
+    if stopped_early and point.epoch == newest and not any(isinstance(edit, cmd.SetPatience) for edit in edits):
+        return (
+            f"{run.path.name} stopped early at this checkpoint: give the fork more patience, "
+            "as in --set training.patience=50, or take an earlier one."
+        )
+    return ""
+
+
+def _settled(edits: Sequence[cmd.Command]) -> list[cmd.Edit]:
+    """What `edits` come to, one after another, as one edit of a kind, new and due at once."""
+    weights: dict[str, float] = {}
+    others: dict[type, cmd.Edit] = {}
+    for edit in edits:
+        match edit:
+            case cmd.SetLossWeights():
+                weights |= edit.weights
+            case cmd.SetLrScale(scale=scale):
+                others[type(edit)] = cmd.SetLrScale(attempt=ATTEMPT, scale=scale)
+            case cmd.SetEpochs(epochs=epochs):
+                others[type(edit)] = cmd.SetEpochs(attempt=ATTEMPT, epochs=epochs)
+            case cmd.SetPatience(patience=patience):
+                others[type(edit)] = cmd.SetPatience(attempt=ATTEMPT, patience=patience)
+            case _:
+                raise AssertionError(f"not an edit: {edit}")
+    return [*([cmd.SetLossWeights(attempt=ATTEMPT, weights=weights)] if weights else []), *others.values()]
+
+
+def make_fork(plan: ForkPlan, *, label: str = "") -> RunDirectory:
+    """Make the run directory of a fork, with its checkpoint in it, ready to start. The parent is not touched.
+
+    Raises `UserError` where there is nothing to do or the place is occupied, `DataError` where it cannot be made.
+    """
+    if plan.ended:
+        raise UserError(plan.ended)
+    point, info = plan.point, plan.parent.info
+    where = plan.config.settings.output.dir
+    fork = create_run(
+        info.project, plan.config.dump(), kind="training", engine=info.engine, title=info.title,
+        label=label or f"fork of {info.label or info.id}", path=Path(where).expanduser() if where else None,
+        parent=info.id, fork_step=point.step,
+    )  # fmt: skip
+    try:
+        _take_checkpoints(plan, fork)
+        for edit in plan.edits:
+            launch.send(fork, edit)
+    except OSError as error:
+        if (listed := runs_folder() / fork.info.id).is_symlink():
+            listed.unlink()
+        shutil.rmtree(fork.path, ignore_errors=True)
+        raise DataError(
+            f"{point.names[0]} of {info.id} cannot be taken for a fork ({error.strerror or error}); "
+            "free some space, or choose another checkpoint."
+        ) from None
+    return fork
+
+
+def _take_checkpoints(plan: ForkPlan, fork: RunDirectory) -> None:
+    """The checkpoint, and the best one and its review where they are not of a later step."""
+    parent, point = plan.parent, plan.point
+    files.replace_by_link(parent.checkpoints / point.names[0], fork.fork)
+    best = next((one for one in fork_points(parent, RunReader(parent).poll()) if parent.best.name in one.names), None)
+    if best is None or best.step > point.step:
+        return
+    files.replace_by_link(fork.fork if best.step == point.step else parent.best, fork.best)
+    for file in [*parent.review.glob("*.npy"), *parent.review.glob("about.json")]:
+        files.replace_by_link(file, fork.review / file.name)
+
+
+def prepare_fork(
+    run: RunDirectory, overrides: Sequence[str] = (), *, checkpoint: str = "last", label: str = ""
+) -> tuple[RunDirectory, list[str]]:
+    """Make a fork of `run`, not yet started, from `checkpoint` (`last`, `best` or an epoch).
+
+    Gives it with a sentence for each changed setting. Raises `UserError`.
+    """
+    events = forkable(run)
+    plan = plan_fork(run, choose_point(run, fork_points(run, events), checkpoint), events, overrides)
+    return make_fork(plan, label=label), [change.sentence() for change in plan.changes]
+
+
+def forkable(run: RunDirectory) -> list[Event]:
+    """All events of a run that can be forked. Raises `UserError` for one that cannot."""
+    info = run.info
+    if info.kind != "training" or not info.engine:
+        raise UserError(f"{info.id} is no training of the cockpit's engine, and only such a one can be forked.")
+    return RunReader(run).poll()

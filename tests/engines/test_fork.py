@@ -1,0 +1,170 @@
+"""A fork goes on from a kept checkpoint as its parent would have, unless something is changed; its parent stays."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from engines.contract import commands as cmd
+from engines.contract.config import load_config
+from engines.contract.errors import UserError
+from engines.contract.fork import fork_points, prepare_fork
+from engines.contract.replay import prepare_replay
+from engines.contract.rundir import RunDirectory
+from tests.engines.conftest import LiveRun, effective_table, tensors
+
+NewRun = Callable[..., LiveRun]
+SETTINGS = (
+    "training.batch_size=16", "training.epochs=4", "training.stages=[]", "training.checkpoint_minutes=100",
+    "output.keep_epochs=1", "training.patience=100",
+)  # fmt: skip
+EPOCH = 2048 // 16
+
+
+def ended(run: RunDirectory, expected: str = "finished") -> LiveRun:
+    live = LiveRun(run)
+    live.start()
+    assert live.wait_end() == expected, live.log()
+    return live
+
+
+def trained_state(run: RunDirectory) -> dict[str, torch.Tensor]:
+    """Weights, moments and random state at the end."""
+    return {place: tensor for place, tensor in tensors(run.last).items() if not place.startswith("/state")}
+
+
+def assert_equal(one: RunDirectory, other: RunDirectory) -> None:
+    ours, theirs = trained_state(one), trained_state(other)
+    assert ours.keys() == theirs.keys()
+    assert [place for place in ours if not torch.equal(ours[place], theirs[place])] == []
+
+
+def files_of(run: RunDirectory) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in sorted(run.path.rglob("*")) if file.is_file()}
+
+
+@pytest.fixture
+def parent(new_run: NewRun) -> LiveRun:
+    """Four epochs, with one edit inside the first epoch and another inside the third."""
+    live = new_run(*SETTINGS)
+    live.send(cmd.SetLossWeights(attempt=1, at_step=50, weights={"radius": 0.7}))
+    live.send(cmd.SetLrScale(attempt=1, at_step=2 * EPOCH + 20, scale=0.5))
+    return ended(live.run)
+
+
+def test_forks_from_epoch_2(parent: LiveRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal to its parent where the same is done; else not. The later edit is not applied by itself."""
+    before = files_of(parent.run)
+    points = fork_points(parent.run, parent.reader.poll())
+    kept = {name: point.epoch for point in points for name in point.names if name != "best.pt"}
+    assert kept == {"last.pt": 4, "epoch_004.pt": 4, "epoch_003.pt": 3, "epoch_002.pt": 2, "epoch_001.pt": 1}
+    plain, told = prepare_fork(parent.run, checkpoint="2", label="again")
+    assert told == []
+    info = plain.info
+    assert (info.parent, info.fork_step, info.label) == (parent.run.info.id, 2 * EPOCH, "again")
+    changed, told = prepare_fork(parent.run, ["training.lr=1e-3", "model.width=8"], checkpoint="2")
+    assert [line.split(", ")[1][:16] for line in told] == ["ignored because ", "applied"]
+    same = LiveRun(plain)
+    same.send(cmd.SetLrScale(attempt=1, at_step=2 * EPOCH + 20, scale=0.5))
+    ended(plain)
+    assert_equal(plain, parent.run)
+    assert effective_table(plain) == effective_table(parent.run)[2:]
+
+    ended(changed)
+    rates = [row["lr"] for row in effective_table(changed)]
+    old = load_config(parent.run.config).settings.training
+    assert not torch.equal(
+        torch.cat([t.flatten() for p, t in trained_state(changed).items() if p.startswith("/model")]),
+        torch.cat([t.flatten() for p, t in trained_state(parent.run).items() if p.startswith("/model")]),
+    )
+    parents = [row["lr"] for row in effective_table(parent.run)]
+    assert rates[0] == pytest.approx(parents[2] / 0.5 * 1e-3 / old.lr)
+    assert [row["weights"]["radius"] for row in effective_table(changed)] == [0.7, 0.7]
+    assert files_of(parent.run) == before
+
+    again = ended(prepare_replay(changed))
+    assert_equal(again.run, changed)
+
+
+def test_a_fork_outlives_its_parent_and_resumes_exactly(parent: LiveRun) -> None:
+    straight, _ = prepare_fork(parent.run, ["training.lr=3e-3", "training.weight_decay=0.1"], checkpoint="2")
+    killed, _ = prepare_fork(parent.run, ["training.lr=3e-3", "training.weight_decay=0.1"], checkpoint="2")
+    failing, _ = prepare_fork(parent.run, ["training.lr=3e-3", "training.weight_decay=0.1"], checkpoint="2")
+    shutil.rmtree(parent.run.path)
+    ended(straight)
+    assert torch.load(straight.last, weights_only=True)["optimizer"]["param_groups"][0]["weight_decay"] == 0.1
+
+    live = LiveRun(killed)
+    pause = cmd.Pause(attempt=1, at_step=2 * EPOCH + 40)  # before its first own checkpoint
+    live.send(pause)
+    live.start()
+    live.wait_answer(pause, "applied")
+    live.kill("engine")
+    live.resume()
+    assert live.wait_end() == "finished", live.log()
+    assert_equal(killed, straight)
+    assert effective_table(killed) == effective_table(straight)
+
+    damaged, whole = failing.fork, failing.fork.read_bytes()
+    damaged.unlink()
+    damaged.write_bytes(whole[: len(whole) // 2])
+    ended(failing, "failed")
+    damaged.write_bytes(whole)
+    live = LiveRun(failing)
+    live.resume()  # what it was forked with is not lost with the failed start
+    assert live.wait_end() == "finished", live.log()
+    assert_equal(failing, straight)
+
+
+def test_a_live_run_is_forked_from_its_last_checkpoint(new_run: NewRun) -> None:
+    live = new_run(*SETTINGS)
+    pause = cmd.Pause(attempt=1, at_step=EPOCH + 30)
+    save = cmd.SaveCheckpoint(attempt=1, at_step=EPOCH + 30)
+    for command in (save, pause):
+        live.send(command)
+    live.start()
+    live.wait_answer(pause, "applied")
+    fork, told = prepare_fork(live.run, ["training.batch_size=32", "training.min_lr=1e-5"])
+    assert fork.info.fork_step == EPOCH + 30
+    assert told[0].startswith("training.batch_size: 16 → 32, ignored because the checkpoint stands at step 158, inside")
+    assert told[1] == "training.min_lr: 1e-06 → 1e-05, applied"
+    with pytest.raises(
+        UserError, match=r"keeps no checkpoint of epoch 3; there is .*last, and the ends of the epochs 1 "
+    ):
+        prepare_fork(live.run, checkpoint="3")
+    other, told = prepare_fork(live.run, ["training.batch_size=32"], checkpoint="1")
+    assert told == ["training.batch_size: 16 → 32, applied"]
+    live.send(cmd.Continue(attempt=1))
+    ended(other)
+    assert [row["step"] for row in effective_table(other)] == [EPOCH + n * EPOCH // 2 for n in (1, 2, 3)]
+    assert live.wait_end() == "finished"
+    with pytest.raises(UserError, match="has 4 of 4 epochs done: give the fork more to do"):
+        prepare_fork(live.run)
+
+
+def test_a_fork_without_a_best_checkpoint_of_its_time_finds_its_own(parent: LiveRun) -> None:
+    points = fork_points(parent.run, parent.reader.poll())
+    best = next(point for point in points if "best.pt" in point.names)
+    assert best.epoch > 1
+    fork, _ = prepare_fork(parent.run, checkpoint="1")
+    assert not fork.best.exists()
+    ended(fork)
+    assert effective_table(fork)[0]["best"]
+    assert fork.best.is_file()
+
+
+def test_a_fork_where_there_is_no_room_leaves_nothing(parent: LiveRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    from engines.contract import files
+
+    def full(source: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "replace_by_link", full)
+    before = sorted(parent.run.path.parent.iterdir())
+    with pytest.raises(UserError, match=r"cannot be taken for a fork \(No space left on device\)"):
+        prepare_fork(parent.run, checkpoint="2")
+    assert sorted(parent.run.path.parent.iterdir()) == before
