@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 DEMO_POLL_SECONDS = 0.2
 RUNS = "runs"
+LATER_SECONDS = 0.5
+"""The footer is painted in a second picture: loading from the first one on would hold it up."""
 LATER = ("run", "launch", "launch_form", "play")
 """Modules of the screens that nobody sees first: loaded once the first screen is painted, which is there the sooner.
 So their messages are caught by the names that Textual gives handlers, not by class."""
@@ -87,7 +90,7 @@ class CockpitApp(TerminalApp):
             self._show_play(self._play_first)
         if self._watch_first is not None:
             self._show_logs(self._watch_first)
-        self.call_after_refresh(self.run_worker, _load_screens, thread=True, group="load")
+        self.set_timer(LATER_SECONDS, partial(self.run_worker, _load_screens, thread=True, group="load"))
 
     # -- screens ---------------------------------------------------------------------------------------------------
 
