@@ -15,7 +15,7 @@ FIRST_READ = 256 * 1024
 MOST_LINES = 2000
 LONGEST_LINE = 2000
 _MOVES = re.compile(r"(\r\n|\n|\r|\x1b\[\d*[AF])")
-_UNFINISHED = re.compile(r"(\r|\x1b(\[[0-?]*)?[ -/]*)$")
+_UNFINISHED = re.compile(r"(\r|\x1b(\[[0-?]*)?[ -/]*)\Z")
 
 
 class TerminalText:

@@ -10,7 +10,7 @@ from engines.contract.commands import Stop
 from engines.contract.errors import DataError
 from engines.contract.events import Event
 from engines.contract.history import History
-from engines.contract.jsonl import RecordFollower
+from engines.contract.jsonl import RecordFollower, damage_in
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import Attempt, End, RunDirectory
 
@@ -45,6 +45,13 @@ def describe_end(end: End) -> str:
     return f"{how} after step {end.last_step}" + (f": {end.error}" if end.error else "")
 
 
+def _lost(attempt: Attempt | None, history: History) -> str:
+    """Promises a resume only to a training of ours; a program that reports itself is its own supervisor."""
+    resumes = attempt is not None and attempt.engine != attempt.supervisor and history.started is not None
+    way_on = ": resume goes on from the last checkpoint" if resumes else ""
+    return f"no engine and no end recorded, as after a reboot{way_on}"
+
+
 def status_of(locked: bool, attempt: Attempt | None, history: History) -> Status:
     """The state that these facts mean."""
     if attempt is not None and attempt.ended is not None:
@@ -54,9 +61,7 @@ def status_of(locked: bool, attempt: Attempt | None, history: History) -> Status
     if not locked and attempt is not None and attempt.queued:
         return Status("lost", "ended while it waited for its device: resume puts it into the queue again")
     if not locked:
-        return Status(
-            "lost", "no engine and no end recorded, as after a reboot: resume goes on from the last checkpoint"
-        )
+        return Status("lost", _lost(attempt, history))
     if attempt is None or history.phase is None or history.phase.attempt < attempt.number:
         return Status("queued" if attempt is not None and attempt.queued else "starting")
     if attempt.queued:
@@ -88,6 +93,11 @@ class RunReader:
     @property
     def damaged_lines(self) -> int:
         return len(self._events.damage)
+
+    @property
+    def damage(self) -> str:
+        """The damaged lines in words, empty where there are none."""
+        return damage_in(self.run.events.name, self._events.damage)
 
     def poll(self) -> list[Event]:
         """Events appended since the last call, already in `history`."""

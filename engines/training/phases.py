@@ -13,16 +13,16 @@ class Phases:
 
     def __init__(self, events: EventWriter, step: Callable[[], int]) -> None:
         self._events, self._step = events, step
-        self._current: PhaseName = "loading"
+        self.current: PhaseName = "loading"
 
     def enter(self, phase: PhaseName, detail: str = "") -> None:
-        self._current = phase
+        self.current = phase
         self._events.write(Phase(phase=phase, step=self._step(), detail=detail))
 
     @contextmanager
     def during(self, phase: PhaseName) -> Iterator[None]:
         """Be in `phase` for a while, then in the one before again."""
-        before = self._current
+        before = self.current
         self.enter(phase)
         try:
             yield

@@ -305,3 +305,11 @@ def test_a_save_asked_for_in_a_pause_gives_the_pause_back(new_run: Callable[...,
     assert live.wait_end() == "stopped"
     live.reader.poll()
     assert len(live.reader.history.epochs) == 1  # the pause ended, so that the epoch could
+
+
+def test_compiling_is_a_phase_until_the_first_step_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", lambda model: model)
+    toy = ToyRun(tmp_path, epochs=1, compile=True)
+    toy.train()
+    phases = [(event["phase"], event["step"]) for event in events_of(toy, "phase")]
+    assert phases[:3] == [("compiling", 0), ("training", 1), ("evaluating", toy.trainer.steps_per_epoch)]

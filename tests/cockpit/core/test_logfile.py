@@ -122,7 +122,12 @@ def test_an_expression_is_sought_in_lines_as_they_are_shown(tmp_path: Path) -> N
 def test_only_a_little_of_a_large_log_is_read_at_once(big: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     real = os.pread
-    monkeypatch.setattr(os, "pread", lambda *args: sizes.append(args[1]) or real(*args))  # type: ignore[func-returns-value]
+
+    def counted(file: int, size: int, offset: int) -> bytes:
+        sizes.append(size)
+        return real(file, size, offset)
+
+    monkeypatch.setattr(os, "pread", counted)
     log = indexed(big)
     searched(log, "needle")
     assert max(sizes) <= logfile.BLOCK

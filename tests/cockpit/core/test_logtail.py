@@ -21,6 +21,7 @@ def shown(*chunks: str) -> tuple[str, ...]:
         (["one\ntwo\n"], ("one", "two")),
         (["on", "e\ntw", "o"], ("one", "two")),
         (["a\r\nb\r", "\nc"], ("a", "b", "c")),
+        (["a\r\n", "b\r\n"], ("a", "b")),
         (["  0%\r 50%\r100%\ndone\n"], ("100%", "done")),
         (["a\n\nb\n"], ("a", "", "b")),
         (["bar one\nbar two\n\x1b[2Abar ONE\nbar TWO\n"], ("bar ONE", "bar TWO")),
