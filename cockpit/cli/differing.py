@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show_json, show_table
 from cockpit.core.config_diff import ABSENT, KeyRow, words
@@ -22,8 +20,7 @@ def show_differences(run: RunDirectory, against: str, *, json: bool) -> int:
     edited = edited_settings(config.tree, reader.history.edits())
     other, rows = differences(run, config, against)
     if json:
-        facts = [_facts(row, edited.get(row.key)) for row in rows]
-        show_json(msgspec.json.decode(msgspec.json.encode(facts)))  # what is not finite becomes null
+        show_json([_facts(row, edited.get(row.key)) for row in rows])
     elif not rows:
         say(f"the config of {run.path.name} does not differ from {other}")
     else:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from rich.cells import cell_len
 
 from cockpit.core.text import fit_left, plain
@@ -25,8 +26,8 @@ def show(line: str = "") -> None:
 
 
 def show_json(value: Any) -> None:
-    """One JSON document on stdout: ASCII, so that no name can steer a terminal, and never a bare NaN."""
-    print(json.dumps(value, indent=2, allow_nan=False))
+    """One JSON document on stdout: ASCII, so that no name can steer a terminal; what is not finite becomes null."""
+    print(json.dumps(msgspec.json.decode(msgspec.json.encode(value)), indent=2))
 
 
 def show_pairs(pairs: Mapping[str, str]) -> None:

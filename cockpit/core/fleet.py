@@ -127,7 +127,7 @@ class _Watched:
             done, total = float(len(scores)), float(cost.total_epochs(history))
         return RunSummary(
             path=self.run.path, id=info.id, created=info.created, state=status.state,
-            detail=status.detail or _damage(reader),
+            detail=status.detail or reader.damage,
             project=info.project, label=info.label, notes=info.notes, title=info.title, parent=info.parent or "",
             is_task=info.kind == "task", attempt=attempts[-1].number if attempts else 0,
             last_step=_last_step(attempts), done=done, total=total,
@@ -249,11 +249,6 @@ def _modified(path: str) -> int:
         return os.stat(path).st_mtime_ns
     except OSError:
         return 0
-
-
-def _damage(reader: RunReader) -> str:
-    count = reader.damaged_lines
-    return f"{count} bad line{'s' if count > 1 else ''} in events.jsonl" if count else ""
 
 
 def _last_step(attempts: tuple[Attempt, ...]) -> int:

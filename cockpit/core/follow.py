@@ -13,7 +13,7 @@ from engines.contract import commands as cmd
 from engines.contract import yaml12
 from engines.contract.errors import UserError
 from engines.contract.events import Event
-from engines.contract.jsonl import RecordFollower
+from engines.contract.jsonl import RecordFollower, damage_in
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import Attempt, RunDirectory, RunInfo
 from engines.contract.state import RunReader, Status, status_of
@@ -26,14 +26,6 @@ class Log:
     lines: tuple[str, ...] = ()
     dropped: int = 0
     """Lines that fell off the start of `lines` since the log was opened."""
-
-
-@dataclass(frozen=True)
-class Damaged:
-    """Lines of one of a run's files that are not records."""
-
-    file: str
-    count: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +42,8 @@ class News:
     budget_usd: float | None = None
     steps: Steps | None = None
     log: Log | None = None
-    damaged: tuple[Damaged, ...] | None = None
+    damaged: tuple[str, ...] | None = None
+    """In words: of each of its logs the lines that are not records."""
     problem: str | None = None
     """Why something could not be read now, an empty string when everything can again."""
 
@@ -126,9 +119,9 @@ class RunFollower:
             news["log"] = Log(self._log.text.shown(), self._log.text.dropped)
         return news
 
-    def _damaged(self) -> tuple[Damaged, ...]:
-        found = (("events.jsonl", self._reader.damaged_lines), ("commands.jsonl", len(self._commands.damage)))
-        return tuple(Damaged(file, count) for file, count in found if count)
+    def _damaged(self) -> tuple[str, ...]:
+        found = (self._reader.damage, damage_in(self.run.commands.name, self._commands.damage))
+        return tuple(filter(None, found))
 
 
 class BudgetReader:

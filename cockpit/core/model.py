@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cockpit.core import cost
-from cockpit.core.follow import Damaged, Log, News
+from cockpit.core.follow import Log, News
 from cockpit.core.series import NO_STEPS, Steps
 from engines.contract import commands as cmd
 from engines.contract.events import Alert, Checkpoint, CommandAnswer, Epoch, Phase, RunStarted
@@ -70,7 +70,7 @@ class RunModel:
         self.budget_usd: float | None = None
         self.steps: Steps = NO_STEPS
         self.log = Log()
-        self.damaged: tuple[Damaged, ...] = ()
+        self.damaged: tuple[str, ...] = ()
         self.problem = ""
         self._last_seen: dict[int, float] = {}
         self._notable: dict[str, Notable] = {}

@@ -77,9 +77,7 @@ class RunMetrics:
                 self._edits.setdefault(event.command.id, event)
 
     def problems(self) -> Sequence[str]:
-        bad = self._reader.damaged_lines
-        told = [f"{bad} bad line{'s' if bad > 1 else ''} in events.jsonl"] if bad else []
-        return [*told, self._problem] if self._problem else told
+        return [words for words in (self._reader.damage, self._problem) if words]
 
     @property
     def _history(self) -> History:

@@ -28,7 +28,7 @@ class RunBanner(Static):
     def show(self, model: RunModel) -> None:
         words = [model.problem] if model.problem else []
         words += [] if model.live or not model.status.detail else [model.status.detail]
-        words += [f"{bad.count} bad line{'s' if bad.count > 1 else ''} in {bad.file}" for bad in model.damaged]
+        words += model.damaged
         text = Text(" · ".join(plain(word) for word in words))
         self.set_class(bool(words), "-shown")
         self.set_class(model.status.state in ("failed", "lost"), "-bad")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -142,6 +143,17 @@ class Damage:
 
     line: int
     start: bytes
+
+
+def damage_in(file: str, damage: Sequence[Damage]) -> str:
+    """`3 bad lines in events.jsonl, the first is line 412`; empty where there is none."""
+    match len(damage):
+        case 0:
+            return ""
+        case 1:
+            return f"1 bad line in {file}, line {damage[0].line:,}"
+        case count:
+            return f"{count:,} bad lines in {file}, the first is line {damage[0].line:,}"
 
 
 class RecordFollower(Generic[Record]):

@@ -33,7 +33,8 @@ class EpochRecorder:
         """Record the epoch that `state` has just counted; gives its flat row."""
         train, bad_train = finite(means, "train.")
         validation, bad_validation = finite(result.values, "validation.")
-        score = finite({"score": result.score})[0]["score"]
+        marks, bad_score = finite({"score": result.score})
+        score = marks["score"]
         seconds = time.monotonic() - self._began
         common = {"epoch": state.epoch, "step": state.step, "attempt": self._events.attempt, "stage": stage}
         self._train.append(
@@ -52,7 +53,7 @@ class EpochRecorder:
                 best=best,
                 weights=dict(state.live.weights),
                 seconds=seconds,
-                nonfinite=bad_train + bad_validation,
+                nonfinite=bad_train + bad_validation + bad_score,
             )
         )
         shown = "not scored" if score is None else f"{score:.4f}"

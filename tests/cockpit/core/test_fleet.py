@@ -112,7 +112,7 @@ def test_broken_runs_are_shown_as_that_and_harm_no_other(tmp_path: Path, monkeyp
         "flint": "broken",
     }
     assert "run.json" in told[garbled.id].detail
-    assert told[damaged.id].detail == "3 bad lines in events.jsonl"
+    assert told[damaged.id].detail == "3 bad lines in events.jsonl, the first is line 1"
     assert told[garbled.id].created == 1795777200.0  # 2026-11-27 11:00:00 UTC, by its name
 
 

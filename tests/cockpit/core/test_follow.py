@@ -114,7 +114,7 @@ def test_damage_is_counted_and_never_fatal(fake: FakeRun) -> None:
         file.write(b'{"type": "no such"}\n')
     fake.epochs(1)
     model = followed(RunFollower(fake.run), RunModel())
-    assert {bad.file: bad.count for bad in model.damaged} == {"events.jsonl": 4, "commands.jsonl": 1}
+    assert model.damaged == ("4 bad lines in events.jsonl, the first is line 3", "1 bad line in commands.jsonl, line 1")
     assert list(model.history.epochs) == [1]
 
 

@@ -122,7 +122,7 @@ def test_damage_is_counted_and_harms_nothing(fake: FakeRun) -> None:
     fake.epochs(2)
     metrics = RunMetrics(fake.run, "amber")
     metrics.poll()
-    assert metrics.problems() == ["1 bad line in events.jsonl"]
+    assert metrics.problems() == ["1 bad line in events.jsonl, line 4"]
     assert metrics.series()["score"].value.tolist() == [0.1, 0.2]
 
 
