@@ -30,7 +30,7 @@ class WatchScreen(Screen[None]):
     COMMANDS = {ActionProvider}
     AUTO_FOCUS = ""  # the charts'
     BINDINGS = [
-        Binding("left_square_bracket", "choose(-1)", "log before", id="watch.before", key_display="[",
+        Binding("left_square_bracket", "choose(-1)", "log before", show=False, id="watch.before", key_display="[",
                 tooltip="Show the log before this one in the list"),
         Binding("right_square_bracket", "choose(1)", "next log", id="watch.next", key_display="]",
                 tooltip="Show the next log of the list"),

@@ -49,7 +49,7 @@ class ChartsPanel(Vertical):
         Binding("enter", "enlarge", "open", id="charts.enlarge", tooltip="This chart alone, or all charts again"),
         Binding("slash", "filter", "filter", id="charts.filter", tooltip="Only charts with these words in their names"),
         Binding("m", "smooth", "smooth", id="charts.smooth", tooltip="Smoothing: off, 0.6, 0.9, 0.98; raw faint"),
-        Binding("o", "log", "log", id="charts.log", tooltip="Logarithmic or linear values"),
+        Binding("o", "log", "log", show=False, id="charts.log", tooltip="Logarithmic or linear values"),
         Binding("x", "axis", "axis", id="charts.axis", tooltip="Over steps, epochs or hours"),
         Binding("plus,equals_sign", "zoom(True)", "zoom in", show=False, id="charts.closer", key_display="+",
                 tooltip="Zoom in around the cursor (also the wheel on an enlarged chart, elsewhere with ctrl)"),
