@@ -37,6 +37,7 @@ from engines.contract.errors import UserError
 from engines.training.precision import Precision, choose_device, seed_everything
 from engines.training.project import Context, Project
 from engines.training.stages import StagePlan
+from engines.writers import why_not
 
 TRY_SECONDS = 60.0
 INTERRUPTED = 130
@@ -95,6 +96,7 @@ def _look(loaded: LoadedConfig, found: dict[str, Any], *, measure: bool) -> None
     activations = activation_size(project, model, data, first, ctx, precision, training.seed)
     found["memory"] = memory_needed(device, model, trained, data_size, activations, found["faults"])
     found["faults"] += occupied(settings)
+    found["warnings"] = [sentence for name in settings.output.writers if (sentence := why_not(name))]
     checkpoint = size_of(project.trainable_state(model).values()) + ADAM_MOMENTS * size_of(trained)
     found["disk"] = disk_needed(settings, checkpoint, found["faults"])
     if measure and not found["faults"]:

@@ -7,8 +7,6 @@ import time
 from argparse import Namespace
 from typing import Any
 
-import msgspec
-
 from cockpit.cli import codes
 from cockpit.cli.differing import show_differences
 from cockpit.cli.following import Watch
@@ -98,6 +96,7 @@ def show_run(arguments: Namespace) -> int:
             "label": facts["label"],
             "notes": facts["notes"],
             "created": _clock(facts["created"]),
+            "forked from": f"{facts['parent']}, step {facts['fork_step']:,}" if facts["parent"] else "",
             "ran": duration(facts["seconds"]) + (f", {money(usd)}" if usd is not None else ""),
             "device": facts["device"],
             "epoch": epoch,
@@ -146,7 +145,7 @@ def report(arguments: Namespace) -> int:
         raise DataError(f"{run.info.id}: {no_report(RunReader(run).status().state)}") from None
     tables = {table.name: {"columns": table.columns, "rows": table.rows, "note": table.note} for table in found}
     if arguments.json:
-        show_json(msgspec.json.decode(msgspec.json.encode(tables)))  # what is not finite becomes null
+        show_json(tables)
     elif not tables:
         say(f"{run.info.id} has a report without tables: its project makes none")
     else:

@@ -30,6 +30,8 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         "label": info.label,
         "notes": info.notes,
         "created": info.created,
+        "parent": info.parent,
+        "fork_step": info.fork_step,
         "path": str(run.path),
         "device": started.device if started else attempts[-1].device if attempts else "",
         "epoch": newest.epoch if newest else None,

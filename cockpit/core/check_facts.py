@@ -30,6 +30,8 @@ def facts_of(found: dict[str, Any]) -> dict[str, str]:
         )
     if tried := found.get("try"):
         facts |= _tried(tried)
+    if warnings := found.get("warnings"):
+        facts["warning"] = " ".join(warnings)
     if taken := found.get("time"):
         facts |= _time_and_cost(taken, found.get("cost"))
     return facts

@@ -15,6 +15,7 @@ _FREE = (
     "launch.device",
     "launch.queue",
     "output.keep_epochs",
+    "output.writers",
     "training.checkpoint_minutes",
     "training.log_every",
 )

@@ -119,6 +119,8 @@ class Output(Section):
     """The run directory itself; a new one under the runs folder where absent."""
     keep_epochs: Annotated[int, Field(ge=0)] = 0
     """Keep an epoch_NNN.pt every so many epochs; 0 keeps only best.pt and last.pt."""
+    writers: list[Literal["tensorboard", "wandb"]] = []
+    """Programs the run is mirrored to; one that is missing or fails warns once and never harms the training."""
 
 
 class RunConfig(Section):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from engines.training.finish import finish
 from engines.training.loop import TooManyBadSteps, Trainer
 from engines.training.precision import choose_device, seed_everything
 from engines.training.project import Project
+from engines.writers.beside import WritersBeside
 
 
 def load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listener: CommandListener) -> Trainer:
@@ -101,8 +103,15 @@ def train(attempt: Attempt) -> ev.Ended:
     listener.step = lambda: trainer.state.step
     resume(run, trainer)
     _announce(loaded, trainer, events)
+    with WritersBeside(run, loaded.settings.output.writers, events) as writers:
+        ended = _to_the_end(trainer, earlier.history.edits())
+        writers.reason = ended.reason
+    return ended
+
+
+def _to_the_end(trainer: Trainer, edits: Sequence[ev.CommandAnswer]) -> ev.Ended:
     try:
-        reason = trainer.train(earlier.history.edits())
+        reason = trainer.train(edits)
         if reason != "stopped" and not finish(trainer):
             reason = "stopped"
     except TooManyBadSteps as error:
