@@ -145,6 +145,9 @@ def test_stop_and_resume_equals_uninterrupted(new_run: NewRun, straight: LiveRun
     stopped.send(cmd.Stop(attempt=1, at_step=200))
     stopped.start()
     assert stopped.wait_end() == "stopped"
+    logs = (stopped.run.events, stopped.run.commands, stopped.run.train_metrics, stopped.run.val_metrics)
+    before = {log: log.read_bytes() for log in (*logs, stopped.run.stdout, *stopped.run.steps.glob("*.f64"))}
+    assert all(before.values())
     stopped.send(cmd.Stop(attempt=2, at_step=384))
     stopped.resume()
     assert stopped.wait_end() == "stopped"
@@ -154,6 +157,7 @@ def test_stop_and_resume_equals_uninterrupted(new_run: NewRun, straight: LiveRun
     assert stopped.wait_end() == "finished", stopped.log()
     stopped.reader.poll()
     assert stopped.reader.history.resumes == [200, 384]
+    assert [log.name for log, content in before.items() if not log.read_bytes().startswith(content)] == []
     assert_equal_runs(stopped, straight)
 
 

@@ -28,6 +28,7 @@ from tests.support.example_project import ExampleProject
 ENGINES = {
     "sleeps": "import time\nwhile True: time.sleep(0.05)",
     "raises": "raise SystemExit(7)",
+    "floods": "for _ in range(100_000): print('x' * 99)",
     "prints": "print('no such treasure'); raise SystemExit(1)",
     "leaves_orphans": (
         "import os, subprocess, sys, time\n"
@@ -100,6 +101,16 @@ def test_a_killed_engine_is_failed_with_the_signals_name(
 def test_exit_code_and_last_log_line_are_told(supervised: Callable[..., RunDirectory]) -> None:
     assert end_of(supervised("raises")) == ("failed", "exit code 7 after step 0")
     assert end_of(supervised("prints")) == ("failed", "exit code 1 after step 0: no such treasure")
+
+
+def test_ten_megabytes_that_nobody_reads_hold_nothing_up(supervised: Callable[..., RunDirectory]) -> None:
+    """Output goes to a file: a pipe would be full after 64 KiB."""
+    run = supervised("floods")
+    assert end_of(run)[0] == "failed"  # it says no word of its own, but it came to its end
+    ended = run.attempt(1).ended
+    assert ended is not None
+    assert ended.exit_code == 0
+    assert run.stdout.stat().st_size == 10_000_000
 
 
 @pytest.mark.parametrize("config", ["", "[]", "cost: 7", "cost: {usd_per_hour: x, budget_usd: []}", "a: [\n"])

@@ -1,10 +1,13 @@
 """Moments are told in one zone, and time that has passed is counted in seconds: also over a change of the clocks."""
 
+import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import cockpit
 from cockpit.core.cost import Span, seconds_spent, usd_since, usd_spent
 from cockpit.core.times import clock, date_and_clock, first_of_month, midnight, zone
 
@@ -20,6 +23,14 @@ def _berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         time.tzset()
         yield
     time.tzset()
+
+
+def test_one_module_alone_turns_moments_into_words() -> None:
+    """So that no screen tells another zone than the others."""
+    said = re.compile(r"strftime|localtime|fromtimestamp|\bgmtime|ctime\(|isoformat")
+    package = Path(cockpit.__file__).parent
+    found = [str(file.relative_to(package)) for file in package.rglob("*.py") if said.search(file.read_text())]
+    assert found == ["core/times.py"]
 
 
 def test_the_same_time_of_day_twice_is_told_apart_by_the_zone() -> None:

@@ -1,0 +1,42 @@
+"""What the program sends over the line for each epoch: counted, not timed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from engines.contract.steps import StepWriter
+from tests.e2e.test_terminals import Line, words
+from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun
+
+EPOCHS = 5
+A_SECOND = 10_000
+"""Bytes. Table and charts change at most once a second, so no epoch may cost more than a second may."""
+
+
+def cost_of(line: Line, fake: FakeRun, epoch: int) -> int:
+    """Bytes until the epoch's score is on the screen."""
+    before = len(line.sent)
+    fake.epochs(epoch)
+    line.wait(lambda sent: f"{epoch / 10:.3f}".encode() in words(sent[before:]))
+    return len(line.sent) - before
+
+
+def test_an_epoch_costs_a_few_lines_and_no_screen(tmp_path: Path, env: dict[str, str]) -> None:
+    (tmp_path / "runs").mkdir()
+    fake = FakeRun(tmp_path / "runs").begin().started(epochs=99).epochs(*range(1, 31), best=30)
+    steps = StepWriter(fake.run.steps, ["time", "loss", "lr", "grad_norm"])
+    with fake.locked():
+        line = Line(tmp_path, env | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
+        line.wait(lambda sent: "● running".encode() in words(sent))
+        line.press(b"\r")
+        line.wait(lambda sent: b"TrLoss" in words(sent) and b"0.033" in words(sent))
+        whole, costs = len(line.sent), []
+        for epoch in range(31, 31 + EPOCHS):
+            first = (epoch - 1) * STEPS_PER_EPOCH
+            steps.append(np.array([[first + i, 1.8e9, 0.5, 5e-4, 0.1] for i in range(STEPS_PER_EPOCH)]))
+            costs.append(cost_of(line, fake, epoch))
+        line.leave()
+    assert np.median(costs) < A_SECOND, costs
+    assert max(costs) < whole / 2, costs  # no whole screen is drawn anew
