@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,9 @@ from cockpit.core.settings import SettingsFile, settings_path
 from cockpit.core.text import plain
 from cockpit.screens.help import HelpScreen
 from cockpit.screens.runs import RunsScreen
+from cockpit.screens.steering import SteeringScreen
 from cockpit.terminal_app import TerminalApp
 from engines.contract.errors import UserError
-from engines.contract.machine import LocalMachine, Machine
 from engines.contract.rundir import RunDirectory, runs_folder
 from engines.contract.state import RunReader
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cockpit.screens.launch import LaunchScreen
     from cockpit.screens.launch_form import LaunchFormScreen
     from cockpit.screens.run import RunScreen
+    from engines.contract.machine import Machine
 
 DEMO_POLL_SECONDS = 0.2
 RUNS = "runs"
@@ -77,7 +78,7 @@ class CockpitApp(TerminalApp):
         self._watch_first = watch
         self._played: RunDirectory | None = None
         """The run whose screen the play screen was opened from."""
-        self._machine = machine or LocalMachine()
+        self._given_machine = machine
         self._clock = clock
 
     def on_mount(self) -> None:
@@ -92,6 +93,13 @@ class CockpitApp(TerminalApp):
             self._show_logs(self._watch_first)
         self.set_timer(LATER_SECONDS, partial(self.run_worker, _load_screens, thread=True, group="load"))
 
+    @cached_property
+    def machine(self) -> Machine:
+        """Opened when a screen first asks for it: the list of runs does not wait for a driver."""
+        from engines.contract.machine import LocalMachine
+
+        return self._given_machine or LocalMachine()
+
     # -- screens ---------------------------------------------------------------------------------------------------
 
     def open_run(self, run: RunDirectory) -> None:
@@ -100,7 +108,7 @@ class CockpitApp(TerminalApp):
             self.pop_screen()
         from cockpit.screens.run import RunScreen
 
-        self.switch_screen(RunScreen(run, self._machine, self._clock, self.settings))
+        self.switch_screen(RunScreen(run, self.machine, self._clock, self.settings))
 
     def show_runs(self) -> None:
         self.switch_screen(RUNS)
@@ -134,6 +142,10 @@ class CockpitApp(TerminalApp):
         else:
             self.open_run(self._played)
 
+    @on(SteeringScreen.Forked)
+    def _show_fork(self, message: SteeringScreen.Forked) -> None:
+        self.open_run(message.run)
+
     @on(RunsScreen.Open)
     def _open(self, message: RunsScreen.Open) -> None:
         self.open_run(message.run)
@@ -153,7 +165,7 @@ class CockpitApp(TerminalApp):
     def on_launch_screen_opened(self, message: LaunchScreen.Opened) -> None:
         from cockpit.screens.launch_form import LaunchFormScreen
 
-        self.switch_screen(LaunchFormScreen(message.form, self._machine, self._folder))
+        self.switch_screen(LaunchFormScreen(message.form, self.machine, self._folder))
 
     def on_launch_form_screen_started(self, message: LaunchFormScreen.Started) -> None:
         self.open_run(message.run)

@@ -13,18 +13,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
-from engines.contract import commands, yaml12
+from engines.contract import commands
 from engines.contract.errors import DataError, UserError
 from engines.contract.files import FILE_MODE, replace_bytes
 from engines.contract.jsonl import RecordFollower, append_line, last_lines
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory, create_run
 from engines.contract.state import RunReader
+
+if TYPE_CHECKING:
+    from engines.contract.config import LoadedConfig
+    from engines.contract.resume import Change
 
 START_SECONDS = 20.0
 
@@ -45,6 +50,8 @@ def prepare_training(
 
 def prepare_task(project: str, task: str, arguments: dict[str, Any], *, title: str) -> RunDirectory:
     """Make the run directory for other long work: a task that the project's spec names."""
+    from engines.contract import yaml12  # its library is not needed by the first screen
+
     resolved = yaml12.write({"project": project, "task": task, "arguments": arguments})
     return create_run(project, resolved, kind="task", engine="engines.task", title=title)
 
@@ -81,13 +88,24 @@ def start(run: RunDirectory) -> int:
     raise DataError(f"The engine of {run.path} did not start: {reason}")
 
 
-def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str]:
-    """Ready a run for going on from its last checkpoint: what becomes of each changed setting, a sentence each.
+@dataclass(frozen=True)
+class ResumePlan:
+    """What a resume will do: nothing is written yet."""
 
-    Raises `UserError` when the run is alive, is a task, or has nothing left to do.
-    """
-    from engines.contract.config import LoadedConfig, check_config, load_config
-    from engines.contract.resume import applied_config, in_force, plan_resume
+    recorded: LoadedConfig
+    in_force: LoadedConfig
+    """The recorded config with its live edits."""
+    changes: list[Change]
+    """Every setting that differs from those in force, with its fate."""
+    edits: list[commands.Edit]
+    ended: str
+    """Why there would be nothing to do; empty where there is."""
+
+
+def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePlan:
+    """What a resume with these settings will do. Raises `UserError` for a run that cannot, and for bad overrides."""
+    from engines.contract.config import check_config, load_config
+    from engines.contract.resume import in_force, plan_resume
 
     info = run.info
     if info.kind != "training":
@@ -107,19 +125,34 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
     current, wanted = (check_config(copy.deepcopy(tree), str(run.config), {}, sets) for sets in ((), overrides))
     attempt = max(run.attempt_numbers(), default=0) + 1
     changes, edits = plan_resume(recorded, current, wanted, attempt)
+    ended = ""
     longer = any(isinstance(edit, commands.SetEpochs | commands.SetPatience) for edit in edits)
     if status.state in ("finished", "early-stopped") and not longer:
-        raise UserError(
+        ended = (
             f"{info.id} is {status.state} at epoch {len(reader.history.epochs)}; give it more to do, "
             "as in --set training.epochs=200 or --set training.patience=50."
         )
-    if any(change.applied for change in changes):
-        tree = applied_config(recorded, changes)
-        applied: LoadedConfig = check_config(tree, str(run.config), {}, ())
+    first = _of_its_fork(run, attempt) if reader.history.started is None else []
+    return ResumePlan(recorded, current, changes, [*first, *edits], ended)
+
+
+def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str]:
+    """Ready a run for going on from its last checkpoint: what becomes of each changed setting, a sentence each.
+
+    Raises `UserError` when the run is alive, is a task, or has nothing left to do.
+    """
+    from engines.contract.config import check_config
+    from engines.contract.resume import applied_config
+
+    plan = look_at_resume(run, overrides)
+    if plan.ended:
+        raise UserError(plan.ended)
+    if any(change.applied for change in plan.changes):
+        applied = check_config(applied_config(plan.recorded, plan.changes), str(run.config), {}, ())
         replace_bytes(run.config, applied.dump().encode())
-    for edit in [*(_of_its_fork(run, attempt) if reader.history.started is None else []), *edits]:
+    for edit in plan.edits:
         send(run, edit)
-    return [change.sentence() for change in changes]
+    return [change.sentence() for change in plan.changes]
 
 
 def _of_its_fork(run: RunDirectory, attempt: int) -> list[commands.Edit]:
