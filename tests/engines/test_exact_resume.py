@@ -148,6 +148,8 @@ def test_stop_and_resume_equals_uninterrupted(new_run: NewRun, straight: LiveRun
     logs = (stopped.run.events, stopped.run.commands, stopped.run.train_metrics, stopped.run.val_metrics)
     before = {log: log.read_bytes() for log in (*logs, stopped.run.stdout, *stopped.run.steps.glob("*.f64"))}
     assert all(before.values())
+    stale = stopped.run.checkpoints / ".last.pt.0badcafe.tmp"
+    stale.write_bytes(b"a save that was killed")
     stopped.send(cmd.Stop(attempt=2, at_step=384))
     stopped.resume()
     assert stopped.wait_end() == "stopped"
@@ -157,6 +159,7 @@ def test_stop_and_resume_equals_uninterrupted(new_run: NewRun, straight: LiveRun
     assert stopped.wait_end() == "finished", stopped.log()
     stopped.reader.poll()
     assert stopped.reader.history.resumes == [200, 384]
+    assert not stale.exists()
     assert [log.name for log, content in before.items() if not log.read_bytes().startswith(content)] == []
     assert_equal_runs(stopped, straight)
 

@@ -104,6 +104,12 @@ def test_edits_and_the_best_epoch_are_marked() -> None:
     assert drawing.signs == (Sign("edit", 12.0), Sign("best", 20.0))
 
 
+def test_resumes_are_marked_at_their_steps() -> None:
+    events = (started(), row(1, 1), row(2, 1), started(attempt=2, resumed=10), row(2, 2), row(3, 2))
+    _, drawing = score_curve(model(*events))
+    assert Sign("resume", 10.0) in drawing.signs
+
+
 def test_of_many_epochs_round_ones_are_labelled() -> None:
     _, drawing = score_curve(model(started(), *(row(number, 1) for number in range(1, 31))))
     assert drawing.view.ticks == tuple((number * 10.0, str(number)) for number in (5, 10, 15, 20, 25, 30))
