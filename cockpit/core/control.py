@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,7 +15,7 @@ from engines.contract import launch
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
 
-Action = Literal["pause", "continue", "stop", "checkpoint", "resume"]
+Action = Literal["pause", "continue", "stop", "checkpoint", "resume", "fork"]
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,11 @@ class Target:
                 return self.state in ("running", "paused")
             case "resume":
                 return self.state in RESUMABLE
+            case "fork":
+                return self.attempt > 0
 
     def order(self, action: Action) -> cmd.Command:
-        """The command that asks for `action`; resume is none."""
+        """The command that asks for `action`; resume and fork are none."""
         match action:
             case "pause":
                 return cmd.Pause(attempt=self.attempt)
@@ -55,13 +58,13 @@ class Target:
                 return cmd.Stop(attempt=self.attempt)
             case "checkpoint":
                 return cmd.SaveCheckpoint(attempt=self.attempt)
-            case "resume":
-                raise ValueError("a resume is a new start, not a command")
+            case "resume" | "fork":
+                raise ValueError(f"a {action} is a new start, not a command")
 
 
-def resume(run: RunDirectory) -> list[str]:
+def resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str]:
     """Go on from the last checkpoint; gives a sentence for each changed setting. Raises `UserError`."""
-    changes = launch.prepare_resume(run)
+    changes = launch.prepare_resume(run, overrides)
     launch.start(run)
     return changes
 

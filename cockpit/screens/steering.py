@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.binding import Binding
@@ -23,8 +24,12 @@ from cockpit.screens.confirm import StopHarder
 from engines.contract import launch
 from engines.contract.commands import Command
 from engines.contract.errors import UserError
+from engines.contract.rundir import RunDirectory
 
-ACTIONS: tuple[Action, ...] = ("pause", "continue", "stop", "checkpoint", "resume")
+if TYPE_CHECKING:
+    from cockpit.screens.resume import Choice
+
+ACTIONS: tuple[Action, ...] = ("pause", "continue", "stop", "checkpoint", "resume", "fork")
 
 
 class SteeringScreen(Screen[None]):
@@ -34,7 +39,10 @@ class SteeringScreen(Screen[None]):
         Binding("p", "pause", "pause", id="run.pause", tooltip="Pause before the next step, keeping all in memory"),
         Binding("p", "continue", "continue", id="run.continue", tooltip="Go on where it was paused"),
         Binding("s", "stop", "stop", id="run.stop", tooltip="Stop after this step, saved; again: more ways to end it"),
-        Binding("r", "resume", "resume", id="run.resume", tooltip="Go on from the last checkpoint"),
+        Binding(
+            "r", "resume", "resume", id="run.resume", tooltip="Go on from the last checkpoint; asks what to change"
+        ),
+        Binding("f", "fork", "fork", show=False, id="run.fork", tooltip="Begin a run of its own with a checkpoint"),
     ]
 
     @dataclass
@@ -42,6 +50,12 @@ class SteeringScreen(Screen[None]):
         """An order is in the run's command log."""
 
         command: Command
+
+    @dataclass
+    class Forked(Message):
+        """A fork has started."""
+
+        run: RunDirectory
 
     @dataclass
     class Refused(Message):
@@ -166,7 +180,31 @@ class SteeringScreen(Screen[None]):
         self._work(send)
 
     def action_resume(self) -> None:
-        if (target := self.target()) is None:
+        from cockpit.screens.resume import ResumeScreen  # not needed by the first screen
+
+        if (target := self.target()) is not None:
+            self.app.push_screen(ResumeScreen(target.run, target.id), partial(self._resume, target))
+
+    def action_fork(self) -> None:
+        from cockpit.screens.resume import ForkScreen
+
+        if (target := self.target()) is not None:
+            self.app.push_screen(ForkScreen(target.run, target.id), partial(self._fork, target))
+
+    def _fork(self, target: Target, choice: Choice | None) -> None:
+        from cockpit.core import going_on
+
+        if choice is None or (point := choice.point) is None:
+            return
+        self.notify(f"forking {plain(target.id)} …", markup=False)
+
+        def fork() -> None:
+            self.post_message(self.Forked(going_on.fork(target.run, point, choice.overrides, choice.label)))
+
+        self._work(fork)
+
+    def _resume(self, target: Target, choice: Choice | None) -> None:
+        if choice is None:
             return
         self._resumed[target.run.path] = target.attempt
         self.refresh_bindings()
@@ -174,7 +212,7 @@ class SteeringScreen(Screen[None]):
 
         def resume() -> None:
             try:
-                sentences = control.resume(target.run)
+                sentences = control.resume(target.run, choice.overrides)
             except BaseException:
                 del self._resumed[target.run.path]
                 raise

@@ -107,8 +107,12 @@ class ForkPlan:
 
     parent: RunDirectory
     point: ForkPoint
+    recorded: LoadedConfig
+    """The parent's."""
+    in_force: LoadedConfig
+    """The parent's with its live edits up to the checkpoint."""
     changes: list[Change]
-    """Every setting that differs from the parent's in force at the checkpoint, with its fate."""
+    """Every setting that differs from those in force, with its fate."""
     edits: list[cmd.Edit]
     config: LoadedConfig
     ended: str
@@ -141,7 +145,8 @@ def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], over
         applied["output"]["dir"] = None
     config = check_config(applied, str(run.config), {}, ())
     ended = _nothing_to_do(run, point, events, wanted, edits)
-    return ForkPlan(run, point, changes, _settled([*(answer.command for answer in earlier), *edits]), config, ended)
+    settled = _settled([*(answer.command for answer in earlier), *edits])
+    return ForkPlan(run, point, recorded, current, changes, settled, config, ended)
 
 
 def _nothing_to_do(

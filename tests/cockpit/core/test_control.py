@@ -40,6 +40,9 @@ def test_what_can_be_done_in_each_state(state: Shown) -> None:
     assert can(target(state)) == ALLOWED[state]
     assert can(target(state, task=True)) == ALLOWED[state] & {"stop"} - {"resume"}
     assert can(target(state, attempt=0)) <= {"checkpoint", "continue", "resume"}
+    assert target(state).can("fork")  # of whatever it has kept, also while it trains
+    assert not target(state, attempt=0).can("fork")
+    assert not target(state, task=True).can("fork")
 
 
 def test_orders_are_meant_for_the_newest_attempt() -> None:

@@ -157,7 +157,7 @@ async def test_stopping_harder_signals_the_supervisor(
 
 async def test_a_lost_run_says_so_and_resumes(cockpit: Make, fake: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[RunDirectory] = []
-    monkeypatch.setattr(launch, "prepare_resume", lambda run: [])
+    monkeypatch.setattr(launch, "prepare_resume", lambda run, overrides: [])
     monkeypatch.setattr(launch, "start", asked.append)
     fake.begin().started().epochs(1)
     async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
@@ -168,7 +168,7 @@ async def test_a_lost_run_says_so_and_resumes(cockpit: Make, fake: FakeRun, monk
         assert "no engine and no end recorded" in text(pilot)
         assert keys(pilot)["resume"]
         assert not keys(pilot)["stop"]
-        await pilot.press("r", "r")
+        await pilot.press("r", "enter")
         await until(pilot, lambda: asked)
         assert [run.path for run in asked] == [fake.run.path]
 

@@ -112,11 +112,11 @@ async def test_resume_starts_it_again_and_only_what_can_be_resumed(
     stopped.end("stopped")
     FakeRun(folder, "controls-20261127-100000-amber", created=1000.0).begin().end("finished")
     asked: list[RunDirectory] = []
-    monkeypatch.setattr(launch, "prepare_resume", lambda run: ["training.lr: 1 → 2, applied"])
+    monkeypatch.setattr(launch, "prepare_resume", lambda run, overrides: ["training.lr: 1 → 2, applied"])
     monkeypatch.setattr(launch, "start", asked.append)
     async with cockpit().run_test(size=(80, 24), notifications=True) as pilot:
         await until(pilot, lambda: keys(pilot).get("resume"))
-        await pilot.press("r")
+        await pilot.press("r", "enter")
         await until(pilot, lambda: asked and "training.lr: 1 → 2, applied" in text(pilot))
         assert [run.path for run in asked] == [stopped.run.path]
         await pilot.press("down")
@@ -127,14 +127,14 @@ async def test_resume_starts_it_again_and_only_what_can_be_resumed(
 
 
 async def test_a_resume_that_is_refused_says_why(cockpit: Make, fake: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(run: RunDirectory) -> list[str]:
+    def refuse(run: RunDirectory, overrides: list[str]) -> list[str]:
         raise UserError("[b]no[/] checkpoint")
 
     fake.begin().started().end("stopped")
     async with cockpit().run_test(size=(120, 30), notifications=True) as pilot:
         await until(pilot, lambda: keys(pilot).get("resume"))
         monkeypatch.setattr(launch, "prepare_resume", refuse)
-        await pilot.press("r")
+        await pilot.press("r", "enter")
         await until(pilot, lambda: "[b]no[/] checkpoint" in text(pilot))
         assert keys(pilot)["resume"]
 
