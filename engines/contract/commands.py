@@ -70,6 +70,13 @@ class SetPatience(Order, frozen=True, kw_only=True, tag="set_patience"):
     patience: int
 
 
+class StopEarly(Order, frozen=True, kw_only=True, tag="stop_early"):
+    """Finish the epoch and end as if the patience had run out there: evaluated, the best kept and exported.
+
+    No edit: whoever resumes the run wants it to go on.
+    """
+
+
 class SaveCheckpoint(Order, frozen=True, kw_only=True, tag="save_checkpoint"):
     """Save last.pt now."""
 
@@ -78,9 +85,16 @@ class Evaluate(Order, frozen=True, kw_only=True, tag="evaluate"):
     """Evaluate now; the result is logged and changes neither best nor early stopping."""
 
 
-Command = Pause | Continue | Stop | SetLossWeights | SetLrScale | SetEpochs | SetPatience | SaveCheckpoint | Evaluate
+class MeasureGradients(Order, frozen=True, kw_only=True, tag="measure_gradients"):
+    """Measure each head's gradient on the shared parameters; the result is an event, the training stays as it is."""
+
+
+Steer = Pause | Continue | Stop | StopEarly
+Look = SaveCheckpoint | Evaluate | MeasureGradients
+"""Commands that leave the training as it is."""
 Edit = SetLossWeights | SetLrScale | SetEpochs | SetPatience
 """Commands that change the training itself: applied again at their steps after a resume."""
+Command = Steer | Edit | Look
 
 decoder: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
 encode = msgspec.json.Encoder().encode
@@ -101,8 +115,12 @@ def describe(command: Command) -> str:
             return when.replace("_", " ").replace("after", "stop after")
         case SaveCheckpoint():
             return "save a checkpoint"
+        case StopEarly():
+            return "stop early after this epoch"
         case Evaluate():
             return "evaluate now"
+        case MeasureGradients():
+            return "measure the gradients"
         case Pause():
             return "pause"
         case Continue():

@@ -96,6 +96,17 @@ class CommandAnswer(Header, kw_only=True, tag="command"):
     reason: str = ""
 
 
+class GradientNorms(Header, kw_only=True, tag="gradients"):
+    """What one batch says of how hard each head pulls at the parameters that several heads share."""
+
+    step: int
+    norms: dict[str, float | None]
+    """L2 norm of the gradient of each head's unweighted loss; times its weight it is the head's pull."""
+    parameters: int
+    """Numbers that are shared; of a single head all that it reaches."""
+    nonfinite: list[str] = []
+
+
 class Alert(Header, kw_only=True, tag="alert"):
     code: str
     level: Literal["info", "warning", "error"]
@@ -116,7 +127,7 @@ class Ended(Header, kw_only=True, tag="ended"):
     detail: str = ""
 
 
-Event = RunStarted | Phase | Epoch | Checkpoint | CommandAnswer | Alert | Progress | Ended
+Event = RunStarted | Phase | Epoch | Checkpoint | CommandAnswer | GradientNorms | Alert | Progress | Ended
 decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 

@@ -18,6 +18,7 @@ from engines.contract.events import (
     Ended,
     Epoch,
     Event,
+    GradientNorms,
     Phase,
     Progress,
     RunStarted,
@@ -38,6 +39,8 @@ class History:
     progress: Progress | None = None
     ended: Ended | None = None
     answers: list[CommandAnswer] = field(default_factory=list)
+    gradients: GradientNorms | None = None
+    """As last measured."""
     alerts: list[Alert] = field(default_factory=list)
     checkpoints: list[Checkpoint] = field(default_factory=list)
     resumes: list[int] = field(default_factory=list)
@@ -67,6 +70,8 @@ class History:
                 self.ended = event
             case CommandAnswer():
                 self.answers.append(event)
+            case GradientNorms():
+                self.gradients = event
             case Alert():
                 self.alerts.append(event)
             case Checkpoint():

@@ -15,6 +15,7 @@ from engines.contract.state import RunReader
 
 ATTEMPT = 1
 """A replay is one attempt: what was done in several is done in one."""
+DONE_AGAIN = cmd.Edit | cmd.Evaluate | cmd.StopEarly
 NATURAL_ENDS = ("finished", "early-stopped")
 
 
@@ -27,8 +28,11 @@ def interventions(events: Iterable[Event]) -> list[CommandAnswer]:
     for event in events:
         match event:
             case RunStarted(resumed_step=step):
-                done = [answer for answer in done if answer.step <= step]
-            case CommandAnswer(state="applied", command=command) if isinstance(command, cmd.Edit | cmd.Evaluate):
+                done = [
+                    answer for answer in done
+                    if answer.step <= step and not isinstance(answer.command, cmd.StopEarly)
+                ]  # fmt: skip
+            case CommandAnswer(state="applied", command=command) if isinstance(command, DONE_AGAIN):
                 done.append(event)
     return done
 

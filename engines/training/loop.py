@@ -13,21 +13,22 @@ from torch import nn
 from engines.contract import events as ev
 from engines.contract.events import CommandAnswer, EventWriter
 from engines.contract.rundir import RunDirectory
+from engines.contract.schedule import learning_rate
 from engines.contract.settings import RunConfig
 from engines.contract.spec import Head
 from engines.listener import CommandListener
 from engines.training import checkpoint
 from engines.training.evaluate import evaluate
+from engines.training.gradients import gradient_norms
 from engines.training.order import step_generator
 from engines.training.phases import Phases
 from engines.training.precision import Precision, random_state, random_state_kept, restore_random_state
 from engines.training.project import Context, Project, Result, Split
 from engines.training.records import EpochRecorder
-from engines.training.schedule import learning_rate
 from engines.training.stages import StagePlan
 from engines.training.state import LiveSettings, TrainState
 from engines.training.steering import Steering, edits_after
-from engines.training.step import TrainStep
+from engines.training.step import TrainStep, split_batch
 from engines.training.step_log import StepLog
 
 
@@ -84,6 +85,7 @@ class Trainer:
         steering = Steering(
             state, self.listener, self.phases, replay=edits_after(replay, state.step, state.epoch),
             weights_changed=self._weights_changed, save=self.save, evaluate=self._evaluate_on_demand,
+            measure=self._measure_gradients,
         )  # fmt: skip
         self.phases.enter("compiling" if self.training.compile else "training")
         self.records.begin_epoch()
@@ -92,7 +94,7 @@ class Trainer:
                 if self._finish_epoch():
                     steering.at_epoch_end()
                 continue
-            if (reason := self.plan.ending(state)) is not None:
+            if (reason := self.plan.ending(state, early=steering.ends_early)) is not None:
                 self.listener.close(f"the run is {reason}")
                 if self._saved_at != (state.step, state.epoch):  # the disk was full when the last epoch ended
                     self.save()
@@ -184,6 +186,19 @@ class Trainer:
             return False
         self.records.write_validation(self.state, result, on_demand=True)
         return True
+
+    def _measure_gradients(self) -> None:
+        """On the batch of the next step; at an epoch's end on its last."""
+        place = min(self.state.step_in_epoch, self.steps_per_epoch - 1)
+        indices = self.order.indices(self.state.epoch, place)
+        batch = self.data.train.batch(indices, step_generator(self.training.seed, self.state.epoch, place))
+        norms, shared = gradient_norms(
+            self.project, self.model, split_batch(batch, self.training.micro_batches)[0], self.context(),
+            self.heads, self.precision,
+        )  # fmt: skip
+        finite, bad = ev.finite(norms)
+        event = ev.GradientNorms(step=self.state.step, norms=finite, parameters=shared, nonfinite=bad)
+        self.events.write(event)
 
     # -- stages and schedule -------------------------------------------------------------------------------------
 

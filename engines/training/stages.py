@@ -83,12 +83,12 @@ class StagePlan:
         epochs = self.current(state).epochs
         return (epochs is not None and state.stage_epoch >= epochs) or self._out_of_patience(state)
 
-    def ending(self, state: TrainState) -> EndReason | None:
-        """Why the run is over, None while it is not."""
+    def ending(self, state: TrainState, *, early: bool = False) -> EndReason | None:
+        """Why the run is over, None while it is not; `early`: a person wants it to end here."""
         if self.is_last(state) and self._out_of_patience(state) and state.epoch < state.live.epochs:
             return "early-stopped"
         over = state.epoch >= state.live.epochs or (self.is_last(state) and self.stage_over(state))
-        return "finished" if over else None
+        return "finished" if over else "early-stopped" if early else None
 
     def schedule_epochs(self, state: TrainState) -> int:
         """Length of the learning-rate schedule in force: up to the next stage that restarts it, or the run's end."""

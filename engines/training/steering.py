@@ -34,13 +34,15 @@ class Steering:
         weights_changed: Callable[[], None],
         save: Callable[[], None],
         evaluate: Callable[[], bool],
+        measure: Callable[[], None],
         replay: Sequence[CommandAnswer] = (),
     ) -> None:
         self._state, self._listener, self._phases = state, listener, phases
         self._weights_changed, self._save, self._evaluate = weights_changed, save, evaluate
+        self._measure = measure
         self._replay = list(replay)
         self._paused = False
-        self._stop: Literal["after_step", "after_epoch"] | None = None
+        self._stop: Literal["after_step", "after_epoch", "early"] | None = None
 
     def at_boundary(self) -> bool:
         """Apply what is due before the next step, hold while paused; True when the run is to stop here."""
@@ -56,6 +58,11 @@ class Steering:
         """Turn a stop after the epoch into a stop now."""
         if self._stop == "after_epoch":
             self._stop = "after_step"
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether the run is to end where an epoch is done, by a person's wish."""
+        return self._stop == "early" and self._state.epoch > 0 and self._state.step_in_epoch == 0
 
     def _holding(self) -> bool:
         return self._paused and not self._stopping()
@@ -100,6 +107,12 @@ class Steering:
                 self._paused = False  # a paused run cannot reach the end of its epoch
                 if self._stop != "after_step":  # the sooner stop holds: evaluations are being cut short for it
                     self._stop = when
+            case cmd.StopEarly():
+                self._paused = False
+                if self._stop != "after_step":
+                    self._stop = "early"
+            case cmd.MeasureGradients():
+                self._try_measure()
             case cmd.SaveCheckpoint():
                 self._try_save()
             case cmd.Evaluate():
@@ -113,6 +126,13 @@ class Steering:
             self._save()
         except OSError as error:
             raise Refused(f"the checkpoint could not be written: {error.strerror}") from None
+
+    def _try_measure(self) -> None:
+        """Whatever goes wrong in it, as when the GPU has no room, the training goes on."""
+        try:
+            self._measure()
+        except (RuntimeError, OSError) as error:
+            raise Refused(f"the gradients could not be measured: {str(error).splitlines()[0]}") from None
 
     def _edit(self, edit: cmd.Edit) -> None:
         live = self._state.live

@@ -75,7 +75,9 @@ def commands(draw: random.Random, attempt: int, from_step: int) -> list[cmd.Comm
         cmd.SetPatience(**when, patience=draw.randint(0, 4)),
         cmd.SaveCheckpoint(**when),
         cmd.Evaluate(**when),
+        cmd.MeasureGradients(**when),
         cmd.Continue(**when),
+        cmd.StopEarly(**when),
         cmd.Stop(**when, when=draw.choice(["after_step", "after_epoch"])),
     ]
     chosen = draw.choice(kinds)

@@ -313,3 +313,28 @@ def test_compiling_is_a_phase_until_the_first_step_is_done(tmp_path: Path, monke
     toy.train()
     phases = [(event["phase"], event["step"]) for event in events_of(toy, "phase")]
     assert phases[:3] == [("compiling", 0), ("training", 1), ("evaluating", toy.trainer.steps_per_epoch)]
+
+
+def test_a_run_stopped_early_finishes_its_epoch_and_counts_as_early_stopped(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path)
+    early, again = cmd.StopEarly(attempt=1, at_step=11), cmd.StopEarly(attempt=1, at_step=12)
+    send(toy, early, again)
+    assert toy.train() == "early-stopped"
+    assert [event["epoch"] for event in events_of(toy, "epoch")] == [1, 2]
+    assert toy.trainer.state.step == 16
+    assert toy.run.best.is_file()
+    assert {*map(tuple, final_answers(toy)[early.id])} == {("applied", 11, "")}
+
+
+def test_a_stop_after_the_step_is_sooner_than_an_early_stop(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path)
+    send(toy, cmd.StopEarly(attempt=1, at_step=3), cmd.Stop(attempt=1, at_step=5), cmd.StopEarly(attempt=1, at_step=5))
+    assert toy.train() == "stopped"
+    assert toy.trainer.state.step == 5
+
+
+def test_an_early_stop_ends_a_pause(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path, epochs=2)
+    send(toy, cmd.Pause(attempt=1, at_step=3), cmd.StopEarly(attempt=1, at_step=3))
+    assert toy.train() == "early-stopped"
+    assert toy.trainer.state.epoch == 1

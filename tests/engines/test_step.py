@@ -15,12 +15,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks.controls_data import random_recordings
 from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
+from engines.contract.schedule import learning_rate
 from engines.contract.steps import read_series
 from engines.training.loop import TooManyBadSteps
 from engines.training.order import step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context
-from engines.training.schedule import learning_rate
 from engines.training.step import TrainStep
 from engines.training.step_log import StepLog
 from projects.controls.config import ControlsConfig

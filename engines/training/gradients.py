@@ -1,0 +1,69 @@
+"""How hard each head pulls at the parameters that several heads share, measured without a trace in the training."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from engines.training.precision import Precision, random_state_kept
+from engines.training.project import Batch, Context, Project
+
+
+def gradient_norms(
+    project: Project[Any], model: nn.Module, batch: Batch, ctx: Context, heads: Sequence[str], precision: Precision
+) -> tuple[dict[str, float], int]:
+    """L2 norm of the gradient of each head's unweighted mean loss on the shared parameters, and how many those are.
+
+    One forward, and a backward for each head that is on. Shared is what two heads or more have a gradient at that is
+    not zero all over (of a single head all that its own reaches); zeros are what is left of heads that were computed
+    as one tensor and divided. `model` is the uncompiled one: a compiled graph gives only one backward. What
+    the forward pass leaves behind is put back: random numbers, buffers (as of batch norm), gradients. Raises
+    RuntimeError where the device has no room.
+    """
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    with random_state_kept(), _buffers_kept(model):
+        with precision.autocast():
+            losses = project.losses(model, batch, ctx)
+        active = [head for head in heads if head in ctx.heads]
+        gradients: dict[str, list[Tensor | None]] = {}
+        for head in active:
+            mean = losses[head].total.float() / losses[head].count.float().clamp(min=1)
+            gradients[head] = _gradients(precision.scaler.scale(mean), parameters, keep=head != active[-1])
+    reached = [sum(_reaches(gradients[head][place]) for head in active) for place in range(len(parameters))]
+    least = min(2, len(active))
+    shared = [place for place, count in enumerate(reached) if count >= least]
+    scale = precision.scaler.get_scale()
+    norms = {head: _norm([gradients[head][place] for place in shared]) / scale for head in active}
+    return norms, sum(parameters[place].numel() for place in shared)
+
+
+def _gradients(loss: Tensor, parameters: Sequence[Tensor], *, keep: bool) -> list[Tensor | None]:
+    """One gradient a parameter, None where the loss does not depend on it; `keep` the graph for a further head."""
+    if not loss.requires_grad:
+        return [None] * len(parameters)
+    return list(torch.autograd.grad(loss, parameters, retain_graph=keep, allow_unused=True))
+
+
+def _reaches(gradient: Tensor | None) -> bool:
+    return gradient is not None and bool(gradient.any())
+
+
+def _norm(gradients: Sequence[Tensor | None]) -> float:
+    """In float32: squares overflow float16."""
+    norms = [gradient.float().norm() for gradient in gradients if gradient is not None]
+    return float(torch.stack(norms).norm()) if norms else 0.0
+
+
+@contextlib.contextmanager
+def _buffers_kept(model: nn.Module) -> Iterator[None]:
+    before = [buffer.clone() for buffer in model.buffers()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, value in zip(model.buffers(), before, strict=True):
+                buffer.copy_(value)
