@@ -27,6 +27,7 @@ LEFT, RIGHT = LABEL + 2, 2
 """Columns left and right of the plot."""
 ABOVE, BELOW = 1, 2
 VALUE = 7
+SHORT = {"validation": "val", "step": ""}
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,14 @@ def draw_frame(cells: Cells, glyphs: Glyphs, style: int) -> None:
 def draw_title(cells: Cells, title: str, told: Sequence[tuple[Line, str]], glyphs: Glyphs, selected: bool) -> None:
     """The name at the left; values, each behind a sample of its line, at the right as far as there is room.
 
-    Of several lines what each is, where all of it has room; runs have their signs.
+    Of several lines what each is, in full or short, where all of it has room; runs have their signs.
     """
     width = cells.codes.shape[1]
     x = width - 2
     least = min(len(title), 12) + 5
-    names = [f"{line.name} " if len(told) > 1 and line.style not in RUN_ROLES else "" for line, _ in told]
-    if least + sum(len(name) + VALUE + 4 for name in names) > x:
-        names = [""] * len(told)
-    for name, (line, value) in zip(reversed(names), reversed(told), strict=True):
+    for name, (line, value) in zip(
+        reversed(_names([line for line, _ in told], x - least)), reversed(told), strict=True
+    ):
         words = f" {glyphs.sample(line.style, line.dash)} {name}{value:>{VALUE}} "
         if x - len(words) < least:
             break
@@ -93,6 +93,16 @@ def draw_title(cells: Cells, title: str, told: Sequence[tuple[Line, str]], glyph
     room = x - 5
     title = title if len(title) <= room else fit_left(title, max(room, 1))
     cells.write(2, 0, f" {title} ", STYLE["selected" if selected else "title"])
+
+
+def _names(lines: Sequence[Line], room: int) -> list[str]:
+    """What to call lines in a title that has so much room for names and values."""
+    told = [line.name if len(lines) > 1 and line.style not in RUN_ROLES else "" for line in lines]
+    for names in (told, [SHORT.get(name, name) for name in told]):
+        words = [f"{name} " if name else "" for name in names]
+        if sum(len(word) + VALUE + 4 for word in words) <= room:
+            return words
+    return [""] * len(lines)
 
 
 def draw_y_axis(cells: Cells, scale: Scale, plot_rows: int, glyphs: Glyphs) -> None:

@@ -45,10 +45,11 @@ def test_values_at_the_end_and_at_the_cursor() -> None:
     train, validation = series("train.loss", [9, 8, 7, 6.5]), series("val.loss", [5, 4, 3], np.array([1.0, 2.0, 3.0]))
     members: list[Member] = [("train", train), ("validation", validation)]
     assert rows(picture(*members, size=(60, 12)))[0].split()[3:] == ["━", "train", "6.5", "╍", "validation", "3", "─╮"]
-    narrow = rows(picture(*members, size=(42, 12)))[0].split()
+    assert rows(picture(*members, size=(46, 12)))[0].split()[3:] == ["━", "train", "6.5", "╍", "val", "3", "─╮"]
+    narrow = rows(picture(*members, size=(40, 12)))[0].split()
     assert narrow[3:] == ["━", "6.5", "╍", "3", "─╮"]  # no room for words
-    assert rows(picture(*members, cursor=1.1, size=(42, 12)))[0].split()[3:7] == ["━", "8", "╍", "5"]
-    assert rows(picture(*members, cursor=0.0, size=(42, 12)))[0].split()[3:7] == ["━", "9", "╍", "—"]
+    assert rows(picture(*members, cursor=1.1, size=(40, 12)))[0].split()[3:7] == ["━", "8", "╍", "5"]
+    assert rows(picture(*members, cursor=0.0, size=(40, 12)))[0].split()[3:7] == ["━", "9", "╍", "—"]
 
 
 def test_what_is_not_finite_is_a_gap_with_a_mark_and_a_count() -> None:
