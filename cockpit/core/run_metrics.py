@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal, get_args
 
@@ -23,6 +23,8 @@ MarkKind = Literal["checkpoint", "resume", "edit", "best"]
 NO_METRICS = ("step", "attempt", "epoch", "time", DATA_WAIT)
 """Columns of step records that say where a step stands, or what the System tab shows."""
 """Columns of the step records that say where a value belongs; `skipped` and all others are metrics."""
+Branch = tuple[Floats, Floats]
+"""Steps and values."""
 TELLING = RunStarted | Epoch | Checkpoint | CommandAnswer
 """Events that a chart may show."""
 ALWAYS_REPLACED = {"last.pt", "best.pt"}
@@ -48,6 +50,9 @@ class RunMetrics:
         self._starts: list[RunStarted] = []
         self._edits: dict[str, CommandAnswer] = {}
         self._problem = ""
+        self._run = run
+        self._family: Mapping[str, Branch] | None = None
+        """Of a fork: what its parent, and the parent's, had up to where it began. Read once, before anything else."""
 
     # -- following -------------------------------------------------------------------------------------------------
 
@@ -57,6 +62,8 @@ class RunMetrics:
         self._problem = ""
         changed = False
         try:
+            if self._family is None:
+                self._family = _family(self._run)
             history = self._reader.history
             events = self._reader.poll()
             if self._reader.history is not history:
@@ -91,7 +98,23 @@ class RunMetrics:
         tails = _old_tails(self._history)
         sources = dict.fromkeys(source for row in rows for source in _sources(row))
         made = {source: _of_epochs(source, rows, tails) for source in sources}
-        return made | {name: one for name, one in self._of_steps().items() if name not in made}
+        made |= {name: one for name, one in self._of_steps().items() if name not in made}
+        for name, branch in (self._family or {}).items():
+            if name in made:
+                made[name] = replace(made[name], old=(branch, *made[name].old))
+        return made
+
+    def line_to(self, step: int) -> dict[str, Branch]:
+        """Steps and values of each metric until `step` steps were done, of all runs that led there."""
+        epochs, line = self._history.epochs.values(), {}
+        sources = {source for row in epochs for source in _sources(row)}
+        for name, one in self.series().items():
+            until = one.step <= step if name in sources else one.step < step  # an epoch stands behind its last step
+            parts = [(one.step[until], one.value[until])]
+            if self._family and name in self._family:
+                parts.insert(0, self._family[name])
+            line[name] = (np.concatenate([at for at, _ in parts]), np.concatenate([value for _, value in parts]))
+        return line
 
     def _of_steps(self) -> dict[str, Series]:
         steps, old = self._steps.steps, self._steps.superseded
@@ -133,6 +156,20 @@ class RunMetrics:
 
     def _mark(self, kind: MarkKind, step: int, time: float) -> Mark:
         return Mark(kind, step, float(self._epochs_done(np.array([float(step)]))[0]), time)
+
+
+def _family(run: RunDirectory, generations: int = 16) -> Mapping[str, Branch]:
+    """What led to a fork; empty of any other run, and where its parent is gone. Raises `DataError` and OSError."""
+    info = run.info if run.info_file.exists() else None
+    if info is None or info.parent is None or info.fork_step is None or not generations:
+        return {}
+    parent = RunDirectory(run.path.parent / info.parent)
+    if not parent.info_file.is_file():
+        return {}
+    metrics = RunMetrics(parent, "")
+    metrics._family = _family(parent, generations - 1)
+    metrics.poll()
+    return metrics.line_to(info.fork_step)
 
 
 def _sources(row: Epoch) -> list[str]:

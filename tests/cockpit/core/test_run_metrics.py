@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from cockpit.core.run_metrics import RunMetrics
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.steps import StepWriter
-from tests.support.fake_run import FakeRun, epoch
+from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun, epoch
 
 
 @pytest.fixture
@@ -131,3 +133,39 @@ def test_a_run_without_anything(tmp_path: Path) -> None:
     metrics.poll()
     assert metrics.series() == {}
     assert list(metrics.marks()) == []
+
+
+def test_a_fork_begins_with_its_parents_curves_faint(tmp_path: Path) -> None:
+    """Of the parent up to the fork, of the grandparent up to the parent's: the rest of both is not of its family."""
+
+    def run(name: str, first: int, *epochs: int, parent: str | None = None, loss: float) -> FakeRun:
+        fake = FakeRun(tmp_path, name)
+        start = first * STEPS_PER_EPOCH
+        info = msgspec.structs.replace(fake.run.info, parent=parent, fork_step=start if parent else None)
+        fake.run.write_info(info)
+        fake.begin().started(resumed_step=start)
+        fake.say(*(epoch(number, loss=loss) for number in epochs))
+        steps = np.arange(start, epochs[-1] * STEPS_PER_EPOCH, dtype=float)
+        records = np.stack([steps, np.ones_like(steps), np.full_like(steps, loss)], axis=1)
+        StepWriter(fake.run.steps, ["grad_norm"]).append(records)
+        return fake
+
+    run("controls-1-oldest", 0, 1, 2, 3, loss=3.0)
+    run("controls-2-parent", 1, 2, 3, parent="controls-1-oldest", loss=2.0)
+    child = run("controls-3-child", 2, 3, 4, parent="controls-2-parent", loss=1.0)
+    metrics = RunMetrics(child.run, "")
+    assert metrics.poll()
+    loss = metrics.series()["train.loss"]
+    assert loss.step.tolist() == [30, 40]
+    ((at, values),) = loss.old
+    assert (at.tolist(), values.tolist()) == ([10, 20], [3.0, 2.0])
+    norms = metrics.series()["grad_norm"]
+    assert norms.step.tolist() == list(range(20, 40))
+    ((at, values),) = norms.old
+    assert (at.tolist(), values.tolist()) == (list(range(20)), [3.0] * 10 + [2.0] * 10)
+
+    shutil.rmtree(tmp_path / "controls-2-parent")
+    alone = RunMetrics(child.run, "")
+    assert alone.poll()
+    assert alone.problems() == []
+    assert alone.series()["train.loss"].old == ()
