@@ -89,7 +89,7 @@ class LogLines(LineView):
 
 class LogPane(Pane):
     BINDINGS = [
-        Binding("slash", "search", "search", id="log.search", tooltip="Search the whole log, from its end"),
+        Binding("slash", "search", "find", id="log.search", tooltip="Search the whole log, from its end"),
         Binding("n", "jump(True)", "next", show=False, id="log.next", tooltip="The next line that was found"),
         Binding("N", "jump(False)", "before", show=False, id="log.before", tooltip="The line found before this one"),
     ]

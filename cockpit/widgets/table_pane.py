@@ -49,6 +49,9 @@ class FullTable(EpochTable):
         mark = self.styled(MARK if best else NO_MARK, "table--mark")
         return mark.append_text(self.cells(row, best=best))
 
+    def subtitle(self, model: RunModel) -> str:
+        return " · ".join(filter(None, (super().subtitle(model), "+ - steps")))
+
     def top_epoch(self) -> Epoch | None:
         """The first epoch in view."""
         return next((row for row in self.rows[self.scroll_offset.y :] if isinstance(row, Epoch)), None)
@@ -62,10 +65,11 @@ class FullTable(EpochTable):
 
 class TablePane(Vertical):
     BINDINGS = [
-        Binding("v", "columns", "columns", id="table.columns", tooltip="Choose columns and their order"),
-        Binding("plus,equals_sign", "rows(1)", "steps", id="table.more", key_display="+",
+        Binding("v", "columns", "cols", id="table.columns", tooltip="Choose columns and their order"),
+        Binding("plus,equals_sign", "rows(1)", "steps", show=False, id="table.more", key_display="+",
                 tooltip="More rows of steps between the epochs; by themselves where an epoch takes over two minutes"),
-        Binding("minus", "rows(-1)", "fewer", id="table.fewer", key_display="-", tooltip="Fewer of them, or none"),
+        Binding("minus", "rows(-1)", "fewer", show=False, id="table.fewer", key_display="-",
+                tooltip="Fewer of them, or none"),
     ]  # fmt: skip
 
     def __init__(self, settings: SettingsFile) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import SelectionList
+from textual.widgets import OptionList
 
 from cockpit.app import CockpitApp
 from cockpit.core.last_seen import LastSeen, last_seen_path
@@ -108,7 +108,7 @@ async def test_columns_are_chosen_ordered_and_kept(cockpit: Make, live: FakeRun,
         await pilot.press("v")
         await until(pilot, lambda: isinstance(pilot.app.screen, ColumnsScreen))
         await pilot.press("down", "space", "down", "down", "K")  # no Step; Act before TrLoss
-        chooser = pilot.app.screen.query_one(SelectionList)
+        chooser = pilot.app.screen.query_one(OptionList)
         assert chooser.highlighted == 2
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))

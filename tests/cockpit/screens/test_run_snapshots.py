@@ -1,4 +1,4 @@
-"""Pictures of the main screens at two sizes. After a change that is meant: `--snapshot-update`, and look at them."""
+"""Pictures of a run: overview, table, log. After a change that is meant: `--snapshot-update`, and look at them."""
 
 import math
 import time
@@ -11,14 +11,15 @@ import pytest
 from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
+from cockpit.core.last_seen import LastSeen, last_seen_path
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract import launch
 from engines.contract.steps import StepWriter
 from projects.controls.spec import SPEC
 from tests.cockpit.conftest import NOW
-from tests.cockpit.driving import settled
-from tests.cockpit.looks import SIZES
+from tests.cockpit.driving import settled, text, until
+from tests.cockpit.looks import LOOKS, SIZES
 from tests.support.fake_run import FakeRun
 
 Make = Callable[..., CockpitApp]
@@ -77,11 +78,43 @@ def running(folder: Path, at: Callable[[float], None]) -> Iterator[FakeRun]:
         yield fake
 
 
+@LOOKS
 @SIZES
-def test_a_running_run(snap_compare: Any, cockpit: Make, running: FakeRun, size: tuple[int, int]) -> None:
+def test_a_running_run(
+    snap_compare: Any, cockpit: Make, running: FakeRun, size: tuple[int, int], look: dict[str, Any]
+) -> None:
     async def ready(pilot: Pilot[None]) -> None:
-        wide = ("0.758", "epoch 41 done", "5.4 of 16 cores", "applied at step 361") if size[0] > 100 else ("5.4/16",)
-        await settled(pilot, "● running", "best 39", "step 820", "▲ edit", "leave", *wide)
+        wide = ("0.7362", "epoch 41 done", "5.4 of 16 cores") if size[0] > 100 else ("5.4/16",)
+        await settled(pilot, "running", "best 39", "step 820", " edit", "leave", *wide)
+
+    assert snap_compare(cockpit(open_run=running.run, **look), terminal_size=size, run_before=ready)
+
+
+@SIZES
+def test_the_table_with_steps_after_an_absence(
+    snap_compare: Any, cockpit: Make, running: FakeRun, size: tuple[int, int]
+) -> None:
+    """At the smaller size with what happened meanwhile, at the larger with rows of steps and all columns but one."""
+    small = size == (80, 24)
+
+    async def ready(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: "while you were away" in text(pilot))
+        await pilot.press("2")
+        await until(pilot, lambda: "+ - steps" in text(pilot))
+        if not small:
+            await pilot.press("plus", "v", "down", "space", "enter")
+            await until(pilot, lambda: "0.322" in text(pilot) and "Seconds" in text(pilot))
+        await settled(pilot, "best 39", "step 820", "leave")
+
+    LastSeen(last_seen_path()).see(running.id, NOW - 1200)
+    assert snap_compare(cockpit(open_run=running.run), terminal_size=size, run_before=ready)
+
+
+@SIZES
+def test_the_log_searched(snap_compare: Any, cockpit: Make, running: FakeRun, size: tuple[int, int]) -> None:
+    async def ready(pilot: Pilot[None]) -> None:
+        await pilot.press("4", "slash", *"/ch 3./", "enter")
+        await settled(pilot, "11 of 11, n N", "step 820", "leave")
 
     assert snap_compare(cockpit(open_run=running.run), terminal_size=size, run_before=ready)
 
