@@ -27,6 +27,7 @@ from engines.contract.state import RunReader
 if TYPE_CHECKING:
     from cockpit.core.demo import Demo
     from cockpit.core.foreign.logs import Logs
+    from cockpit.screens.compare import CompareScreen
     from cockpit.screens.launch import LaunchScreen
     from cockpit.screens.launch_form import LaunchFormScreen
     from cockpit.screens.run import RunScreen
@@ -36,7 +37,7 @@ DEMO_POLL_SECONDS = 0.2
 RUNS = "runs"
 LATER_SECONDS = 0.5
 """The footer is painted in a second picture: loading from the first one on would hold it up."""
-LATER = ("run", "launch", "launch_form", "play")
+LATER = ("run", "launch", "launch_form", "play", "compare")
 """Modules of the screens that nobody sees first: loaded once the first screen is painted, which is there the sooner.
 So their messages are caught by the names that Textual gives handlers, not by class."""
 
@@ -148,6 +149,18 @@ class CockpitApp(TerminalApp):
 
     @on(RunsScreen.Open)
     def _open(self, message: RunsScreen.Open) -> None:
+        self.open_run(message.run)
+
+    @on(RunsScreen.Compare)
+    def _compare(self, message: RunsScreen.Compare) -> None:
+        from cockpit.screens.compare import CompareScreen
+
+        self.switch_screen(CompareScreen(message.runs))
+
+    def on_compare_screen_back(self) -> None:
+        self.show_runs()
+
+    def on_compare_screen_open(self, message: CompareScreen.Open) -> None:
         self.open_run(message.run)
 
     @on(RunsScreen.New)

@@ -1,0 +1,70 @@
+"""The runs of a comparison: the sign each has in the charts, how it stands; lines are hidden and shown here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.binding import Binding
+from textual.message import Message
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from cockpit.core.compare import RunFacts
+from cockpit.core.format import number
+from cockpit.core.plot.glyphs import ASCII, UNICODE
+from cockpit.core.states import GLYPHS
+from cockpit.core.text import fit_left
+from cockpit.widgets.ascii_filter import is_ascii_only
+
+WIDEST_NAME = 24
+
+
+class CompareLegend(OptionList):
+    BINDINGS = [
+        Binding("enter", "select", "open run", id="compare.open", tooltip="Open the run under the cursor"),
+        Binding("space", "hide", "hide, show", id="compare.hide", tooltip="Hide the run's lines, or show them again"),
+    ]
+
+    @dataclass
+    class Toggled(Message):
+        """The lines of the run at this place, from 0, are to be hidden, or shown again."""
+
+        place: int
+
+    def __init__(self) -> None:
+        super().__init__(id="legend", markup=False, compact=True)
+        self._words: list[Text] = []
+
+    def show(self, runs: Sequence[RunFacts], hidden: Collection[int]) -> None:
+        """Only lines that differ are painted again."""
+        width = min(max(cell_len(run.name) for run in runs), WIDEST_NAME)
+        words = [self._line(place, run, width, place in hidden) for place, run in enumerate(runs)]
+        if len(self._words) != len(words):
+            self.set_options(Option(line) for line in words)
+            self.highlighted = 0
+        else:
+            for place, (old, new) in enumerate(zip(self._words, words, strict=True)):
+                if old != new:
+                    self.replace_option_prompt_at_index(place, new)
+        self._words = words
+
+    def _line(self, place: int, run: RunFacts, width: int, hidden: bool) -> Text:
+        colours = self.app.theme_variables
+        sign = (ASCII if is_ascii_only(self.app) else UNICODE).runs[place]
+        line = Text(no_wrap=True)
+        line.append(f"{sign} ", colours["faint" if hidden else f"run-{place + 1}"])
+        line.append(fit_left(run.name, width), colours["faint" if hidden else "foreground"])
+        state = "✖ gone" if run.state == "gone" else f"{GLYPHS[run.state]} {run.state}"
+        done = f"{run.epochs}/{run.planned}" if run.planned else str(run.epochs)
+        line.append(f"  {fit_left(state, 15)} {done:>9}", colours["quiet"])
+        if run.best is not None:
+            line.append(f"  ★ {number(run.best[1], '.4g'):<7} ep {run.best[0]}", colours["best"])
+        line.append("  hidden" if hidden else "", colours["quiet"])
+        return line
+
+    def action_hide(self) -> None:
+        if self.highlighted is not None:
+            self.post_message(self.Toggled(self.highlighted))

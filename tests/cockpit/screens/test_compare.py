@@ -1,0 +1,97 @@
+"""Comparing runs, driven by keys."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from cockpit.app import CockpitApp
+from cockpit.screens import compare as screen_module
+from cockpit.screens.compare import CompareScreen
+from cockpit.screens.run import RunScreen
+from cockpit.screens.runs import RunsScreen
+from cockpit.widgets import charts_panel
+from tests.cockpit.driving import keys, text, until
+from tests.support.fake_run import CONFIG, FakeRun, epoch
+
+Make = Callable[..., CockpitApp]
+
+
+@pytest.fixture
+def two(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeRun, FakeRun]:
+    for module in (screen_module, charts_panel):
+        monkeypatch.setattr(module, "SHOW_SECONDS", 0.1)
+    monkeypatch.setattr(charts_panel, "POLL_SECONDS", 0.1)
+    made = []
+    for word, k in (("amber", 10), ("birch", 60)):
+        fake = FakeRun(folder, f"controls-20261127-201400-{word}", label=f"K={k}").begin().started()
+        fake.run.config.write_text(CONFIG.replace("model: {}", f"model:\n  K: {k}"))
+        made.append(fake.say(*(epoch(n, score=n * k / 1000, best=n == 3) for n in (1, 2, 3))).end("finished"))
+    return made[0], made[1]
+
+
+async def compared(pilot: Pilot[None]) -> None:
+    await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen) and keys(pilot).get("open"))
+    await pilot.press("asterisk")
+    await until(pilot, lambda: keys(pilot).get("compare"))
+    await pilot.press("c")
+    await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen) and "3/4" in text(pilot))
+
+
+async def test_marked_runs_are_compared_in_tabs_and_escape_keeps_the_marks(
+    cockpit: Make, two: tuple[FakeRun, FakeRun]
+) -> None:
+    async with cockpit().run_test(size=(80, 24)) as pilot:
+        await compared(pilot)
+        await until(pilot, lambda: "train.loss" in text(pilot) and "K=10" in text(pilot) and "K=60" in text(pilot))
+        await pilot.press("2")
+        await until(pilot, lambda: "0.18 ★ ep 3" in text(pilot))
+        await pilot.press("3")
+        await until(pilot, lambda: "model.K" in text(pilot) and "5 keys are equal" in text(pilot))
+        await pilot.press("1")
+        await until(pilot, lambda: "by step" in text(pilot) and "model.K" not in text(pilot))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen) and "2 marked" in text(pilot))
+
+
+async def test_a_wide_screen_shows_charts_and_both_tables(cockpit: Make, two: tuple[FakeRun, FakeRun]) -> None:
+    async with cockpit().run_test(size=(200, 50)) as pilot:
+        await compared(pilot)
+        await until(
+            pilot,
+            lambda: all(words in text(pilot) for words in ("by step", "0.18 ★ ep 3", "model.K", "keys are equal")),
+        )
+
+
+async def test_a_run_is_hidden_shown_and_opened_from_the_legend(cockpit: Make, two: tuple[FakeRun, FakeRun]) -> None:
+    async with cockpit().run_test(size=(80, 24)) as pilot:
+        await compared(pilot)
+        series = pilot.app.screen.panel  # type: ignore[attr-defined]
+        await until(
+            pilot, lambda: {role for members in series._charts.values() for role, _ in members} == {"run-1", "run-2"}
+        )
+        await pilot.press("l", "down", "space")
+        await until(pilot, lambda: {role for members in series._charts.values() for role, _ in members} == {"run-1"})
+        assert "hidden" in text(pilot)
+        await pilot.press("space")
+        await until(
+            pilot, lambda: {role for members in series._charts.values() for role, _ in members} == {"run-1", "run-2"}
+        )
+        opened = text(pilot).splitlines()[2]
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
+        word = "amber" if "K=10" in opened else "birch"
+        assert pilot.app.screen.run.path.name.endswith(word)  # type: ignore[attr-defined]
+
+
+async def test_live_runs_are_followed_and_a_deleted_one_is_gone(cockpit: Make, two: tuple[FakeRun, FakeRun]) -> None:
+    async with cockpit().run_test(size=(80, 24)) as pilot:
+        await compared(pilot)
+        two[0].say(epoch(4, score=0.99, best=True))
+        await until(pilot, lambda: "4/4" in text(pilot) and "★ 0.99" in text(pilot))
+        shutil.rmtree(two[1].run.path)
+        await until(pilot, lambda: "✖ gone" in text(pilot))
