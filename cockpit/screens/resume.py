@@ -11,7 +11,7 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -46,6 +46,7 @@ class ResumeScreen(ModalScreen[Choice | None]):
 
     CSS_PATH = "resume.tcss"
     BINDINGS = [Binding("escape", "dismiss(None)", "Close", id="resume.close", tooltip="Start nothing")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]
     VERB = "Resume"
 
     @dataclass
@@ -79,7 +80,8 @@ class ResumeScreen(ModalScreen[Choice | None]):
             with Horizontal(classes="more"):
                 yield Static("other", classes="name", markup=False)
                 yield Input(id="more", placeholder=MORE, compact=True)
-            yield Static(id="lines", markup=False)
+            with VerticalScroll(id="fates"):
+                yield Static(id="lines", markup=False)
             yield Static(id="fault", markup=False)
 
     def choices(self) -> Iterator[Widget]:
@@ -147,6 +149,8 @@ class ResumeScreen(ModalScreen[Choice | None]):
             if field.value == before.get(name, "") and field.value != usual[name]:
                 with field.prevent(Input.Changed):
                     field.value = usual[name]
+                if field.has_focus:
+                    field.action_select_all()  # as when one comes to a field: typing replaces
 
     def _lines(self, outlook: Outlook) -> Table | Text:
         if not outlook.lines:

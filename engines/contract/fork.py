@@ -49,9 +49,6 @@ class ForkPoint:
     place: int
     """Of its event among those of the run."""
 
-    def sentence(self) -> str:
-        return f"step {self.step:,}, inside epoch {self.epoch + 1}" if self.inside else f"the end of epoch {self.epoch}"
-
 
 def fork_points(run: RunDirectory, events: Sequence[Event]) -> list[ForkPoint]:
     """The checkpoints of `run` that are there, the newest first; `events` are all of the run's."""
@@ -136,7 +133,7 @@ def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], over
         if key == "training.stages":
             return "the checkpoint stands in a stage of the old list; start a new run for it"
         if point.inside and key.startswith(_CUT):
-            return f"the checkpoint stands at {point.sentence()}, whose batches are the old ones; fork where one ends"
+            return f"the checkpoint stands in epoch {point.epoch + 1}, which has the old batches; fork where one ends"
         return ""
 
     changes, edits = plan_resume(recorded, current, wanted, ATTEMPT, why_not)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,8 @@ from engines.contract.errors import UserError
 from engines.contract.fork import fork_points, prepare_fork
 from engines.contract.replay import prepare_replay
 from engines.contract.rundir import RunDirectory
-from tests.engines.conftest import LiveRun, effective_table, tensors
+from tests.engines.conftest import LiveRun, effective_table, prepare_example, tensors
+from tests.support.example_project import ExampleProject
 
 NewRun = Callable[..., LiveRun]
 SETTINGS = (
@@ -47,13 +48,21 @@ def files_of(run: RunDirectory) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in sorted(run.path.rglob("*")) if file.is_file()}
 
 
-@pytest.fixture
-def parent(new_run: NewRun) -> LiveRun:
+@pytest.fixture(scope="module")
+def trained(example: ExampleProject, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRun]:
     """Four epochs, with one edit inside the first epoch and another inside the third."""
-    live = new_run(*SETTINGS)
-    live.send(cmd.SetLossWeights(attempt=1, at_step=50, weights={"radius": 0.7}))
-    live.send(cmd.SetLrScale(attempt=1, at_step=2 * EPOCH + 20, scale=0.5))
-    return ended(live.run)
+    with pytest.MonkeyPatch.context() as patch:
+        live = LiveRun(prepare_example(example, patch, tmp_path_factory.mktemp("fork"), *SETTINGS))
+        live.send(cmd.SetLossWeights(attempt=1, at_step=50, weights={"radius": 0.7}))
+        live.send(cmd.SetLrScale(attempt=1, at_step=2 * EPOCH + 20, scale=0.5))
+        yield ended(live.run)
+
+
+@pytest.fixture
+def parent(trained: LiveRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LiveRun:
+    """A copy of that run, in a runs folder of the test's own."""
+    monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path))
+    return LiveRun(RunDirectory(shutil.copytree(trained.run.path, tmp_path / trained.run.info.id)))
 
 
 def test_forks_from_epoch_2(parent: LiveRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +139,7 @@ def test_a_live_run_is_forked_from_its_last_checkpoint(new_run: NewRun) -> None:
     live.wait_answer(pause, "applied")
     fork, told = prepare_fork(live.run, ["training.batch_size=32", "training.min_lr=1e-5"])
     assert fork.info.fork_step == EPOCH + 30
-    assert told[0].startswith("training.batch_size: 16 → 32, ignored because the checkpoint stands at step 158, inside")
+    assert told[0].startswith("training.batch_size: 16 → 32, ignored because the checkpoint stands in epoch 2")
     assert told[1] == "training.min_lr: 1e-06 → 1e-05, applied"
     with pytest.raises(
         UserError, match=r"keeps no checkpoint of epoch 3; there is .*last, and the ends of the epochs 1 "

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,7 +22,8 @@ from engines.contract import events as ev
 from engines.contract import launch
 from engines.contract.config import check_config, load_config
 from engines.contract.rundir import RunDirectory
-from tests.cockpit.driving import commands_of, keys, text, until
+from tests.cockpit.driving import commands_of, keys, settled, text, until
+from tests.cockpit.looks import LOOKS, SIZES
 from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun
 
 Make = Callable[..., CockpitApp]
@@ -89,7 +92,7 @@ async def test_every_change_of_a_resume_says_what_becomes_of_it(
         await until(pilot, lambda: keys(pilot).get("resume"))
         await pilot.press("r")
         await until(pilot, lambda: "edited live, stays" in text(pilot))
-        await type_over(pilot, "epochs", "9")
+        await pilot.press("9")  # in place of what stood there
         await until(pilot, lambda: "4 → 9" in text(pilot))
         await type_over(pilot, "more", "model.num_layers=2 training.log_every=5")
         await until(pilot, lambda: "✖ ignored because the checkpoint" in text(pilot) and "✓ applied" in text(pilot))
@@ -179,3 +182,23 @@ def test_only_what_was_typed_is_a_change() -> None:
     assert going_on.overrides_of(typed, usual, "data.path='/a b' launch.queue=true") == [
         "training.patience=9", "data.path=/a b", "launch.queue=true",
     ]  # fmt: skip
+
+
+async def open_dialog(pilot: Pilot[None], key: str) -> None:
+    await until(pilot, lambda: keys(pilot).get("resume"))
+    await pilot.press(key)
+    await until(pilot, lambda: "edited live, stays" in text(pilot))
+    await type_over(pilot, "more", "model.num_layers=2 training.log_every=5")
+    await settled(pilot, "ignored because", "applied")
+
+
+@LOOKS
+@SIZES
+def test_picture_of_a_fork(
+    snap_compare: Any, cockpit: Make, stopped: FakeRun, look: dict[str, Any], size: tuple[int, int]
+) -> None:
+    assert snap_compare(cockpit(**look), terminal_size=size, run_before=partial(open_dialog, key="f"))
+
+
+def test_picture_of_a_resume(snap_compare: Any, cockpit: Make, stopped: FakeRun) -> None:
+    assert snap_compare(cockpit(), terminal_size=(80, 24), run_before=partial(open_dialog, key="r"))
