@@ -137,11 +137,26 @@ class CockpitApp(TerminalApp):
         self._played = played
         self.switch_screen(PlayScreen(session, ascii_only=self.ascii_only))
 
+    def on_run_screen_steer(self, message: RunScreen.Steer) -> None:
+        """Above the run's own screen, which is as it was when the person comes back."""
+        from cockpit.screens.end import EndScreen
+        from cockpit.screens.weights import WeightsScreen
+
+        if message.what == "weights":
+            self.push_screen(WeightsScreen(message.run, self._clock, self.settings))
+        else:
+            self.push_screen(EndScreen(message.run, self._clock))
+
     def on_play_screen_back(self) -> None:
         if self._played is None:
             self.show_runs()
         else:
             self.open_run(self._played)
+
+    def on_run_screen_thresholds(self, message: RunScreen.Thresholds) -> None:
+        from cockpit.screens.thresholds import ThresholdsScreen
+
+        self.push_screen(ThresholdsScreen(message.run, self._clock))
 
     @on(SteeringScreen.Forked)
     def _show_fork(self, message: SteeringScreen.Forked) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import math
-import socket
 import time
 from argparse import Namespace
 from collections.abc import Mapping
@@ -14,6 +12,7 @@ from typing import Any
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show, show_json, show_table
 from cockpit.core.review import Row, ThresholdReview
+from cockpit.core.saved_thresholds import who
 from engines.contract.errors import UserError, nearest
 from engines.contract.rundir import find_training
 from engines.thresholds.bootstrap import LEVEL, RESAMPLES
@@ -36,7 +35,7 @@ def thresholds(arguments: Namespace) -> int:
     if review.warning:
         say(review.warning)
     if arguments.save:
-        review.save(new, who=_who(), now=time.time())
+        review.save(new, who=who(), now=time.time())
         if arguments.json:
             show_json(_facts(review, rows, new, saved_to=str(review.file.path)))
         say(f"saved as reviewed in {review.file.path}")
@@ -72,13 +71,6 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
-
-
-def _who() -> str:
-    try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
-    except (OSError, KeyError):  # a user id without a name, as in some containers
-        return socket.gethostname()
 
 
 def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *, only_diff: bool) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from cockpit.core.saved_thresholds import SavedThresholds
+from cockpit.core.saved_thresholds import SavedThresholds, Saving
 from engines.contract import spec as specs
 from engines.contract import yaml12
 from engines.contract.errors import DataError, UserError
@@ -18,7 +20,8 @@ from engines.contract.state import RunReader
 from engines.thresholds.adapter import ThresholdAdapter
 from engines.thresholds.bootstrap import Interval, session_interval
 from engines.thresholds.head import Head
-from engines.thresholds.review import Review, read_review
+from engines.thresholds.objectives import F1, F1_LESS_IDLE, Objective
+from engines.thresholds.review import ABOUT, Review, read_review
 from engines.thresholds.search import exact_optimum
 from engines.thresholds.sweep import Sweep
 
@@ -35,6 +38,9 @@ class Numbers:
     recall: float | None
     idle_rate: float | None
     objective: float | None
+
+
+NOTHING = Numbers(None, None, None, None, None)
 
 
 @dataclass(frozen=True)
@@ -57,15 +63,38 @@ class Row:
 
 
 class HeadReview:
-    """One head and its sweep, which is made when it is first needed."""
+    """One head and its sweep, which is made when it is first needed, or taken from another review of these frames."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: Head, sweep: Sweep | None = None) -> None:
         self.head = head
+        self._made = sweep
 
-    @cached_property
+    def aimed_at(self, objective: Objective) -> HeadReview:
+        """The same frames, judged by another objective."""
+        return HeadReview(replace(self.head, objective=objective), self._made)
+
+    def prepare(self) -> None:
+        """Find what a key may ask for at once: the sweep and the best threshold."""
+        if self.judged:
+            _ = self.sweep, self.best, self.flag
+
+    @property
+    def objectives(self) -> list[Objective]:
+        """What makes sense for this head: its own objective, F1, and F1 less idle presses where frames are idle."""
+        idle = [] if self.head.idle is None else [F1_LESS_IDLE]
+        return list(dict.fromkeys([self.head.objective, F1, *idle]))
+
+    @property
     def sweep(self) -> Sweep:
         """Raises `DataError` where a score is not a number."""
-        return Sweep(self.head.scores, self.head.targets, self.head.idle)
+        if self._made is None:
+            self._made = Sweep(self.head.scores, self.head.targets, self.head.idle)
+        return self._made
+
+    @cached_property
+    def judged(self) -> bool:
+        """Whether there is anything to judge by: scores, all of them numbers."""
+        return len(self.head.scores) > 0 and not np.isnan(self.head.scores).any()
 
     @cached_property
     def best(self) -> float | None:
@@ -90,7 +119,7 @@ class HeadReview:
 
     def at(self, threshold: float) -> Numbers | None:
         """None where there is nothing to judge by."""
-        if not len(self.head.scores) or np.isnan(self.head.scores).any():
+        if not self.judged:
             return None
         counts = self.sweep.at(threshold)
         idle = math.nan if self.head.idle is None else float(counts.idle_rate)
@@ -103,16 +132,24 @@ class ThresholdReview:
 
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
-        self._adapter = _adapter(run)
+        self._adapter = adapter_of(run)
+        self._stamps = self._stamped()
         self._review = _review(run)
         self.about = self._review.about
         self.heads = {head.name: HeadReview(head) for head in self._adapter.heads(self._review.arrays)}
         self.file = SavedThresholds(run, self._adapter)
-        self.saved = self.file.thresholds if self.file.content is not None else self._defaults()
+        config, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
+        self.saved = self.file.thresholds if self.file.content is not None else self._adapter.defaults(config)
+        self.data = _data(config)
+        """Where the recordings lie that the scores are of; empty where the config does not say."""
 
-    def _defaults(self) -> dict[str, float]:
-        config, _ = yaml12.read(self.run.config.read_text(encoding="utf-8"))
-        return self._adapter.defaults(config)
+    @property
+    def stale(self) -> bool:
+        """Whether a newer review or another exported config has come since this was read."""
+        return self._stamped() != self._stamps
+
+    def _stamped(self) -> list[tuple[int, int] | None]:
+        return [_stamp(path) for path in (self.run.review / ABOUT, self.run.export / self._adapter.file)]
 
     @property
     def optimum(self) -> dict[str, float]:
@@ -149,9 +186,24 @@ class ThresholdReview:
         heads = (it.head for it in self.heads.values())
         support = {head.name: {"positives": head.positives, "negatives": head.negatives} for head in heads}
         self.file.save(new, about=self.about, support=support, who=who, now=now)
+        self.saved = dict(new)
+        self._stamps = self._stamped()
+
+    def history(self) -> list[Saving]:
+        """Who saved what, oldest first; lines that cannot be read are left out."""
+        return self.file.history()
 
 
-def _adapter(run: RunDirectory) -> ThresholdAdapter:
+def can_review(run: RunDirectory) -> bool:
+    """Whether there are scores to choose thresholds by; cheap enough to ask every few seconds."""
+    try:
+        return (run.review / ABOUT).is_file() and specs.find(run.info.project).thresholds is not None
+    except (UserError, OSError):
+        return False
+
+
+def adapter_of(run: RunDirectory) -> ThresholdAdapter:
+    """What its project says about thresholds. Raises `UserError` where a run can have none."""
     info = run.info
     if info.kind != "training":
         raise UserError(f"{info.id} is a {info.kind} and has no thresholds.")
@@ -167,3 +219,17 @@ def _review(run: RunDirectory) -> Review:
         return review
     state = RunReader(run).status().state
     raise DataError(f"{run.info.id} has no review yet: each new best epoch writes one, and the run is {state}.")
+
+
+def _data(config: Any) -> str:
+    section = config.get("data") if isinstance(config, dict) else None
+    path = section.get("path") if isinstance(section, dict) else None
+    return str(path or "")
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size

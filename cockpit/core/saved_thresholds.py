@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
+import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -18,6 +20,30 @@ from engines.thresholds.adapter import ThresholdAdapter
 from engines.thresholds.review import SAVE_LOCK, About
 
 HISTORY = "history.jsonl"
+
+
+class Saving(msgspec.Struct):
+    """A line of the history."""
+
+    time: float
+    who: str
+    old: dict[str, float]
+    new: dict[str, float]
+    checkpoint: str
+    epoch: int
+    step: int
+
+    @property
+    def changed(self) -> list[str]:
+        return [name for name, value in self.new.items() if self.old.get(name) != value]
+
+
+def who() -> str:
+    """`user@host`, as the history names whoever saves."""
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError):  # a user id without a name, as in some containers
+        return socket.gethostname()
 
 
 class SavedThresholds:
@@ -74,6 +100,18 @@ class SavedThresholds:
             line = {"time": now, "who": who, "old": self.thresholds, "new": dict(new), **of}
             append_line(self._run.review / HISTORY, msgspec.json.encode(line))
         self._take(data)
+
+    def history(self) -> list[Saving]:
+        """Oldest first; lines that cannot be read are left out."""
+        try:
+            lines = (self._run.review / HISTORY).read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        found = []
+        for line in lines:
+            with suppress(msgspec.DecodeError):
+                found.append(msgspec.json.decode(line, type=Saving))
+        return found
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -19,6 +19,7 @@ from cockpit.core.last_seen import Attention
 from cockpit.core.model import Order, RunModel
 from cockpit.core.play import can_play
 from cockpit.core.poller import Poller
+from cockpit.core.review import can_review
 from cockpit.core.settings import SettingsFile
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
@@ -54,6 +55,9 @@ class RunScreen(SteeringScreen):
         *SteeringScreen.STEERING,
         Binding("k", "checkpoint", "save", id="run.checkpoint", tooltip="Save last.pt now"),
         Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
+        Binding("w", "steer('weights')", "weights", id="run.weights", tooltip="Loss weights: shares, edit, apply"),
+        Binding("l", "steer('end')", "rate", id="run.rate", tooltip="Learning rate, epochs, patience, early stop"),
+        Binding("t", "thresholds", "thresholds", id="run.thresholds", tooltip="Move its thresholds; review, then save"),
         Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
         *(
             Binding(str(place), f"tab('{name}')", name, show=False, id=f"show.{name}", tooltip=f"Show {name}")
@@ -71,6 +75,19 @@ class RunScreen(SteeringScreen):
         run: RunDirectory
 
     @dataclass
+    class Steer(Message):
+        """The person wants to change loss weights, or the learning rate and the end."""
+
+        run: RunDirectory
+        what: str
+
+    @dataclass
+    class Thresholds(Message):
+        """The person wants to see and move its thresholds."""
+
+        run: RunDirectory
+
+    @dataclass
     class Followed(Message):
         """The follower has news."""
 
@@ -82,6 +99,7 @@ class RunScreen(SteeringScreen):
 
         reading: Reading
         playable: bool
+        reviewable: bool
         last_seen: float | None
         """When the run was looked at before it was opened now."""
 
@@ -94,7 +112,7 @@ class RunScreen(SteeringScreen):
         self._attention = Attention(run.path.name, clock)
         self._caught_up = self._away_told = False
         self._reading: Reading | None = None
-        self._playable = False
+        self._playable = self._reviewable = False
         self._my_order = ""
         self._my_order_at = 0.0
         self._opened = time.time()
@@ -132,7 +150,8 @@ class RunScreen(SteeringScreen):
 
     def _measure(self) -> float:
         before = self._attention.pay()
-        self.post_message(self.Measured(self._machine.read(self.run.path), can_play(self.run), before))
+        can = can_play(self.run), can_review(self.run)
+        self.post_message(self.Measured(self._machine.read(self.run.path), *can, before))
         return MACHINE_SECONDS
 
     # -- taking what they say --------------------------------------------------------------------------------------
@@ -155,8 +174,8 @@ class RunScreen(SteeringScreen):
     def _take_reading(self, message: Measured) -> None:
         self._reading = message.reading
         self._tell_away(message.last_seen)
-        if message.playable != self._playable:
-            self._playable = message.playable
+        if (message.playable, message.reviewable) != (self._playable, self._reviewable):
+            self._playable, self._reviewable = message.playable, message.reviewable
             self.refresh_bindings()
         self._fast.ask()
 
@@ -225,8 +244,12 @@ class RunScreen(SteeringScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "tab":
             return not self.model.is_task or any(kind.of_tasks for kind in TABS if kind.name == parameters[0])
+        if action == "steer":
+            return not self.model.is_task
         if action == "play":
             return self._playable  # not greyed: a narrow footer has no room for what most runs never have
+        if action == "thresholds":
+            return self._reviewable
         return super().check_action(action, parameters)
 
     def action_tab(self, name: str) -> None:
@@ -241,8 +264,14 @@ class RunScreen(SteeringScreen):
         self._fast.ask()
         self._show_panes()
 
+    def action_steer(self, what: str) -> None:
+        self.post_message(self.Steer(self.run, what))
+
     def action_play(self) -> None:
         self.post_message(self.Play(self.run))
+
+    def action_thresholds(self) -> None:
+        self.post_message(self.Thresholds(self.run))
 
     def action_back(self) -> None:
         panel = self.query_one(AwayPanel)

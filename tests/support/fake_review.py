@@ -16,6 +16,8 @@ from tests.support.fake_run import FakeRun
 ABOUT = About(checkpoint="best.pt", step=20, epoch=2, score=0.5)
 CONFIG = """\
 project: controls
+data:
+  path: recordings/demo
 thresholds:
   action: 0.5
   inv: 0.4

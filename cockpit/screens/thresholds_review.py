@@ -1,0 +1,107 @@
+"""Above the thresholds: what saving would change, which is where it is done, and what was saved before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from cockpit.core.format import number
+from cockpit.core.review import NOTHING, Row, ThresholdReview
+from cockpit.core.saved_thresholds import Saving
+from cockpit.core.text import fit_left, plain
+from cockpit.core.times import date_and_clock
+from cockpit.core.tuning import Sheet
+
+NAME = 22
+HEAD = f"{'':{NAME}} {'saved':>6}   {'new':<6}  {'F1':<11}  idle FP"
+
+
+class ReviewDialog(ModalScreen[bool]):
+    """Gives whether to save; that can only be answered yes where there is something to save, and somewhere."""
+
+    CSS_PATH = "confirm.tcss"
+    BINDINGS = [
+        Binding("enter,S", "save", "Save", id="thresholds.save", tooltip="Put them into the exported config"),
+        Binding("escape,q", "keep", "Back", id="thresholds.keep", tooltip="Save nothing"),
+    ]
+
+    def __init__(self, sheet: Sheet, review: ThresholdReview) -> None:
+        super().__init__()
+        self._sheet, self._review = sheet, review
+
+    def compose(self) -> ComposeResult:
+        about, sheet = self._review.about, self._sheet
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = "What saving changes"
+            yield Static(plain(f"{about.checkpoint}: epoch {about.epoch}, step {about.step}"), markup=False)
+            with VerticalScroll(id="changes"):
+                yield Static("\n".join(self._lines()), markup=False)
+            yield Static("\n".join(_totals(sheet)), classes="question", markup=False)
+            if sheet.refusal:
+                yield Static(plain(f"! {sheet.refusal}"), classes="refusal", markup=False)
+            elif sheet.rows:
+                yield Static(f"[b $accent]⏎[/]  save into {plain(self._review.file.path.name)}")
+            yield Static("[b $accent]esc[/]  back, nothing is saved")
+
+    def _lines(self) -> list[str]:
+        if not self._sheet.rows:
+            return ["No threshold changes."]
+        return [HEAD, *(line for row in self._sheet.rows for line in _row(row))]
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "save":
+            return (not self._sheet.refusal and bool(self._sheet.rows)) or None
+        return super().check_action(action, parameters)
+
+    def action_save(self) -> None:
+        self.dismiss(True)
+
+    def action_keep(self) -> None:
+        self.dismiss(False)
+
+
+def _row(row: Row) -> list[str]:
+    before, after = row.before or NOTHING, row.after or NOTHING
+    line = f"{fit_left(plain(row.name), NAME)} {number(row.saved):>6} → {number(row.new):<6}"
+    for was, now in ((before.f1, after.f1), (before.idle_rate, after.idle_rate)):
+        line += f"  {number(was):>5}→{number(now):<5}"
+    return [line, *([f"  ! {row.flag}"] if row.flag else [])]
+
+
+def _totals(sheet: Sheet) -> list[str]:
+    return [
+        plain(f"{name:26} {number(sheet.before[name]):>6} → {number(after):<6}") for name, after in sheet.after.items()
+    ]
+
+
+class HistoryDialog(ModalScreen[None]):
+    """Who saved what, newest first."""
+
+    CSS_PATH = "confirm.tcss"
+    BINDINGS = [Binding("escape,enter,q,h", "dismiss", "Close", id="thresholds.close", tooltip="Close the history")]
+
+    def __init__(self, savings: Sequence[Saving]) -> None:
+        super().__init__()
+        self._savings = savings
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = "Saved before"
+            dialog.border_subtitle = "escape closes"
+            with VerticalScroll(id="changes"):
+                lines = [line for saving in reversed(self._savings) for line in _saving(saving)]
+                yield Static("\n".join(lines) or "Nothing was saved yet.", markup=False)
+
+
+def _saving(saving: Saving) -> list[str]:
+    head = f"{date_and_clock(saving.time)}  {plain(saving.who)}  {plain(saving.checkpoint)} of epoch {saving.epoch}"
+    changes = [
+        f"  {fit_left(plain(name), NAME)} {number(saving.old.get(name)):>6} → {number(saving.new[name])}"
+        for name in saving.changed
+    ]
+    return [head, *(changes or ["  reviewed as it was"])]

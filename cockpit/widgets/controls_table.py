@@ -1,0 +1,186 @@
+"""The controls with their thresholds: one line each, a cursor, and what every threshold reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.binding import Binding
+from textual.message import Message
+
+from cockpit.core.format import count, number
+from cockpit.core.review import NOTHING, Row
+from cockpit.core.text import fit_left, fit_right, plain
+from cockpit.widgets.line_view import LineView
+from engines.thresholds.bootstrap import Interval
+
+CURSOR, LOCKED, CHANGED, FLAGGED = ">", "L", "*", "!"
+"""Signs before the name, seen also where there is no colour."""
+COLUMNS = (("Thr", 6), ("saved", 6), ("F1", 6), ("Prec", 6), ("Rec", 6), ("idle FP", 8), ("n+", 8))
+NAME, INTERVAL, FLAG_LEAST = 22, 13, 12
+SIGNS = 4
+MISSING = "—"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One control; `row` is None until what it reaches is known."""
+
+    name: str
+    new: float
+    saved: float
+    row: Row | None
+    interval: Interval | None
+
+
+class ControlsTable(LineView):
+    COMPONENT_CLASSES = {
+        "controls--header", "controls--text", "controls--quiet", "controls--sign", "controls--flag", "controls--cursor",
+    }  # fmt: skip
+    FOLLOWS = False
+    HEADER_LINES = 1
+    BINDINGS = [
+        Binding("up", "move(-1)", "Up", show=False, id="thresholds.up", tooltip="The control above"),
+        Binding("down", "move(1)", "Down", show=False, id="thresholds.down", tooltip="The control below"),
+        Binding(
+            "left", "screen.tune(-1)", "move", key_display="←→", id="thresholds.less", tooltip="Lower by a fine step"
+        ),
+        Binding("right", "screen.tune(1)", "move", show=False, id="thresholds.more", tooltip="Raise by a fine step"),
+        Binding(
+            "left_square_bracket,shift+left", "screen.jump(-1)", "lower", show=False, id="thresholds.lower",
+            tooltip="Lower by a 20th of the range",
+        ),
+        Binding(
+            "right_square_bracket,shift+right", "screen.jump(1)", "raise", show=False, id="thresholds.raise",
+            tooltip="Raise by a 20th of the range",
+        ),
+        Binding("pageup", "move(-8)", "Page up", show=False),
+        Binding("pagedown", "move(8)", "Page down", show=False),
+        Binding("home", "move(-1000000)", "First", show=False),
+        Binding("end", "move(1000000)", "Last", show=False),
+    ]  # fmt: skip
+
+    @dataclass
+    class Selected(Message):
+        """The cursor is on another control."""
+
+        name: str
+
+    def __init__(self) -> None:
+        super().__init__(id="controls", title="Controls")
+        self._lines: Mapping[str, Line] = {}
+        self._names: Sequence[str] = ()
+        self._locked: Collection[str] = ()
+        self._at = 0
+        self._drawn: dict[int, Text] = {}
+
+    @property
+    def selected(self) -> str:
+        """The control under the cursor; empty while there is none."""
+        return self._names[self._at] if self._names else ""
+
+    def copyable(self) -> str:
+        """The threshold under the cursor."""
+        return str(self._lines[self.selected].new) if self._names else ""
+
+    def show(self, lines: Sequence[Line], locked: Collection[str]) -> None:
+        """Take them all; only those that differ are drawn again."""
+        self._names, self._lines, self._locked = [line.name for line in lines], {it.name: it for it in lines}, locked
+        self._at = min(self._at, max(0, len(lines) - 1))
+        self.resize_to(len(lines), self.size.width)
+        self._draw()
+
+    def show_one(self, line: Line) -> None:
+        """Take one that has changed."""
+        self._lines = {**self._lines, line.name: line}
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._drawn.clear()
+        self.resize_to(len(self._names), self.size.width)
+        self._draw()
+        self._keep_in_view()
+
+    def _draw(self) -> None:
+        before, self._drawn = self._drawn, {index: self._compose_line(index) for index in range(len(self._names))}
+        for index, text in self._drawn.items():
+            if before.get(index) != text:
+                self.refresh_index(index)
+
+    # -- moving ----------------------------------------------------------------------------------------------------
+
+    def action_move(self, by: int) -> None:
+        self._go_to(self._at + by)
+
+    def _go_to(self, index: int) -> None:
+        if not self._names:
+            return
+        self._at = min(max(index, 0), len(self._names) - 1)
+        self._draw()
+        self._keep_in_view()
+        self.post_message(self.Selected(self.selected))
+
+    def _keep_in_view(self) -> None:
+        top, page = self.scroll_offset.y, max(1, self.size.height - self.HEADER_LINES)
+        if not top <= self._at < top + page:
+            self.scroll_to(y=self._at if self._at < top else self._at - page + 1, animate=False)
+
+    def on_click(self, event: events.Click) -> None:
+        y = event.y - self.gutter.top
+        if y >= self.HEADER_LINES:
+            index = y - self.HEADER_LINES + self.scroll_offset.y
+            if index < len(self._names):
+                self._go_to(index)
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _room(self) -> int:
+        """For interval and flag, right of what is always there."""
+        return self.size.width - SIGNS - NAME - sum(width for _, width in COLUMNS)
+
+    def header(self) -> Text:
+        line = " " * SIGNS + fit_left("Control", NAME) + "".join(fit_right(title, width) for title, width in COLUMNS)
+        if self._room >= INTERVAL:
+            line += fit_right("95 % of best", INTERVAL)
+        return self.styled(line, "controls--header")
+
+    def line(self, index: int) -> Text:
+        return self._drawn.get(index) or self._compose_line(index)
+
+    def _compose_line(self, index: int) -> Text:
+        line = self._lines[self._names[index]]
+        flag = line.row.flag if line.row else ""
+        here = index == self._at
+        text = Text(no_wrap=True).append(CURSOR if here else " ", self._style("sign"))
+        text.append(LOCKED if line.name in self._locked else " ", self._style("sign"))
+        text.append(CHANGED if line.new != line.saved else " ", self._style("sign"))
+        text.append(FLAGGED if flag else " ", self._style("flag"))
+        text.append(fit_left(plain(line.name), NAME), self._style("text"))
+        for (cell, tone), (_, width) in zip(_cells(line), COLUMNS, strict=True):
+            text.append(fit_right(cell, width), self._style(tone))
+        if self._room >= INTERVAL:
+            it = line.interval
+            text.append(fit_right(f"{it.low:.3f}–{it.high:.3f}" if it else MISSING, INTERVAL), self._style("quiet"))
+        if self._room >= INTERVAL + FLAG_LEAST:
+            text.append("  " + fit_left(flag, self._room - INTERVAL - 2), self._style("flag"))
+        if here:
+            text.append(" " * max(0, self.size.width - text.cell_len))
+            text.stylize(self._style("cursor"))
+        return text
+
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"controls--{name}", partial=True)
+
+
+def _cells(line: Line) -> list[tuple[str, str]]:
+    """Text and tone of every column."""
+    cells = [(number(line.new), "text"), (number(line.saved), "quiet")]
+    if line.row is None:
+        return [*cells, *(("…", "quiet") for _ in COLUMNS[2:])]
+    after = line.row.after or NOTHING
+    rates = (after.f1, after.precision, after.recall, after.idle_rate)
+    return [*cells, *((number(rate), "text") for rate in rates), (count(line.row.positives), "quiet")]
