@@ -1,0 +1,161 @@
+"""Learning rate and end of a run: scaled, lengthened, ended early; said beforehand, and followed to its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from textual import on
+from textual.binding import Binding
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from cockpit.core.course import Course
+from cockpit.core.lr_plan import planned
+from cockpit.core.metric_series import Floats, Series
+from cockpit.core.plot.axis import extent
+from cockpit.core.plot.frame import View
+from cockpit.core.plot.glyphs import ASCII, UNICODE, Glyphs
+from cockpit.core.plot.groups import RUN_ROLES
+from cockpit.core.plot.lines import Look, Member
+from cockpit.core.text import plain
+from cockpit.screens.followed import FollowedRunScreen
+from cockpit.widgets.ascii_filter import is_ascii_only
+from cockpit.widgets.course_view import CourseView
+from cockpit.widgets.metric_chart import Drawing, MetricChart
+from engines.contract import commands as cmd
+from engines.contract.rundir import RunDirectory
+
+ORDERS = (cmd.SetLrScale, cmd.SetEpochs, cmd.SetPatience, cmd.StopEarly, cmd.Evaluate, cmd.SaveCheckpoint)
+LAST_ORDERS = 2
+
+
+class EndScreen(FollowedRunScreen):
+    CSS_PATH = "end.tcss"
+    BINDINGS = [
+        Binding("enter", "do", "do it", id="course.do", tooltip="Do what is said; ending the run asks twice"),
+        FollowedRunScreen.BACK,
+    ]
+
+    def __init__(self, run: RunDirectory, clock: Callable[[], float]) -> None:
+        super().__init__(run, clock)
+        self._training: Mapping[str, Any] = {}
+        self._asked = False
+        """Whether the early stop has been asked for once."""
+        self._can: bool | None = None
+
+    def body(self) -> Iterator[Widget]:
+        yield CourseView()
+        about = Static(id="about", classes="pane", markup=False)
+        about.border_title = "What ⏎ does"
+        yield about
+        signs = self._glyphs.runs
+        chart = MetricChart(f"Learning rate  {signs[0]} so far  {signs[1]} planned  {signs[2]} changed", id="plan")
+        chart.can_focus = False
+        yield chart
+
+    @property
+    def view(self) -> CourseView:
+        return self.query_one(CourseView)
+
+    def begin(self, config: Mapping[str, Any]) -> None:
+        training = config.get("training")
+        self._training = training if isinstance(training, Mapping) else {}
+        self.view.course = Course.of(self._training)
+        self.view.focus()
+        self.view.redraw()
+
+    # -- showing ---------------------------------------------------------------------------------------------------
+
+    def show(self) -> None:
+        course = self.view.course
+        before = dict(course.now)
+        course.in_force(self.model)
+        if course.now != before:
+            self.view.redraw()
+        self._show_about()
+        self._show_plan()
+        self._refresh_keys()
+
+    def _show_about(self) -> None:
+        colours = self.app.theme_variables
+        says = self.view.course.says(self.view.row, self.model)
+        if self._asked:
+            says += " Press ⏎ again to do it."
+        words = Content.assemble(says, "\n", (self._last_orders(), colours["quiet"]))
+        about = self.query_one("#about", Static)
+        if about.content != words:
+            about.update(words)
+
+    def _last_orders(self) -> str:
+        last = self.orders(*ORDERS)[:LAST_ORDERS]
+        return "   ".join(f"{cmd.describe(one.command)}: {plain(self.outcome(one))}" for one in last)
+
+    def _show_plan(self) -> None:
+        """The rate so far, what is planned, and, where the person has changed something, what would be."""
+        course, started = self.view.course, self.model.history.started
+        curves = [self.curves.series.get("lr")]
+        if started is not None and course.peak and "epochs" in course.now:
+            steps = started.steps_per_epoch
+            done = self.model.step / steps if steps else 0.0
+            plans = [course.now, course.new] if course.now != course.new else [course.now]
+            for index, plan in enumerate(plans):
+                rates = planned(
+                    self._training, int(plan["epochs"]), steps, scale=plan["rate"], from_epoch=done
+                )  # fmt: skip
+                curves.append(_curve(str(index), rates))
+        members: list[Member] = [(role, one) for role, one in zip(RUN_ROLES, curves, strict=False) if one is not None]
+        _, end = extent([one for _, one in members], "epoch")
+        view = View("epoch", 0.0, max(end, 1.0))
+        self.query_one(MetricChart).show(members, Drawing(Look(axis="epoch"), view, glyphs=self._glyphs))
+
+    @property
+    def _glyphs(self) -> Glyphs:
+        return ASCII if is_ascii_only(self.app) else UNICODE
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "do":
+            return self.can_order or None
+        return True
+
+    def _refresh_keys(self) -> None:
+        if self.can_order != self._can:
+            self._can = self.can_order
+            self.refresh_bindings()
+
+    @on(CourseView.Changed)
+    def _changed(self) -> None:
+        self._asked = False
+        self._show_about()
+        self._show_plan()
+
+    @on(CourseView.Told)
+    def _tell(self, message: CourseView.Told) -> None:
+        self.notify(message.sentence, severity="warning", markup=False)
+
+    def action_do(self) -> None:
+        view = self.view
+        if not view.take_typed() or (command := view.course.command(view.row, self.attempt)) is None:
+            return
+        if view.row == "early" and not self._asked:
+            self._asked = True
+        else:
+            self._asked = False
+            self.send(command)
+        self._show_about()
+
+    def action_back(self) -> None:
+        if self.view.typed:
+            self.view.action_undo()
+        else:
+            super().action_back()
+
+
+def _curve(name: str, plan: tuple[Floats, Floats]) -> Series:
+    places, rates = plan
+    unknown = np.full(len(places), np.nan)
+    return Series(name, unknown, places, unknown, rates)

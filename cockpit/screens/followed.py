@@ -1,0 +1,187 @@
+"""A screen above a run's own that follows the run, shows its curves and sends it orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.message import Message
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from cockpit.core.follow import News, RunFollower
+from cockpit.core.metric_series import Series
+from cockpit.core.model import Order, RunModel
+from cockpit.core.poller import Poller
+from cockpit.core.run_config import read_config
+from cockpit.core.run_metrics import Mark, RunMetrics
+from cockpit.core.text import plain
+from cockpit.screens.palette import ActionProvider
+from cockpit.widgets.run_header import RunHeader
+from cockpit.widgets.throttle import Throttle
+from engines.contract import launch
+from engines.contract.commands import Command
+from engines.contract.errors import UserError
+from engines.contract.rundir import RunDirectory
+
+POLL_SECONDS = 0.1
+SHOW_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What the run has logged, as charts show it."""
+
+    series: Mapping[str, Series] = field(default_factory=dict)
+    marks: Sequence[Mark] = ()
+
+
+class FollowedRunScreen(Screen[None]):
+    """A subclass composes its `body`, takes the config in `begin` and shows what is known in `show`."""
+
+    COMMANDS = {ActionProvider}
+    BACK = Binding("escape", "back", "back", id="run.back", tooltip="Back to the run; it goes on")
+
+    @dataclass
+    class Read(Message):
+        """The config of the run."""
+
+        config: Mapping[str, Any]
+
+    @dataclass
+    class Followed(Message):
+        news: News | None
+        curves: Curves | None
+
+    def __init__(self, run: RunDirectory, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self.run = run
+        self.model = RunModel()
+        self.curves = Curves()
+        self._clock = clock
+        self._follower, self._metrics = RunFollower(run), RunMetrics(run, run.path.name)
+        self._throttle = Throttle(self, SHOW_SECONDS, self._show)
+        self._poller = Poller("run", self._follow)
+        self._ready = False
+
+    # -- for subclasses --------------------------------------------------------------------------------------------
+
+    def body(self) -> Iterator[Widget]:
+        """What stands between header and footer."""
+        raise NotImplementedError
+
+    def begin(self, config: Mapping[str, Any]) -> None:
+        """The config has been read."""
+        raise NotImplementedError
+
+    def show(self) -> None:
+        """Show what is known, at most once a second; what has not changed must cost nothing."""
+        raise NotImplementedError
+
+    # -- following -------------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        yield RunHeader()
+        yield from self.body()
+        yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        self.run_worker(self._read, thread=True, group="config")
+
+    def on_unmount(self) -> None:
+        self._poller.stop()
+
+    def on_screen_suspend(self) -> None:
+        self._poller.pause()
+
+    def on_screen_resume(self) -> None:
+        self._poller.resume()
+        self._throttle.ask()
+
+    def on_resize(self) -> None:
+        self._throttle.ask()
+
+    def _read(self) -> None:
+        try:
+            self.post_message(self.Read(read_config(self.run).tree))
+        except UserError as error:
+            self.app.call_from_thread(self.refuse, str(error))
+
+    @on(Read)
+    def _begin(self, message: Read) -> None:
+        self.begin(message.config)
+        self._ready = True
+        self._poller.start()
+
+    def _follow(self) -> float:
+        news = self._follower.poll()
+        changed = self._metrics.poll()
+        if news is not None or changed:
+            curves = Curves(self._metrics.series(), self._metrics.marks()) if changed else None
+            self.post_message(self.Followed(news, curves))
+        return POLL_SECONDS if self._follower.live else SHOW_SECONDS
+
+    @on(Followed)
+    def _take(self, message: Followed) -> None:
+        if message.news is not None:
+            self.model.add(message.news)
+        if message.curves is not None:
+            self.curves = message.curves
+        self._throttle.ask()
+
+    def _show(self) -> None:
+        if self._ready and self.is_active and self.query(RunHeader):
+            self.query_one(RunHeader).show(self.model, self._clock())
+            self.show()
+
+    def show_soon(self) -> None:
+        """Show again what the person has changed, at once."""
+        if self._ready and self.query(RunHeader):
+            self.show()
+
+    # -- orders ----------------------------------------------------------------------------------------------------
+
+    @property
+    def attempt(self) -> int:
+        """The one that is to hear an order."""
+        return self.model.attempt.number if self.model.attempt else 0
+
+    @property
+    def can_order(self) -> bool:
+        return self.model.live and self.attempt > 0 and self.model.status.state != "stopping"
+
+    def send(self, command: Command) -> None:
+        """Append it to the run's command log, in a thread."""
+
+        def send() -> None:
+            try:
+                launch.send(self.run, command)
+            except OSError as error:
+                self.app.call_from_thread(self.refuse, f"The order could not be sent: {error.strerror}.")
+
+        self.run_worker(send, thread=True, group="orders")
+
+    def orders(self, *kinds: type[Command]) -> list[Order]:
+        """Those of these kinds so far, the newest first."""
+        found = [one for one in self.model.notable if isinstance(one, Order) and isinstance(one.command, kinds)]
+        return found[::-1]
+
+    def outcome(self, order: Order) -> str:
+        """What became of it; of one that nobody will hear any more, that."""
+        waits = order.answer is None or order.answer.state == "seen"
+        if waits and (not self.model.live or order.command.attempt != self.attempt):
+            return "not applied: the run ended before"
+        if waits and order.command.at_epoch is not None and order.answer is not None:
+            return f"seen, waits for epoch {order.command.at_epoch + 1}"
+        return order.outcome
+
+    def refuse(self, sentence: str) -> None:
+        self.notify(plain(sentence), severity="error", timeout=10, markup=False)
+
+    def action_back(self) -> None:
+        self.dismiss()

@@ -1,0 +1,232 @@
+"""Loss weights while the run goes on: what each head weighs now, what an edit would change, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from textual import on
+from textual.binding import Binding
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from cockpit.core.format import count
+from cockpit.core.loss_weights import WeightDraft
+from cockpit.core.metric_series import Series
+from cockpit.core.model import Order
+from cockpit.core.plot.axis import extent
+from cockpit.core.plot.frame import Sign, View
+from cockpit.core.plot.glyphs import ASCII, UNICODE
+from cockpit.core.plot.groups import RUN_ROLES
+from cockpit.core.plot.lines import Look
+from cockpit.core.presets import Presets
+from cockpit.core.settings import SettingsFile
+from cockpit.core.text import plain
+from cockpit.screens.followed import FollowedRunScreen
+from cockpit.screens.presets import PresetScreen, Wish
+from cockpit.widgets.ascii_filter import is_ascii_only
+from cockpit.widgets.metric_chart import Drawing, MetricChart
+from cockpit.widgets.weights_table import Known, WeightsTable
+from engines.contract.commands import MeasureGradients, SetLossWeights
+from engines.contract.errors import UserError
+from engines.contract.rundir import RunDirectory
+
+RECENT = 50
+"""Logged steps whose mean is the raw loss of a head."""
+SMOOTHING = 0.9
+LAST_ORDERS = 2
+
+
+class WeightsScreen(FollowedRunScreen):
+    CSS_PATH = "weights.tcss"
+    BINDINGS = [
+        Binding("enter", "apply", "apply", id="weights.apply", tooltip="Apply the new weights at the next step"),
+        Binding(
+            "E", "apply_at_epoch", "next epoch", id="weights.apply-epoch", tooltip="Apply them when the epoch is over"
+        ),
+        Binding(
+            "g", "measure", "grad", id="weights.measure",
+            tooltip="Measure each head's gradient on what heads share: a backward a head, on one batch",
+        ),
+        Binding("o", "presets", "presets", show=False, id="weights.presets", tooltip="Take or keep weights by a name"),
+        Binding("y", "log", "log scale", show=False, id="weights.log", tooltip="Losses on a logarithmic scale"),
+        FollowedRunScreen.BACK,
+    ]  # fmt: skip
+
+    def __init__(self, run: RunDirectory, clock: Callable[[], float], settings: SettingsFile) -> None:
+        super().__init__(run, clock)
+        self._folder = settings.path.parent / "presets"
+        self._project = ""
+        self._losses: dict[str, float | None] = {}
+        self._log_scale = False
+        self._keys: list[bool | None] = []
+
+    def body(self) -> Iterator[Widget]:
+        yield WeightsTable()
+        pending = Static(id="pending", classes="pane", markup=False)
+        pending.border_title = "Pending"
+        yield pending
+        chart = MetricChart("Raw losses", id="losses")
+        chart.can_focus = False
+        yield chart
+
+    @property
+    def table(self) -> WeightsTable:
+        return self.query_one(WeightsTable)
+
+    def begin(self, config: Mapping[str, Any]) -> None:
+        given = config.get("loss_weights")
+        numbers = {str(head): float(weight) for head, weight in given.items()} if isinstance(given, Mapping) else {}
+        self._project = str(config.get("project", ""))
+        self.table.draft = WeightDraft(numbers)
+        self.table.styles.height = len(numbers) + 3
+        self.table.focus()
+        if not numbers:
+            self.refuse("The run has no loss weights.")
+
+    # -- showing ---------------------------------------------------------------------------------------------------
+
+    def show(self) -> None:
+        draft, history = self.table.draft, self.model.history
+        for edit in history.edits():
+            if isinstance(edit.command, SetLossWeights) and edit.step <= self.model.step:
+                draft.in_force(edit.command.weights)
+        self._losses = {head: recent_mean(self.curves.series.get(head)) for head in draft.heads}
+        glyphs = ASCII if is_ascii_only(self.app) else UNICODE
+        signs = dict(zip(draft.heads, glyphs.runs, strict=False))
+        self.table.show(Known(self._losses, history.gradients.norms if history.gradients else {}, signs))
+        self._show_pending()
+        self._show_chart()
+        self._refresh_keys()
+
+    def _show_pending(self) -> None:
+        words = Content("\n").join(
+            [self._changes(), Content.styled(self._hint(), self._colour("quiet")), self._last_orders()]
+        )
+        pending = self.query_one("#pending", Static)
+        if pending.content != words:
+            pending.update(words)
+
+    def _colour(self, name: str) -> str:
+        return self.app.theme_variables[name]
+
+    def _changes(self) -> Content:
+        draft = self.table.draft
+        changes = [f"{plain(head)} {draft.now[head]:g} → {weight:g}" for head, weight in draft.changes.items()]
+        if not changes:
+            return Content.styled("no changes", self._colour("quiet"))
+        many = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
+        return Content.assemble((f"{many}   ", f"bold {self._colour('edit')}"), "   ".join(changes))
+
+    def _hint(self) -> str:
+        measured = self.model.history.gradients
+        said = f"gradient measured at step {count(measured.step)}" if measured else "g measures the gradient share"
+        waiting = [one for one in self.orders(MeasureGradients)[:1] if not one.answer or one.answer.state != "applied"]
+        if waiting:
+            said = f"gradient: {self.outcome(waiting[0])}"
+        return f"Score and best do not depend on the weights, the validation loss does. {said[0].upper()}{said[1:]}."
+
+    def _last_orders(self) -> Content:
+        last = self.orders(SetLossWeights)[:LAST_ORDERS]
+        if not last:
+            return Content.styled(
+                "↑↓ head   ←→ weight   0-9 type   x lock   d defaults   o presets", self._colour("quiet")
+            )
+        return Content.styled("   ".join(self._told(one) for one in last), self._colour("quiet"))
+
+    def _told(self, order: Order) -> str:
+        assert isinstance(order.command, SetLossWeights)
+        weights = ", ".join(f"{plain(head)} {weight:g}" for head, weight in order.command.weights.items())
+        return f"{weights}: {plain(self.outcome(order))}"
+
+    def _show_chart(self) -> None:
+        named = [(head, self.curves.series[head]) for head in self.table.draft.heads if head in self.curves.series]
+        members = list(zip(RUN_ROLES, (one for _, one in named), strict=False))
+        start, end = extent([one for _, one in members], "step")
+        view = View("step", start, max(end, start + 1.0))
+        signs = tuple(Sign(mark.kind, mark.step) for mark in self.curves.marks if mark.kind == "edit")
+        look = Look(smoothing=SMOOTHING, log=self._log_scale)
+        glyphs = ASCII if is_ascii_only(self.app) else UNICODE
+        self.query_one(MetricChart).show(members, Drawing(look, view, signs, glyphs, legend=True))
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("apply", "apply_at_epoch"):
+            table = self.table if self.is_mounted else None
+            return (table is not None and self.can_order and bool(table.draft.changes or table.typed)) or None
+        if action == "measure":
+            return self.can_order or None
+        return True
+
+    def _refresh_keys(self) -> None:
+        keys = [self.check_action(action, ()) for action in ("apply", "measure")]
+        if keys != self._keys:
+            self._keys = keys
+            self.refresh_bindings()
+
+    @on(WeightsTable.Changed)
+    def _draft_changed(self) -> None:
+        self._show_pending()
+        self._refresh_keys()
+
+    @on(WeightsTable.Told)
+    def _tell(self, message: WeightsTable.Told) -> None:
+        self.notify(message.sentence, severity="warning", markup=False)
+
+    def action_apply(self) -> None:
+        self._apply(None)
+
+    def action_apply_at_epoch(self) -> None:
+        self._apply(len(self.model.history.epochs) + 1)
+
+    def _apply(self, at_epoch: int | None) -> None:
+        if self.table.take_typed() and (changes := self.table.draft.changes):
+            self.send(SetLossWeights(attempt=self.attempt, weights=changes, at_epoch=at_epoch))
+
+    def action_measure(self) -> None:
+        self.send(MeasureGradients(attempt=self.attempt))
+
+    def action_log(self) -> None:
+        self._log_scale = not self._log_scale
+        self._show_chart()
+
+    def action_back(self) -> None:
+        if self.table.typed:
+            self.table.action_undo()
+        else:
+            super().action_back()
+
+    # -- presets ---------------------------------------------------------------------------------------------------
+
+    def action_presets(self) -> None:
+        presets = Presets(self._folder, self._project)
+        names: Sequence[str] = presets.names()
+        self.app.push_screen(PresetScreen(names), partial(self._preset, presets))
+
+    def _preset(self, presets: Presets, wish: Wish | None) -> None:
+        if wish is None:
+            return
+        draft = self.table.draft
+        try:
+            if wish.save:
+                presets.save(wish.name, draft.new)
+                self.notify(f"kept as {presets.path(wish.name)}", markup=False)
+            else:
+                draft.set(presets.load(wish.name, draft.default))
+        except (UserError, OSError) as error:
+            self.refuse(str(error))
+        self.table.redraw()
+        self._draft_changed()
+
+
+def recent_mean(series: Series | None) -> float | None:
+    """Mean of the last finite values that were logged; None where there is none."""
+    if series is None:
+        return None
+    values = series.value[-RECENT:]
+    values = values[np.isfinite(values)]
+    return float(values.mean()) if len(values) else None

@@ -1,0 +1,114 @@
+"""What of a run's learning rate and end can be set or asked for: a line each, with its value now and the new one."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual import events
+from textual.binding import Binding
+from textual.message import Message
+
+from cockpit.core.course import ROWS, SETTINGS, TITLES, Course, Row
+from cockpit.widgets.line_view import LineView
+
+DIGITS = "0123456789."
+LONGEST = 8
+
+
+class CourseView(LineView):
+    COMPONENT_CLASSES = {f"course--{name}" for name in ("header", "text", "title", "quiet", "cursor", "changed")}
+    FOLLOWS = False
+    HEADER_LINES = 1
+    BINDINGS = [
+        Binding("up", "move(-1)", "up", show=False, id="course.up", tooltip="The line above"),
+        Binding("down", "move(1)", "down", show=False, id="course.down", tooltip="The line below"),
+        Binding("left", "nudge(-1)", "less", show=False, id="course.less", tooltip="A smaller value"),
+        Binding("right", "nudge(1)", "more", show=False, id="course.more", tooltip="A greater value"),
+        Binding("shift+left", "nudge(-1, True)", "a little less", show=False, id="course.less-fine", tooltip="By less"),
+        Binding("shift+right", "nudge(1, True)", "a little more", show=False, id="course.more-fine", tooltip="By less"),
+        Binding("u", "undo", "undo", id="course.undo", tooltip="Back to the value in force"),
+    ]
+
+    class Changed(Message):
+        """Another row, value or typed text."""
+
+    class Told(Message):
+        """Something for the person to read."""
+
+        def __init__(self, sentence: str) -> None:
+            super().__init__()
+            self.sentence = sentence
+
+    def __init__(self) -> None:
+        super().__init__(id="course", title="Learning rate and end")
+        self.course = Course(0.0)
+        self.typed = ""
+        self._cursor = 0
+
+    @property
+    def row(self) -> Row:
+        return ROWS[self._cursor]
+
+    def redraw(self) -> None:
+        self.resize_to(len(ROWS), 0)
+        self.refresh()
+
+    def header(self) -> Text:
+        return self.styled(f"  {'':22}{'now':>10}{'new':>12}", "course--header")
+
+    def line(self, index: int) -> Text:
+        row, here = ROWS[index], index == self._cursor
+        line = self.styled("› " if here else "  ", "course--title")
+        line.append_text(self.styled(f"{TITLES[row]:22}", f"course--{'title' if here else 'text'}"))
+        if row not in SETTINGS:
+            return line.append_text(self.styled(f"{'⏎ asks for it' if here else '':>22}", "course--quiet"))
+        now, new = self.course.now.get(row), self.course.new.get(row)
+        line.append_text(self.styled(f"{'—' if now is None else format(now, 'g'):>10}", "course--quiet"))
+        value = f"{self.typed}_" if here and self.typed else "—" if new is None else f"{new:g}"
+        text = f"{'‹' if here else '*' if new != now else ' '} {value:>7}{'›' if here else ' '}"
+        return line.append("  ").append_text(
+            self.styled(text, f"course--{'cursor' if here else 'changed' if new != now else 'text'}")
+        )
+
+    def take_typed(self) -> bool:
+        """Take what was typed; False when it cannot be, which is told."""
+        if not self.typed:
+            return True
+        fault, self.typed = self.course.type_in(self.row, self.typed), ""
+        if fault:
+            self.post_message(self.Told(fault))
+        self._changed()
+        return not fault
+
+    def _changed(self) -> None:
+        self.redraw()
+        self.post_message(self.Changed())
+
+    def on_key(self, event: events.Key) -> None:
+        if event.character and event.character in DIGITS and self.row in SETTINGS:
+            self.typed = (self.typed + event.character)[:LONGEST]
+        elif event.key == "backspace" and self.typed:
+            self.typed = self.typed[:-1]
+        else:
+            return
+        event.stop()
+        self._changed()
+
+    def on_click(self, event: events.Click) -> None:
+        if 0 <= (index := event.y - self.gutter.top - 1) < len(ROWS):
+            self.action_move(index - self._cursor)
+
+    def action_move(self, by: int) -> None:
+        if self.take_typed():
+            self._cursor = min(max(self._cursor + by, 0), len(ROWS) - 1)
+            self._changed()
+
+    def action_nudge(self, direction: int, fine: bool = False) -> None:
+        if self.take_typed():
+            self.course.nudge(self.row, direction, fine=fine)
+            self._changed()
+
+    def action_undo(self) -> None:
+        if not self.typed:
+            self.course.new = dict(self.course.now)
+        self.typed = ""
+        self._changed()

@@ -1,0 +1,190 @@
+"""Loss weights, learning rate and end of a run, driven by keys over a fabricated run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from textual.pilot import Pilot
+
+from cockpit.app import CockpitApp
+from cockpit.core.settings import SettingsFile
+from cockpit.screens import followed
+from cockpit.screens.end import EndScreen
+from cockpit.screens.run import RunScreen
+from cockpit.screens.weights import WeightsScreen
+from engines.contract import commands as cmd
+from engines.contract import events as ev
+from engines.contract.steps import StepWriter
+from tests.cockpit.driving import commands_of, keys, text, until
+from tests.support.fake_run import FakeEngine, FakeRun
+
+Make = Callable[..., CockpitApp]
+CONFIG = """\
+project: controls
+data: {path: /data}
+model: {}
+training: {lr: 0.0005, min_lr: 1.0e-6, warmup_epochs: 1, epochs: 4, patience: 3}
+loss_weights: {action: 1.0, look: 0.5, idle: 0.25}
+"""
+LOSSES = {"action": 0.6, "look": 0.4, "idle": 0.8}
+
+
+@pytest.fixture(autouse=True)
+def _shown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(followed, "SHOW_SECONDS", 0.1)
+
+
+@pytest.fixture
+def training(fake: FakeRun) -> FakeRun:
+    """Three epochs done of four; the losses of its heads are the same at every step."""
+    fake.run.config.write_text(CONFIG)
+    fake.begin().started().epochs(1, 2, 3, best=2)
+    writer = StepWriter(fake.run.steps, ["epoch", "time", "lr", "loss", *LOSSES])
+    writer.append(np.array([[step, 1, 1 + step // 10, 1e9, 5e-4, 1.0, *LOSSES.values()] for step in range(30)]))
+    writer.close()
+    return fake
+
+
+def line(pilot: Pilot[None], head: str) -> list[str]:
+    """The words of a head's line: sign, name, default, now, new, loss, shares."""
+    words = next(row for row in text(pilot).splitlines() if f" {head} " in row and "│" in row)
+    return [word for word in words.replace("‹", " ").replace("›", " ").split() if word != "│"]
+
+
+async def open_weights(pilot: Pilot[None]) -> None:
+    await until(pilot, lambda: keys(pilot).get("weights"))
+    await pilot.press("w")
+    await until(pilot, lambda: isinstance(pilot.app.screen, WeightsScreen) and "0.600" in text(pilot))
+
+
+async def test_weights_are_changed_and_applied_and_the_answer_is_followed(cockpit: Make, training: FakeRun) -> None:
+    def react(command: cmd.Command) -> None:
+        training.say(ev.CommandAnswer(command=command, state="applied", step=31))
+
+    app = cockpit(open_run=training.run)
+    with training.locked(), FakeEngine(training, react) as engine:
+        async with app.run_test(size=(110, 30)) as pilot:
+            await open_weights(pilot)
+            # 1 × 0.6, 0.5 × 0.4 and 0.25 × 0.8 are 60 %, 20 % and 20 % of 1.0
+            assert [line(pilot, head).count("20") for head in LOSSES] == [0, 2, 2]
+            assert not keys(pilot)["apply"]
+            await pilot.press("down", "right", "right", "down", "0", ".", "7", "5", "up")
+            await until(pilot, lambda: "2 changes   look 0.5 → 0.6   idle 0.25 → 0.75" in text(pilot))
+            assert line(pilot, "look")[2:5] == ["0.5", "0.5", "*"]
+            await until(pilot, lambda: keys(pilot)["apply"])
+            await pilot.press("enter")
+            await until(pilot, lambda: "look 0.6, idle 0.75: applied at step 31" in text(pilot))
+            [command] = engine.heard
+            assert isinstance(command, cmd.SetLossWeights)
+            assert (command.weights, command.at_epoch, command.attempt) == ({"look": 0.6, "idle": 0.75}, None, 1)
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, RunScreen))
+
+
+async def test_weights_at_the_next_epoch_wait_for_it(cockpit: Make, training: FakeRun) -> None:
+    def react(command: cmd.Command) -> None:
+        training.say(ev.CommandAnswer(command=command, state="seen", step=30))
+
+    with training.locked(), FakeEngine(training, react) as engine:
+        async with cockpit(open_run=training.run).run_test(size=(110, 30)) as pilot:
+            await open_weights(pilot)
+            await pilot.press("2", "E")
+            await until(pilot, lambda: "action 2: seen, waits for epoch 5" in text(pilot))
+            assert engine.heard[0].at_epoch == 4
+
+
+async def test_equal_shares_lock_undo_and_defaults(cockpit: Make, training: FakeRun) -> None:
+    with training.locked():
+        async with cockpit(open_run=training.run).run_test(size=(110, 30), notifications=True) as pilot:
+            await open_weights(pilot)
+            table = pilot.app.screen.query_one("WeightsTable")
+            await pilot.press("down", "x", "right")
+            await until(pilot, lambda: "look is locked; x frees it." in text(pilot))
+            await pilot.press("e")  # 0.6 and 0.2 become 0.4 each; the locked head stays
+            assert table.draft.new == {"action": 0.667, "look": 0.5, "idle": 0.5}  # type: ignore[attr-defined]
+            await pilot.press("u")
+            assert table.draft.changes == {}  # type: ignore[attr-defined]
+            await pilot.press("up", "right", "d", "1", ".", ".", "enter")
+            await until(pilot, lambda: "1.. is no weight; expected a number of 0 or more." in text(pilot))
+            assert commands_of(training) == []
+
+
+async def test_the_gradient_is_measured_on_demand(cockpit: Make, training: FakeRun) -> None:
+    def react(command: cmd.Command) -> None:
+        norms: dict[str, float | None] = {"action": 3.0, "look": 2.0, "idle": 0.0}
+        training.say(
+            ev.GradientNorms(step=30, norms=norms, parameters=10),
+            ev.CommandAnswer(command=command, state="applied", step=30),
+        )
+
+    with training.locked(), FakeEngine(training, react) as engine:
+        async with cockpit(open_run=training.run).run_test(size=(200, 50)) as pilot:
+            await open_weights(pilot)
+            assert line(pilot, "action")[-1] == "—"
+            await pilot.press("g")
+            await until(pilot, lambda: "Gradient measured at step 30" in text(pilot))
+            assert [type(one) for one in engine.heard] == [cmd.MeasureGradients]
+            assert [line(pilot, head)[-2] for head in LOSSES] == ["75", "25", "0"]  # 1 × 3 and 0.5 × 2 of 4
+
+
+async def test_presets_are_kept_and_taken(cockpit: Make, training: FakeRun, settings: SettingsFile) -> None:
+    file = settings.path.parent / "presets" / "controls-calm.yaml"
+    with training.locked():
+        async with cockpit(open_run=training.run).run_test(size=(110, 30)) as pilot:
+            await open_weights(pilot)
+            await pilot.press("3", "o")
+            await until(pilot, lambda: "keep the new weights as" in text(pilot))
+            await pilot.press("tab", *"calm", "enter")
+            await until(pilot, file.exists)
+            file.write_text(file.read_text().replace("0.5", "0.125"))
+            await pilot.press("o")
+            await until(pilot, lambda: "calm" in text(pilot))
+            await pilot.press("enter")
+            await until(pilot, lambda: "look 0.5 → 0.125" in text(pilot))
+
+
+async def test_weights_of_a_run_that_ended_can_be_looked_at_only(cockpit: Make, training: FakeRun) -> None:
+    training.end("finished")
+    async with cockpit(open_run=training.run).run_test(size=(80, 24)) as pilot:
+        await open_weights(pilot)
+        await pilot.press("right", "enter", "E", "g")
+        await until(pilot, lambda: "1 change" in text(pilot))
+        assert not keys(pilot)["apply"]
+        assert commands_of(training) == []
+
+
+async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training: FakeRun) -> None:
+    def react(command: cmd.Command) -> None:
+        state = "refused" if isinstance(command, cmd.SetEpochs) else "applied"
+        training.say(ev.CommandAnswer(command=command, state=state, step=30, reason="no" * (state == "refused")))  # type: ignore[arg-type]
+
+    app = cockpit(open_run=training.run)
+    with training.locked(), FakeEngine(training, react) as engine:
+        async with app.run_test(size=(110, 30)) as pilot:
+            await until(pilot, lambda: keys(pilot).get("rate"))
+            await pilot.press("l")
+            await until(pilot, lambda: isinstance(app.screen, EndScreen) and "Patience, epochs" in text(pilot))
+            await pilot.press("0", ".", "5", "enter")
+            await until(pilot, lambda: "learning rate × 0.5: applied at step 30" in text(pilot))
+            await pilot.press("down", "right")
+            await until(pilot, lambda: "ends after epoch 14 instead of 4" in text(pilot))
+            await pilot.press("enter")
+            await until(pilot, lambda: "epochs 14: refused because no" in text(pilot))
+            await pilot.press("u", "down", "right")
+            await until(
+                pilot, lambda: "after 4 epochs without a better score, instead of 3; now it has been 1" in text(pilot)
+            )
+            await pilot.press("enter", "down", "enter")
+            await until(pilot, lambda: "Press ⏎ again" in text(pilot))
+            assert "Epoch 4 is finished and evaluated" in text(pilot)
+            await pilot.press("down", "enter", "down", "enter")  # the early stop was asked for once alone
+            await until(pilot, lambda: len(engine.heard) == 5)
+            await pilot.press("up", "up", "enter", "enter")
+            await until(pilot, lambda: len(engine.heard) == 6)
+            kinds = ["SetLrScale", "SetEpochs", "SetPatience", "Evaluate", "SaveCheckpoint", "StopEarly"]
+            assert [type(one).__name__ for one in engine.heard] == kinds
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, RunScreen))
