@@ -37,9 +37,7 @@ class CompareScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
     BINDINGS = [
         Binding("escape", "back", "runs", id="compare.runs", tooltip="Back to the list of runs, their marks kept"),
-        Binding(
-            "l", "legend", "which runs", id="compare.legend", tooltip="To the list of the runs: hide one, open one"
-        ),
+        Binding("l", "legend", "list", id="compare.legend", tooltip="To the list of the runs: hide one, open one"),
         *(
             Binding(str(place), f"part('{name}')", name, show=False, id=f"compare.{name}", tooltip=f"Show {name}")
             for place, name in enumerate(PARTS, 1)
