@@ -6,15 +6,18 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
 from engines.contract import commands as cmd
+from engines.contract import launch
 from engines.contract.config import load_config
 from engines.contract.errors import UserError
 from engines.contract.fork import fork_points, prepare_fork
+from engines.contract.jsonl import RecordFollower
 from engines.contract.replay import prepare_replay
-from engines.contract.rundir import RunDirectory
+from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
 from tests.engines.conftest import LiveRun, effective_table, prepare_example, tensors
 from tests.support.example_project import ExampleProject
 
@@ -102,7 +105,6 @@ def test_forks_from_epoch_2(parent: LiveRun, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_fork_outlives_its_parent_and_resumes_exactly(parent: LiveRun) -> None:
     straight, _ = prepare_fork(parent.run, ["training.lr=3e-3", "training.weight_decay=0.1"], checkpoint="2")
     killed, _ = prepare_fork(parent.run, ["training.lr=3e-3", "training.weight_decay=0.1"], checkpoint="2")
-    failing, _ = prepare_fork(parent.run, ["training.lr=3e-3", "training.weight_decay=0.1"], checkpoint="2")
     shutil.rmtree(parent.run.path)
     ended(straight)
     assert torch.load(straight.last, weights_only=True)["optimizer"]["param_groups"][0]["weight_decay"] == 0.1
@@ -118,15 +120,19 @@ def test_a_fork_outlives_its_parent_and_resumes_exactly(parent: LiveRun) -> None
     assert_equal(killed, straight)
     assert effective_table(killed) == effective_table(straight)
 
-    damaged, whole = failing.fork, failing.fork.read_bytes()
-    damaged.unlink()
-    damaged.write_bytes(whole[: len(whole) // 2])
-    ended(failing, "failed")
-    damaged.write_bytes(whole)
-    live = LiveRun(failing)
-    live.resume()  # what it was forked with is not lost with the failed start
-    assert live.wait_end() == "finished", live.log()
-    assert_equal(failing, straight)
+
+def test_what_a_fork_was_made_with_outlives_a_failed_start(parent: LiveRun) -> None:
+    fork, _ = prepare_fork(parent.run, ["training.lr=3e-3"], checkpoint="2")
+    first = RecordFollower(fork.commands, cmd.decoder).poll()
+    end = End(reason="failed", time=2.0, exit_code=1)
+    fork.write_attempt(Attempt(number=1, started=1.0, supervisor=ProcessMark(1, 0.0), ended=end))
+    launch.prepare_resume(fork)
+    again = RecordFollower(fork.commands, cmd.decoder).poll()[len(first) :]
+    scale = 3e-3 / load_config(fork.config).settings.training.lr
+    wanted = [cmd.SetLossWeights(attempt=2, weights={"radius": 0.7}), cmd.SetLrScale(attempt=2, scale=scale)]
+    assert [msgspec.structs.replace(edit, id="", time=0.0) for edit in again] == [
+        msgspec.structs.replace(edit, id="", time=0.0) for edit in wanted
+    ]
 
 
 def test_a_live_run_is_forked_from_its_last_checkpoint(new_run: NewRun) -> None:
