@@ -7,10 +7,14 @@ import re
 
 _EXPONENT = re.compile(r"e\+?(-?)0*(\d)")
 MINUTE, HOUR, DAY = 60, 3600, 86400
+FOREVER = 100_000 * DAY
+"""No run takes centuries: such a number comes from a damaged record."""
 
 
 def duration(seconds: float) -> str:
-    """`12 s`, `4 m 05 s`, `1 h 12 m`, `3 d 4 h`."""
+    """`12 s`, `4 m 05 s`, `1 h 12 m`, `3 d 4 h`; `?` for what no duration can be."""
+    if not seconds < FOREVER:
+        return "?"
     whole = max(0, round(seconds))
     if whole < MINUTE:
         return f"{whole} s"
@@ -22,7 +26,9 @@ def duration(seconds: float) -> str:
 
 
 def short_duration(seconds: float) -> str:
-    """At most five characters, for columns: `12 s`, `26 m`, `1.8 h`, `14 h`, `3.2 d`, `40 d`."""
+    """At most five characters, for columns: `12 s`, `26 m`, `1.8 h`, `14 h`, `3.2 d`, `40 d`; `?` for what is none."""
+    if not seconds < FOREVER:
+        return "?"
     whole = max(0.0, seconds)
     if whole < MINUTE:
         return f"{int(whole)} s"

@@ -95,9 +95,10 @@ def step_rows(steps: Steps, done: int, stop: int, every: int) -> list[StepRow]:
         return []
     number, loss, lr = (steps.column(name) for name in ("step", "loss", "lr"))
     made = []
-    for step in range((done // every + 1) * every, stop, every):
-        first, last = np.searchsorted(number, (max(step - every, done), step))  # the record of step n is n + 1 done
-        if first < last:
+    inside = number[slice(*np.searchsorted(number, (done, stop)))]
+    for step in map(int, np.unique((inside // every + 1) * every)):  # the record of step n is n + 1 done
+        first, last = np.searchsorted(number, (max(step - every, done), step))
+        if step < stop:
             made.append(StepRow(step, _mean(loss[first:last]), _last(lr[first:last])))
     return made
 

@@ -7,17 +7,25 @@ import time
 
 def zone(moment: float | None = None) -> str:
     """`CET`: the name of the zone as it was at `moment` (Unix seconds), or is now; summer time has another."""
-    return time.strftime("%Z", time.localtime(moment))
+    return _told("%Z", moment)
 
 
 def clock(moment: float) -> str:
     """`20:41:07`, for columns whose heading names the zone."""
-    return time.strftime("%H:%M:%S", time.localtime(moment))
+    return _told("%H:%M:%S", moment)
 
 
 def date_and_clock(moment: float) -> str:
     """`2026-11-27 20:41:07 CET`, complete in itself."""
-    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(moment))
+    return _told("%Y-%m-%d %H:%M:%S %Z", moment)
+
+
+def _told(form: str, moment: float | None) -> str:
+    """`?` for what is no moment: a damaged record may hold any number."""
+    try:
+        return time.strftime(form, time.localtime(moment))
+    except (OverflowError, ValueError, OSError):
+        return "?"
 
 
 def midnight(moment: float) -> float:

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 
+import msgspec
+import numpy as np
 import pytest
 
 from cockpit.app import CockpitApp
 from cockpit.screens.run import RunScreen
 from engines.contract import events as ev
+from engines.contract.steps import StepWriter
 from tests.cockpit.driving import commands_of, text, until
-from tests.support.fake_run import FakeEngine, FakeRun
+from tests.support.fake_run import FakeEngine, FakeRun, epoch
 
 Make = Callable[..., CockpitApp]
 NOTHING = {
@@ -47,6 +50,28 @@ async def test_bad_lines_are_counted_and_the_first_is_named(cockpit: Make, fake:
         async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: "1 bad line in events.jsonl, line 412" in text(pilot))
             assert "● running" in text(pilot)
+
+
+async def test_numbers_that_no_run_can_hold_end_nothing(cockpit: Make, fake: FakeRun) -> None:
+    """As one damaged bit in an exponent makes them: they parse."""
+    huge = 1e308
+    row = epoch(2, loss=huge, score=huge)
+    row.step, row.seconds = 2**62, huge
+    fake.begin().started().epochs(1).say(row)
+    attempt = fake.run.attempt(1)
+    attempt.started, attempt.usd_per_hour = -huge, huge
+    fake.run.write_attempt(attempt)
+    late = msgspec.json.encode(ev.Alert(code="x", level="error", text="later than ever", time=huge, attempt=1))
+    fake.run.events.write_bytes(fake.run.events.read_bytes() + late + b"\n")
+    steps = StepWriter(fake.run.steps, ["time", "loss"])
+    steps.append(np.array([[0, huge, huge], [1, -huge, -huge], [huge, huge, huge]]))
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(140, 40)) as pilot:
+            await until(pilot, lambda: "later than ever" in text(pilot))
+            for key in "238":
+                await pilot.press(key)
+                await pilot.pause()
+            await until(pilot, lambda: "later than ever" in text(pilot) and "●" in text(pilot))
 
 
 async def test_two_cockpits_show_one_run_and_either_may_steer(cockpit: Make, fake: FakeRun) -> None:
