@@ -189,6 +189,8 @@ async def open_dialog(pilot: Pilot[None], key: str) -> None:
     await pilot.press(key)
     await until(pilot, lambda: "edited live, stays" in text(pilot))
     await type_over(pilot, "more", "model.num_layers=2 training.log_every=5")
+    for field in pilot.app.screen.query(Input):
+        field.cursor_blink = False
     await settled(pilot, "ignored because", "applied")
 
 
