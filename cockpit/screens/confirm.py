@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.screen import ModalScreen
+from textual.timer import Timer
 from textual.widgets import Static
 
 from cockpit.core.text import plain
 
+GRACE_SECONDS = 30
+"""Between SIGTERM and SIGKILL: time to finish a step and to save."""
 
-class StopHarder(ModalScreen[signal.Signals | None]):
-    """Asks before anything stronger than a stop is sent; gives the signal for the supervisor, or None to wait."""
+
+class StopHarder(ModalScreen[None]):
+    """Asks before anything stronger than a stop; `send` brings a signal to the run's supervisor.
+
+    SIGTERM goes to the engine; after it a countdown is seen, then all of the engine's process group is killed (which is
+    what SIGQUIT asks of a supervisor). Leaving the dialog ends the countdown.
+    """
 
     CSS_PATH = "confirm.tcss"
     BINDINGS = [
-        Binding("escape,enter,q", "choose('')", "Keep waiting", id="stop.wait", tooltip="Let it finish and save"),
-        Binding("t", "choose('SIGTERM')", "Ask again with SIGTERM", id="stop.term", tooltip="Save and leave"),
-        Binding("K", "choose('SIGQUIT')", "Kill it", id="stop.kill", tooltip="At once, without saving"),
-    ]
+        Binding("escape,enter,q", "wait", "Keep waiting", id="stop.wait", tooltip="Let it finish and save"),
+        Binding(
+            "t", "terminate", "SIGTERM, then kill", id="stop.term",
+            tooltip="Ask again by signal; killed when it has not left in time",
+        ),
+        Binding("K", "kill", "Kill it", id="stop.kill", tooltip="At once, without saving"),
+    ]  # fmt: skip
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, send: Callable[[signal.Signals], None]) -> None:
         super().__init__()
-        self._run_id = run_id
+        self._run_id, self._send = run_id, send
+        self._left = GRACE_SECONDS
+        self._countdown: Timer | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
@@ -34,8 +48,33 @@ class StopHarder(ModalScreen[signal.Signals | None]):
                 f"{plain(self._run_id)} finishes its step, saves and leaves.", markup=False, classes="question"
             )
             yield Static("[b $accent]⏎[/]  keep waiting")
-            yield Static("[b $accent]t[/]  ask again with SIGTERM: it saves and leaves")
-            yield Static("[b $accent]K[/]  kill it now: what it did since its last checkpoint is lost")
+            yield Static(
+                f"[b $accent]t[/]  ask again with SIGTERM: it saves and leaves, or is killed in {GRACE_SECONDS} s",
+                id="term",
+            )
+            yield Static("[b $accent]K[/]  kill it now: what it did since its last checkpoint is lost", id="kill")
 
-    def action_choose(self, name: str) -> None:
-        self.dismiss(signal.Signals[name] if name else None)
+    def action_wait(self) -> None:
+        self.dismiss()
+
+    def action_terminate(self) -> None:
+        if self._countdown is None:
+            self._send(signal.SIGTERM)
+            self._countdown = self.set_interval(1.0, self._count_down)
+            self._show_countdown()
+
+    def _count_down(self) -> None:
+        self._left -= 1
+        if self._left <= 0:
+            self.action_kill()
+        else:
+            self._show_countdown()
+
+    def _show_countdown(self) -> None:
+        self.query_one("#term", Static).update(f"   SIGTERM is sent; killed in {self._left} s unless you leave with ⏎")
+
+    def action_kill(self) -> None:
+        if self._countdown is not None:
+            self._countdown.stop()
+        self._send(signal.SIGQUIT)
+        self.query_one("#kill", Static).update("   killed; waiting until nothing of it is left …")

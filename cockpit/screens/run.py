@@ -58,8 +58,6 @@ class RunScreen(SteeringScreen):
         Binding("w", "steer('weights')", "weights", id="run.weights", tooltip="Loss weights: shares, edit, apply"),
         Binding("l", "steer('end')", "rate", id="run.rate", tooltip="Learning rate, epochs, patience, early stop"),
         Binding("t", "thresholds", "thresholds", id="run.thresholds", tooltip="Move its thresholds; review, then save"),
-        Binding("w", "steer('weights')", "weights", id="run.weights", tooltip="Loss weights: shares, edit, apply"),
-        Binding("l", "steer('end')", "rate", id="run.rate", tooltip="Learning rate, epochs, patience, early stop"),
         Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
         *(
             Binding(str(place), f"tab('{name}')", name, show=False, id=f"show.{name}", tooltip=f"Show {name}")
@@ -88,13 +86,6 @@ class RunScreen(SteeringScreen):
         """The person wants to see and move its thresholds."""
 
         run: RunDirectory
-
-    @dataclass
-    class Steer(Message):
-        """The person wants to change loss weights, or the learning rate and the end."""
-
-        run: RunDirectory
-        what: str
 
     @dataclass
     class Followed(Message):
@@ -255,8 +246,6 @@ class RunScreen(SteeringScreen):
             return not self.model.is_task or any(kind.of_tasks for kind in TABS if kind.name == parameters[0])
         if action == "steer":
             return not self.model.is_task
-        if action == "steer":
-            return not self.model.is_task
         if action == "play":
             return self._playable  # not greyed: a narrow footer has no room for what most runs never have
         if action == "thresholds":
@@ -274,9 +263,6 @@ class RunScreen(SteeringScreen):
         self.refresh_bindings()
         self._fast.ask()
         self._show_panes()
-
-    def action_steer(self, what: str) -> None:
-        self.post_message(self.Steer(self.run, what))
 
     def action_steer(self, what: str) -> None:
         self.post_message(self.Steer(self.run, what))

@@ -152,21 +152,29 @@ class SteeringScreen(Screen[None]):
             self._stops.add(asked)
             self._send("stop")
             return
-        self._question = (StopHarder(target.id), target)
-        self.app.push_screen(self._question[0], partial(self._stop_harder, target))
+        question = StopHarder(target.id, partial(self._stop_harder, target))
+        self._question = (question, target)
+        self.app.push_screen(question)
 
     def withdraw_question(self, run: Path, state: Shown) -> None:
-        """Take back the question how to stop `run`, when it has ended meanwhile."""
-        if self._question is None or is_live(state):
+        """When `run` has ended, take back the question how to stop it, and say what remains of what was stopped."""
+        if is_live(state):
             return
-        question, target = self._question
-        if target.run.path == run and question.is_active:
-            question.dismiss(None)
+        if self._question is not None and self._question[1].run.path == run:
+            question, self._question = self._question[0], None
+            if question.is_active:
+                question.dismiss()
+        if any(path == run for path, _ in self._stops):
+            self._stops = {asked for asked in self._stops if asked[0] != run}
+            self._work(partial(self._tell_what_remains, RunDirectory(run)))
 
-    def _stop_harder(self, target: Target, number: signal.Signals | None) -> None:
-        self._question = None
-        if number is not None:
-            self._work(partial(control.signal_supervisor, target.run, number))
+    def _tell_what_remains(self, run: RunDirectory) -> None:
+        from cockpit.core.remains import what_remains  # not needed by the first screen
+
+        self.app.call_from_thread(self.notify, plain(what_remains(run)), markup=False)
+
+    def _stop_harder(self, target: Target, number: signal.Signals) -> None:
+        self._work(partial(control.signal_supervisor, target.run, number))
 
     def _send(self, action: Action) -> None:
         if (target := self.target()) is None:
