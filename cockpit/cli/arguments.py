@@ -144,11 +144,19 @@ def _add_steering(commands: Commands[Parser]) -> None:
     _run_command(commands, "pause", "steering:pause", "hold a run before its next step, in memory")
     _run_command(commands, "continue", "steering:continue_", "end a pause")
     _run_command(commands, "kill", "steering:kill", "end a run at once, without saving")
-    weights = _run_command(commands, "weights", "steering:weights", "change loss weights from the next step on")
-    weights.add_argument("weights", nargs="+", metavar="HEAD=WEIGHT", help="as in look=0.25")
+    weights = _run_command(commands, "weights", "steering:weights", "show loss weights, or change them")
+    weights.add_argument("weights", nargs="*", metavar="HEAD=WEIGHT", help="as in look=0.25; none: show them all")
+    weights.add_argument("--at", choices=("step", "epoch"), default="step", help="the next one; default: step")
+    weights.add_argument("--measure", action="store_true", help="measure each head's share of the gradient first")
+    _json_option(weights)
     rate = _run_command(commands, "lr", "steering:learning_rate", "scale the whole learning-rate schedule")
     rate.add_argument("scale", metavar="SCALE", help="of the schedule as configured, as in 0.5x; 1x takes it back")
     _run_command(commands, "checkpoint", "steering:checkpoint", "save last.pt now")
+    _run_command(commands, "evaluate", "steering:evaluate", "evaluate now; best and patience stay as they are")
+    _run_command(commands, "early-stop", "steering:early_stop", "finish the epoch, keep the best, export and end")
+    for name, what in (("epochs", "epochs in all"), ("patience", "epochs without a better score until it ends")):
+        number = _run_command(commands, name, f"steering:{name}", f"change a run's {what}")
+        number.add_argument("number", type=int, metavar="N", help=what)
 
 
 def _add_showing(commands: Commands[Parser]) -> None:

@@ -38,9 +38,45 @@ def checkpoint(arguments: Namespace) -> int:
 
 
 def weights(arguments: Namespace) -> int:
+    """Change them, or show them all with what is known of each head."""
+    from cockpit.cli.weights import show_weights
+
+    if not arguments.weights and not arguments.measure:
+        return show_weights(find_run(arguments.run), json=arguments.json)
     run, attempt = _live(arguments.run)
+    if arguments.measure:
+        code = _ask(run, cmd.MeasureGradients(attempt=attempt), quiet=True)
+        if code != codes.DONE or not arguments.weights:
+            return code or show_weights(run, json=arguments.json)
     wanted = parse_weights(arguments.weights, _heads(run))
-    return _ask(run, cmd.SetLossWeights(attempt=attempt, weights=wanted))
+    if arguments.at == "step":
+        return _ask(run, cmd.SetLossWeights(attempt=attempt, weights=wanted))
+    reader = RunReader(run)
+    reader.poll()
+    at_epoch = len(reader.history.epochs) + 1
+    launch.send(run, cmd.SetLossWeights(attempt=attempt, weights=wanted, at_epoch=at_epoch))
+    show(f"sent; applied when epoch {at_epoch} is over, `cockpit show {run.info.id}` tells")
+    return codes.DONE
+
+
+def evaluate(arguments: Namespace) -> int:
+    run, attempt = _live(arguments.run)
+    return _ask(run, cmd.Evaluate(attempt=attempt))
+
+
+def early_stop(arguments: Namespace) -> int:
+    run, attempt = _live(arguments.run)
+    return _ask(run, cmd.StopEarly(attempt=attempt))
+
+
+def epochs(arguments: Namespace) -> int:
+    run, attempt = _live(arguments.run)
+    return _ask(run, cmd.SetEpochs(attempt=attempt, epochs=arguments.number))
+
+
+def patience(arguments: Namespace) -> int:
+    run, attempt = _live(arguments.run)
+    return _ask(run, cmd.SetPatience(attempt=attempt, patience=arguments.number))
 
 
 def learning_rate(arguments: Namespace) -> int:
@@ -135,8 +171,8 @@ def _live(name: str) -> tuple[RunDirectory, int]:
     return run, max(run.attempt_numbers(), default=1)
 
 
-def _ask(run: RunDirectory, command: cmd.Command) -> int:
-    """Send a command, wait for its answer and tell it."""
+def _ask(run: RunDirectory, command: cmd.Command, *, quiet: bool = False) -> int:
+    """Send a command, wait for its answer and tell it; `quiet`: only where it was not applied."""
     reader = RunReader(run)
     launch.send(run, command)
     deadline = time.monotonic() + ANSWER_SECONDS
@@ -146,8 +182,10 @@ def _ask(run: RunDirectory, command: cmd.Command) -> int:
         status = reader.status()
         answer = reader.history.answer(command.id, command.attempt)
         if answer is not None and answer.state != "seen":
-            show(f"{what}: {outcome(answer)}")
-            return codes.DONE if answer.state == "applied" else codes.FAILED
+            applied = answer.state == "applied"
+            if not (quiet and applied):
+                show(f"{what}: {outcome(answer)}")
+            return codes.DONE if applied else codes.FAILED
         if not status.live:
             say(f"{what}: not applied, {run.info.id} is {status.state}")
             return codes.FAILED

@@ -5,11 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cockpit.core.metric_series import Series
+from engines.contract.commands import SetLossWeights
+from engines.contract.history import History
 
 FINE = 5
 """Fine steps in a step."""
+RECENT = 50
+"""Logged steps whose mean is the raw loss of a head."""
 KEPT = 100
 """Drafts that undo goes back through."""
+
+
+def configured(config: Mapping[str, Any]) -> dict[str, float]:
+    """The weights of a config; none where it has none."""
+    given = config.get("loss_weights")
+    return {str(head): float(weight) for head, weight in given.items()} if isinstance(given, Mapping) else {}
+
+
+def recent_mean(series: Series | None) -> float | None:
+    """Mean of the last finite values that were logged; None where there is none."""
+    if series is None:
+        return None
+    values = series.value[-RECENT:]
+    values = values[np.isfinite(values)]
+    return float(values.mean()) if len(values) else None
 
 
 def shares(weights: Mapping[str, float], amounts: Mapping[str, float | None]) -> dict[str, float | None]:
@@ -82,6 +106,12 @@ class WeightDraft:
                 self.new[head] = weight
             self.now[head] = weight
         return True
+
+    def follow(self, history: History, step: int) -> None:
+        """Take the edits that were applied up to `step`, where the run is."""
+        for edit in history.edits():
+            if isinstance(edit.command, SetLossWeights) and edit.step <= step:
+                self.in_force(edit.command.weights)
 
     def set(self, weights: Mapping[str, float]) -> None:
         """Take these weights, but for heads that are locked."""

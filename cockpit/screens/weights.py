@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 from textual import on
 from textual.binding import Binding
 from textual.content import Content
@@ -14,8 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from cockpit.core.format import count
-from cockpit.core.loss_weights import WeightDraft
-from cockpit.core.metric_series import Series
+from cockpit.core.loss_weights import WeightDraft, configured, recent_mean
 from cockpit.core.model import Order
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import Sign, View
@@ -34,8 +32,6 @@ from engines.contract.commands import MeasureGradients, SetLossWeights
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 
-RECENT = 50
-"""Logged steps whose mean is the raw loss of a head."""
 SMOOTHING = 0.9
 LAST_ORDERS = 2
 
@@ -78,8 +74,7 @@ class WeightsScreen(FollowedRunScreen):
         return self.query_one(WeightsTable)
 
     def begin(self, config: Mapping[str, Any]) -> None:
-        given = config.get("loss_weights")
-        numbers = {str(head): float(weight) for head, weight in given.items()} if isinstance(given, Mapping) else {}
+        numbers = configured(config)
         self._project = str(config.get("project", ""))
         self.table.draft = WeightDraft(numbers)
         self.table.styles.height = len(numbers) + 3
@@ -91,9 +86,7 @@ class WeightsScreen(FollowedRunScreen):
 
     def show(self) -> None:
         draft, history = self.table.draft, self.model.history
-        for edit in history.edits():
-            if isinstance(edit.command, SetLossWeights) and edit.step <= self.model.step:
-                draft.in_force(edit.command.weights)
+        draft.follow(history, self.model.step)
         self._losses = {head: recent_mean(self.curves.series.get(head)) for head in draft.heads}
         glyphs = ASCII if is_ascii_only(self.app) else UNICODE
         signs = dict(zip(draft.heads, glyphs.runs, strict=False))
@@ -221,12 +214,3 @@ class WeightsScreen(FollowedRunScreen):
             self.refuse(str(error))
         self.table.redraw()
         self._draft_changed()
-
-
-def recent_mean(series: Series | None) -> float | None:
-    """Mean of the last finite values that were logged; None where there is none."""
-    if series is None:
-        return None
-    values = series.value[-RECENT:]
-    values = values[np.isfinite(values)]
-    return float(values.mean()) if len(values) else None

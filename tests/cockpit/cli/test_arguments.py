@@ -45,7 +45,7 @@ def test_no_command_but_the_app_imports_screens_or_torch(command: str) -> None:
         (["train", "a.yaml", "--detached"], "cockpit: unrecognized arguments: --detached; see `cockpit --help`."),
         (["train", "a.yaml", "--det"], "cockpit: unrecognized arguments: --det; see `cockpit --help`."),
         (["stop", "last", "--after", "hour"], "cockpit: argument --after: invalid choice: 'hour'"),
-        (["weights", "last"], "cockpit: the following arguments are required: HEAD=WEIGHT"),
+        (["lr", "last"], "cockpit: the following arguments are required: SCALE"),
         (["data"], "cockpit: the following arguments are required: VERB; see `cockpit data --help`."),
         (["data", "make", "controls", "out", "--sessions", "few"], "cockpit: argument --sessions: invalid int value"),
     ],

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cockpit.cli import steering
@@ -17,6 +19,7 @@ from engines.contract import events as ev
 from engines.contract import launch
 from engines.contract.errors import UserError
 from engines.contract.lock import lock_holder
+from engines.contract.steps import StepWriter
 from tests.cockpit.cli.conftest import COMMAND, Cockpit
 from tests.support.fake_run import FakeEngine, FakeRun
 
@@ -222,3 +225,49 @@ def test_a_run_of_another_machine_is_not_killed_by_number(
     monkeypatch.setattr(os, "kill", lambda pid, number: pytest.fail("a signal was sent"))
     assert main(["kill", "last"]) == 1
     assert "runs on another machine or in another container" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent", "told"),
+    [
+        (["evaluate", "last"], cmd.Evaluate, "evaluate now: applied at step 12"),
+        (["early-stop", "last"], cmd.StopEarly, "stop early after this epoch: applied at step 12"),
+        (["epochs", "last", "9"], cmd.SetEpochs, "epochs 9: applied at step 12"),
+        (["patience", "last", "7"], cmd.SetPatience, "patience 7: applied at step 12"),
+    ],
+)
+def test_orders_about_the_end_are_sent_and_answered(
+    cockpit: Cockpit, live: FakeRun, typed: list[str], sent: type[cmd.Command], told: str
+) -> None:
+    with live.locked(), FakeEngine(live, applies(live)) as engine:
+        answer = cockpit(*typed)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"{told}\n", "")
+    [command] = engine.heard
+    assert type(command) is sent
+    assert [getattr(command, name) for name in ("epochs", "patience") if hasattr(command, name)] == [
+        int(number) for number in typed[2:]
+    ]
+
+
+def test_weights_are_shown_with_losses_and_shares(cockpit: Cockpit, live: FakeRun) -> None:
+    writer = StepWriter(live.run.steps, ["epoch", "time", "lr", "loss", "action", "look"])
+    writer.append(np.array([[step, 2, 1, 1e9, 1e-3, 1.0, 0.5, 3.0] for step in range(13)]))
+    writer.close()
+
+    def measure(command: cmd.Command) -> None:
+        live.say(ev.GradientNorms(step=12, norms={"action": 3.0, "look": 2.0}, parameters=9))
+        applies(live)(command)
+
+    edit = cmd.SetLossWeights(attempt=2, weights={"look": 0.25})
+    live.say(ev.CommandAnswer(command=edit, state="applied", step=11))
+    plain = cockpit("weights", "last", "--json")
+    assert [head["gradient_share"] for head in json.loads(plain.stdout)["heads"]] == [None, None]
+    with live.locked(), FakeEngine(live, measure):
+        answer = cockpit("weights", "last", "--measure", "--json")
+    assert answer.returncode == 0, answer.stderr
+    told = json.loads(answer.stdout)
+    assert told["gradient_step"] == 12
+    action, look = told["heads"]
+    assert (look["default"], look["now"], look["raw_loss"]) == (0.5, 0.25, 3.0)
+    assert action["share"] == pytest.approx(0.5 / (0.5 + 0.75))
+    assert look["gradient_share"] == pytest.approx(0.5 / 3.5)

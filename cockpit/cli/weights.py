@@ -1,0 +1,50 @@
+"""What the loss weights of a run are, and what share of the loss and of the gradient each head has."""
+
+from __future__ import annotations
+
+from cockpit.cli import codes
+from cockpit.cli.printing import say, show_json, show_table
+from cockpit.core.loss_weights import WeightDraft, configured, recent_mean, shares
+from cockpit.core.run_config import read_config
+from cockpit.core.run_metrics import RunMetrics
+from engines.contract.rundir import RunDirectory
+from engines.contract.state import RunReader
+
+
+def show_weights(run: RunDirectory, *, json: bool) -> int:
+    """A line or an object a head. Raises `UserError` where the run's config cannot be read."""
+    reader, metrics = RunReader(run), RunMetrics(run, run.path.name)
+    reader.poll()
+    metrics.poll()
+    series = metrics.series()
+    draft = WeightDraft(configured(read_config(run).tree))
+    loss = series.get("loss")
+    draft.follow(reader.history, int(loss.step[-1]) + 1 if loss is not None and len(loss.step) else 0)
+    losses = {head: recent_mean(series.get(head)) for head in draft.heads}
+    measured = reader.history.gradients
+    share, pull = shares(draft.now, losses), shares(draft.now, measured.norms if measured else {})
+    if json:
+        heads = [
+            {"head": head, "default": draft.default[head], "now": draft.now[head], "raw_loss": losses[head],
+             "share": share[head], "gradient_share": pull[head]}
+            for head in draft.heads
+        ]  # fmt: skip
+        show_json({"heads": heads, "gradient_step": measured.step if measured else None})
+        return codes.DONE
+    rows = [
+        (head, f"{draft.default[head]:g}", f"{draft.now[head]:g}", _number(losses[head]), _share(share[head]),
+         _share(pull[head]))
+        for head in draft.heads
+    ]  # fmt: skip
+    show_table(("head", "default", "now", "raw loss", "share", "gradient"), rows)
+    if measured is None:
+        say(f"the gradient was not measured yet; `cockpit weights {run.info.id} --measure` does")
+    return codes.DONE
+
+
+def _number(value: float | None) -> str:
+    return "—" if value is None else f"{value:.4g}"
+
+
+def _share(value: float | None) -> str:
+    return "—" if value is None else f"{value * 100:.1f} %"
