@@ -141,32 +141,26 @@ class Tuning:
     def save(self, *, who: str, now: float) -> None:
         """Raises `UserError` where these very thresholds were not reviewed, else as `ThresholdReview.save`."""
         if self._shown != self.new:
-            raise UserError(
-                "Nothing was saved: these thresholds were not reviewed. d shows what would change."
-            )
+            raise UserError("Nothing was saved: these thresholds were not reviewed. d shows what would change.")
         self.review.save(self.new, who=who, now=now)
 
 
 def fine_step(it: HeadReview, at: float, direction: int) -> float:
-    """The next multiple of a 1,000th of the range; beyond scores only until the next one, so that each step counts."""
+    """The next multiple of a 1,000th of the range that changes what is said yes to; where none does, the next one."""
     near = _step(it, at, direction, FINE)
     if not it.judged:
         return near
     scores = it.sweep.scores
-    cut = int(np.searchsorted(scores, at, "left"))
-    other = cut if direction > 0 else cut - 1
+    other = int(np.searchsorted(scores, at, "left")) - (direction < 0)
     if not 0 <= other < len(scores):
         return near
-    score = float(scores[other])
-    if direction > 0:
-        far = _step(it, score, 1, FINE)  # the first that leaves it out
-        return max(near, far)
-    low = it.head.bounds[0]
-    part = (it.head.bounds[1] - low) / FINE
-    place = math.floor((score - low) / part + 1e-9)
-    while round(low + place * part, 9) > score:
-        place -= 1
-    return max(low, min(near, round(low + place * part, 9)))
+    score, (low, high) = float(scores[other]), it.head.bounds
+    if direction > 0:  # the score is said yes to, until the threshold lies above it
+        return max(near, _step(it, score, 1, FINE)) if score < high else near
+    if score < low:
+        return near
+    above = _step(it, score, 1, FINE)
+    return min(near, above if above <= score else _step(it, above, -1, FINE))
 
 
 def coarse_step(it: HeadReview, at: float, direction: int) -> float:

@@ -127,6 +127,11 @@ class ThresholdsScreen(Screen[None]):
     def on_unmount(self) -> None:
         self._poller.stop()
 
+    @property
+    def prepared(self) -> bool:
+        """Whether every control can be moved at once."""
+        return self.tuning is not None and len(self._curves) == len(self.tuning.heads)
+
     # -- in threads ------------------------------------------------------------------------------------------------
 
     def _work(self, work: Callable[[], object], group: str) -> None:
@@ -191,7 +196,7 @@ class ThresholdsScreen(Screen[None]):
         self._curves[name] = message.curves
         self._show_one(name)
         self._show_progress()
-        if len(self._curves) == len(self.tuning.heads):
+        if self.prepared:
             self._changed()
 
     def _take_interval(self, it: HeadReview) -> None:
@@ -318,7 +323,7 @@ class ThresholdsScreen(Screen[None]):
             "nothing": lambda: True,
             "movable": lambda: known and name not in tuning.locked,
             "tunable": lambda: known and name not in tuning.locked and tuning.heads[name].best is not None,
-            "all": lambda: len(self._curves) == len(tuning.heads),
+            "all": lambda: self.prepared,
             "choice": lambda: known and len(tuning.heads[name].objectives) > 1,
             "past": lambda: tuning.can_undo,
             "change": lambda: tuning.new[name] != tuning.review.saved[name] and name not in tuning.locked,
