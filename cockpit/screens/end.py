@@ -52,7 +52,7 @@ class EndScreen(FollowedRunScreen):
         about.border_title = "What ⏎ does"
         yield about
         signs = self._glyphs.runs
-        chart = MetricChart(f"Learning rate  {signs[0]} so far  {signs[1]} planned  {signs[2]} changed", id="plan")
+        chart = MetricChart(f"Rate  {signs[0]} so far  {signs[1]} planned  {signs[2]} changed", id="plan")
         chart.can_focus = False
         yield chart
 

@@ -53,11 +53,12 @@ class RunScreen(SteeringScreen):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]
     BINDINGS = [
         *SteeringScreen.STEERING,
-        Binding("k", "checkpoint", "save", id="run.checkpoint", tooltip="Save last.pt now"),
+        Binding("k", "checkpoint", "save", show=False, id="run.checkpoint", tooltip="Save last.pt now"),
         Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
         Binding("w", "steer('weights')", "weights", id="run.weights", tooltip="Loss weights: shares, edit, apply"),
-        Binding("l", "steer('end')", "rate", id="run.rate", tooltip="Learning rate, epochs, patience, early stop"),
+        Binding("l", "steer('end')", "rate", show=False, id="run.rate", tooltip="Learning rate, epochs, early stop"),
         Binding("t", "thresholds", "thresholds", id="run.thresholds", tooltip="Move its thresholds; review, then save"),
+        Binding("c", "compare", "compare", show=False, id="run.compare", tooltip="Choose runs to compare it with"),
         Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
         *(
             Binding(str(place), f"tab('{name}')", name, show=False, id=f"show.{name}", tooltip=f"Show {name}")
@@ -67,6 +68,12 @@ class RunScreen(SteeringScreen):
 
     class Back(Message):
         """The person wants the list of runs."""
+
+    @dataclass
+    class Compare(Message):
+        """The person wants to choose runs beside this one."""
+
+        run: RunDirectory
 
     @dataclass
     class Play(Message):
@@ -244,7 +251,7 @@ class RunScreen(SteeringScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "tab":
             return not self.model.is_task or any(kind.of_tasks for kind in TABS if kind.name == parameters[0])
-        if action == "steer":
+        if action in ("steer", "compare"):
             return not self.model.is_task
         if action == "play":
             return self._playable  # not greyed: a narrow footer has no room for what most runs never have
@@ -272,6 +279,9 @@ class RunScreen(SteeringScreen):
 
     def action_thresholds(self) -> None:
         self.post_message(self.Thresholds(self.run))
+
+    def action_compare(self) -> None:
+        self.post_message(self.Compare(self.run))
 
     def action_back(self) -> None:
         panel = self.query_one(AwayPanel)

@@ -56,7 +56,7 @@ async def test_help_tells_the_keys_of_the_screen_below(cockpit: Make, fake: Fake
 async def test_the_palette_offers_what_can_be_done_now_and_does_it(cockpit: Make, fake: FakeRun) -> None:
     fake.begin().started()
     with fake.locked():
-        async with cockpit(open_run=fake.run).run_test(size=(100, 40)) as pilot:
+        async with cockpit(open_run=fake.run).run_test(size=(100, 60)) as pilot:
             await until(pilot, lambda: "● running" in text(pilot))
             await pilot.press("ctrl+p")
             await until(pilot, lambda: "run: pause" in text(pilot))
