@@ -172,6 +172,15 @@ class CockpitApp(TerminalApp):
 
         self.switch_screen(CompareScreen(message.runs))
 
+    def on_run_screen_compare(self, message: RunScreen.Compare) -> None:
+        from cockpit.screens.choose_runs import ChooseRunsScreen
+
+        def show(others: tuple[RunDirectory, ...] | None) -> None:
+            if others:
+                self._compare(RunsScreen.Compare((message.run, *others)))
+
+        self.push_screen(ChooseRunsScreen(self._folder, message.run), show)
+
     def on_compare_screen_back(self) -> None:
         self.show_runs()
 

@@ -121,8 +121,8 @@ class _Reader:
         self._config: Mapping[str, Any] | None = None
         self._config_problem = ""
         self._config_time = -1
-        self.facts = RunFacts(run.path.name, run_word(run.path.name), "", "starting")
-        self.poll()
+        self.facts = RunFacts(run.path.name, called(run), "", "starting")
+        """Until the first poll by its small record alone: the rest may take a while to read."""
 
     def poll(self) -> bool:
         before, self.facts = self.facts, self._look()
@@ -140,7 +140,7 @@ class _Reader:
         history = self._events.history
         best = history.best
         return RunFacts(
-            id=info.id, name=plain(info.label) or run_word(info.id), project=info.project, state=status.state,
+            id=info.id, name=called(self.run), project=info.project, state=status.state,
             epochs=len(history.epochs), planned=cost.total_epochs(history),
             best=None if best is None or best.score is None else (best.epoch, best.score),
             config=self._config, problem=self._config_problem,
@@ -158,6 +158,15 @@ class _Reader:
                 self._config, self._config_problem = read_config(self.run).tree, ""
             except DataError as error:
                 self._config, self._config_problem = None, str(error)
+
+
+def called(run: RunDirectory) -> str:
+    """A run's label, else its word."""
+    try:
+        info = run.info
+    except UserError:
+        return run_word(run.path.name)
+    return plain(info.label) or run_word(info.id)
 
 
 def _standing(known: RunFacts, state: State, problem: str) -> RunFacts:

@@ -37,7 +37,14 @@ class CompareScreen(Screen[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
     BINDINGS = [
         Binding("escape", "back", "runs", id="compare.runs", tooltip="Back to the list of runs, their marks kept"),
-        Binding("l", "legend", "list", id="compare.legend", tooltip="To the list of the runs: hide one, open one"),
+        Binding(
+            "l",
+            "legend",
+            "list",
+            show=False,
+            id="compare.legend",
+            tooltip="To the list of the runs: hide one, open one",
+        ),
         *(
             Binding(str(place), f"part('{name}')", name, show=False, id=f"compare.{name}", tooltip=f"Show {name}")
             for place, name in enumerate(PARTS, 1)
@@ -82,6 +89,7 @@ class CompareScreen(Screen[None]):
             Text.assemble(
                 ("◢ cockpit", f"bold {colours['accent']}"), ("   Compare   ", f"bold {colours['foreground']}"),
                 (f"{len(self._runs)} runs", colours["foreground"]),
+                ("   l: hide one, open one", colours["quiet"]),
             )
         )  # fmt: skip
         self._show()

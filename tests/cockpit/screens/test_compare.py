@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import SelectionList
 
 from cockpit.app import CockpitApp
 from cockpit.screens import compare as screen_module
@@ -95,3 +96,29 @@ async def test_live_runs_are_followed_and_a_deleted_one_is_gone(cockpit: Make, t
         await until(pilot, lambda: "4/4" in text(pilot) and "★ 0.99" in text(pilot))
         shutil.rmtree(two[1].run.path)
         await until(pilot, lambda: "✖ gone" in text(pilot))
+
+
+async def test_a_run_is_compared_with_others_chosen_from_its_own_screen(
+    cockpit: Make, two: tuple[FakeRun, FakeRun]
+) -> None:
+    async with cockpit(open_run=two[0].run).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen) and "finished" in text(pilot))
+        await pilot.press("c")
+        await until(pilot, lambda: "K=60" in text(pilot))
+        offered = pilot.app.screen.query_one(SelectionList)
+        assert [option.value.path for option in offered.options] == [two[1].run.path]  # not with itself
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen) and "2 runs" in text(pilot))
+        assert [run.path for run in pilot.app.screen._runs] == [fake.run.path for fake in two]  # type: ignore[attr-defined]
+
+
+async def test_without_another_training_there_is_nothing_to_compare_with(
+    cockpit: Make, folder: Path, fake: FakeRun
+) -> None:
+    fake.begin().started().epochs(1).end("finished")
+    async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen) and "finished" in text(pilot))
+        await pilot.press("c")
+        await until(pilot, lambda: "There is no other training." in text(pilot))
+        await pilot.press("enter", "escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))

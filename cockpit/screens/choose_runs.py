@@ -1,0 +1,91 @@
+"""Choosing the runs that one is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.widgets import SelectionList, Static
+from textual.widgets.selection_list import Selection
+
+from cockpit.core.compare import called
+from cockpit.core.overlay import MOST
+from cockpit.core.text import plain
+from engines.contract.errors import UserError
+from engines.contract.rundir import RunDirectory, list_runs
+
+OFFERED = 200
+"""The newest runs; the list of all runs marks any."""
+
+
+class ChooseRunsScreen(ModalScreen[tuple[RunDirectory, ...] | None]):
+    """Gives the chosen runs, None where the person thought better of it."""
+
+    CSS_PATH = "choose_runs.tcss"
+    BINDINGS = [
+        Binding("enter", "choose", "compare", priority=True, id="choose.compare", tooltip="Compare with the marked ones"),
+        Binding("escape", "dismiss", "close", id="choose.close", tooltip="Compare nothing"),
+    ]  # fmt: skip
+
+    @dataclass
+    class Found(Message):
+        """The runs that there are, with what they are called."""
+
+        runs: Sequence[tuple[RunDirectory, str]]
+
+    def __init__(self, folder: Path, run: RunDirectory) -> None:
+        super().__init__()
+        self._folder, self._run = folder, run
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog", id="choose") as dialog:
+            dialog.border_title = f"Compare {plain(self._run.path.name)} with"
+            dialog.border_subtitle = "space mark   ⏎ compare   escape close"
+            yield SelectionList[RunDirectory](compact=True)
+            yield Static("looking …", id="none", markup=False)
+
+    def on_mount(self) -> None:
+        self.run_worker(self._look, thread=True)
+
+    def _look(self) -> None:
+        """Runs in a worker's thread."""
+        others = [run for run in list_runs(self._folder) if run.path != self._run.path]
+        self.post_message(self.Found([(run, called(run)) for run in others if _is_training(run)][:OFFERED]))
+
+    @on(Found)
+    def _offer(self, message: Found) -> None:
+        choices = self.query_one(SelectionList)
+        choices.add_options(
+            Selection(Text.assemble((f"{name}  ", "bold"), (plain(run.path.name), "dim")), run)
+            for run, name in message.runs
+        )
+        self.query_one("#none", Static).update("" if message.runs else "There is no other training.")
+        self.query_one("#none").display = not message.runs
+        choices.highlighted = 0 if message.runs else None
+        choices.focus()
+
+    def action_choose(self) -> None:
+        """The marked ones; without a mark the one under the cursor."""
+        choices = self.query_one(SelectionList)
+        chosen = tuple(choices.selected)
+        if not chosen and choices.highlighted is not None:
+            chosen = (choices.get_option_at_index(choices.highlighted).value,)
+        if len(chosen) >= MOST:
+            self.notify(f"At most {MOST} runs can be told apart: mark {MOST - 1} beside this one.", severity="warning")
+        elif chosen:
+            self.dismiss(chosen)
+
+
+def _is_training(run: RunDirectory) -> bool:
+    try:
+        return run.info.kind == "training"
+    except UserError:
+        return False
