@@ -12,7 +12,7 @@ from cockpit.core.review import HeadReview
 from engines.thresholds.objectives import F1
 
 STYLES = {"objective": "run-1", "F1": "run-2", "precision": "run-5", "recall": "run-6", "idle FP": "run-7"}
-"""Each has a colour, a dash and a sign of its own, none of them those of training or validation, and no sign is one of the axis."""
+"""Colour, dash and sign of each: none those of training or validation, and no sign is one of the axis."""
 PIXELS = 2048
 """Each curve is kept as first, lowest, highest and last value of so many columns: more than a terminal has."""
 

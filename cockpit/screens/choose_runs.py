@@ -31,7 +31,7 @@ class ChooseRunsScreen(ModalScreen[tuple[RunDirectory, ...] | None]):
 
     CSS_PATH = "choose_runs.tcss"
     BINDINGS = [
-        Binding("enter", "choose", "compare", priority=True, id="choose.compare", tooltip="Compare with the marked ones"),
+        Binding("enter", "choose", "compare", priority=True, id="choose.compare", tooltip="Compare with those"),
         Binding("escape", "dismiss", "close", id="choose.close", tooltip="Compare nothing"),
     ]  # fmt: skip
 

@@ -109,7 +109,9 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     parent, story.run = story.run, story.tell("fork RUN --set training.lr=1e-4 --detach").strip()
     assert parent in story.tell("show RUN")
     story.tell("kill RUN")
-    story.run = parent
+    story.places["OTHER"], story.run = story.run, parent
+    assert "training.lr" in story.tell("compare RUN OTHER")
+    assert "equals" in story.tell("replay RUN")
     story.tell("resume RUN --set training.epochs=200")
 
     story.run = story.start("--set", "training.epochs=2", "--set", "training.steps_per_epoch=200")

@@ -19,8 +19,8 @@ BACK = LEFT + 2 * 3600 + 14 * 60
 
 def run(word: str, **facts: Any) -> RunSummary:
     path = Path("/runs") / f"controls-20261127-100000-{word}"
-    given = {"path": path, "id": path.name, "created": LEFT - 9000, "state": "running", "attempt": 1} | facts
-    return RunSummary(**given)
+    given: dict[str, Any] = {"path": path, "id": path.name, "created": LEFT - 9000, "state": "running", "attempt": 1}
+    return RunSummary(**given | facts)
 
 
 BEFORE = (

@@ -56,7 +56,7 @@ def test_a_run_that_measured_nothing_finite_loses(tmp_path: Path) -> None:
 
 def test_equal_values_are_all_the_best(tmp_path: Path) -> None:
     row = metric_rows(compare([run(tmp_path, "amber", 0.3).run, run(tmp_path, "birch", 0.1, 0.3).run]))[0]
-    assert (row.name, row.best) == ("score", {0, 1})
+    assert (row.name, row.best) == ("score", frozenset({0, 1}))
     assert [value.epoch for value in row.values if value] == [1, 2]
 
 

@@ -12,6 +12,7 @@ from cockpit.core import removal
 from cockpit.core.fleet import Fleet
 from cockpit.core.labels import describe
 from engines.contract.errors import DataError, UserError
+from engines.contract.lock import RunLock
 from engines.contract.rundir import RunDirectory, list_runs
 from tests.support.fake_run import FakeRun
 
@@ -48,7 +49,7 @@ def test_a_live_run_is_refused_whole(tmp_path: Path) -> None:
 
 def test_one_that_came_alive_in_the_last_moment_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = ended(tmp_path)
-    monkeypatch.setattr(removal.RunLock, "acquire", lambda lock: True)  # as if it had been free just before
+    monkeypatch.setattr(RunLock, "acquire", lambda lock: True)  # as if it had been free just before
     with fake.locked(), pytest.raises(UserError, match="is alive"):
         removal.remove(fake.run.path)
     assert os.listdir(tmp_path) == [fake.id]

@@ -17,9 +17,8 @@ NOW = 10_000.0
 
 
 def run(word: str, **facts: Any) -> RunSummary:
-    return RunSummary(
-        **{"path": Path("/runs") / word, "id": f"controls-x-{word}", "created": 0.0, "state": "finished"} | facts
-    )
+    given: dict[str, Any] = {"path": Path("/runs") / word, "id": f"controls-x-{word}", "created": 0.0}
+    return RunSummary(**given | {"state": "finished"} | facts)
 
 
 AMBER = run(

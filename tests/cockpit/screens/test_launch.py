@@ -2,9 +2,11 @@
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 from textual.widgets import Input
 
 from cockpit.app import CockpitApp
@@ -16,6 +18,10 @@ from engines.contract.spec import BrokenSpec
 from tests.cockpit.driving import text, until
 
 Make = Callable[..., CockpitApp]
+
+
+def shows(pilot: Pilot[None], words: str) -> bool:
+    return words in text(pilot)
 
 
 @pytest.fixture
@@ -82,7 +88,7 @@ async def test_what_cannot_be_opened_says_why(cockpit: Make, config_folder: Path
         for number, words in enumerate(told.values()):
             app.screen.query_one(Input).value = f"bad{number}.yaml"
             await pilot.press("enter")
-            await until(pilot, lambda words=words: words in text(pilot))
+            await until(pilot, partial(shows, pilot, words))
         assert isinstance(app.screen, LaunchScreen)
 
 

@@ -1,0 +1,119 @@
+"""Makes the pictures of the README: `.venv/bin/python scripts/pictures.py` trains three small models and looks at them.
+
+It takes some minutes and needs Chromium, which turns the app's own screenshots into PNG files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from cockpit.app import CockpitApp
+from cockpit.core.settings import SettingsFile
+from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.state import RunReader
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "img"
+CONFIG = ROOT / "configs" / "controls_demo.yaml"
+RUNS = (
+    ("one layer", ["model.num_layers=1", "training.epochs=8"]),
+    ("look weight up", ["loss_weights.look=0.8", "training.epochs=8"]),
+    ("baseline", ["training.epochs=16"]),
+)
+"""Labels and settings; the last one is still running when the pictures are taken."""
+LOOKED_AT = 9
+"""Epochs of the last run until it is looked at."""
+_FONT = re.compile(r"@font-face\s*{[^}]*}")
+_SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
+
+
+def train() -> None:
+    """Fills the runs folder."""
+    cockpit("data", "make", "controls", "data/controls_demo")
+    for label, settings in RUNS[:-1]:
+        cockpit("train", str(CONFIG), "--name", label, *(part for one in settings for part in ("--set", one)))
+    label, settings = RUNS[-1]
+    cockpit("train", str(CONFIG), "--detach", "--name", label, *(part for one in settings for part in ("--set", one)))
+    reader = RunReader(newest())
+    while len(reader.history.epochs) < LOOKED_AT:
+        assert reader.status().live, "the run to be looked at has ended"
+        if len(reader.history.epochs) == LOOKED_AT // 2 and not reader.history.answers:
+            cockpit("weights", "last", "look=0.4")
+        time.sleep(0.2)
+
+
+def cockpit(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-P", "-m", "cockpit.cli", *arguments], check=True)
+
+
+def newest() -> RunDirectory:
+    return max(trainings(), key=lambda run: run.info.created)
+
+
+def trainings() -> list[RunDirectory]:
+    return [run for run in list_runs() if run.info.kind == "training"]
+
+
+async def take(
+    name: str, size: tuple[int, int], shows: str, *keys: str, opened: Callable[[], RunDirectory | None]
+) -> None:
+    """One picture: the app opened, `keys` pressed, and `shows` on the screen."""
+    app = CockpitApp(open_run=opened(), settings=SettingsFile(Path("settings.json")))
+    async with app.run_test(size=size) as pilot:
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause(1.5)  # what a key opens reads files in threads
+        while shows not in words(pilot):
+            await pilot.pause(0.2)
+        await pilot.pause(3.0)
+        write_png(name, app.export_screenshot(title="cockpit"))
+
+
+def words(pilot: Pilot[None]) -> str:
+    return "\n".join(
+        "".join(segment.text for segment in strip) for strip in pilot.app.screen._compositor.render_strips()
+    )
+
+
+def write_png(name: str, svg: str) -> None:
+    """With the fonts of this machine: a picture asks no server for any."""
+    found = _SIZE.search(svg)
+    assert found is not None
+    width, height = (round(float(side)) for side in found.groups())
+    with tempfile.NamedTemporaryFile("w", suffix=".svg", encoding="utf-8") as file:
+        file.write(_FONT.sub("", svg))
+        file.flush()
+        subprocess.run(
+            [
+                "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                f"--window-size={width},{height}", f"--screenshot={PICTURES / name}.png", f"file://{file.name}",
+            ],
+            check=True, capture_output=True,
+        )  # fmt: skip
+
+
+def main() -> None:
+    assert shutil.which("chromium"), "chromium is not installed"
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        os.environ |= {"COCKPIT_RUNS": f"{folder}/runs", "XDG_STATE_HOME": folder}
+        train()
+        asyncio.run(take("runs", (130, 20), "one layer", opened=lambda: None))
+        asyncio.run(take("run", (140, 40), "Score", opened=newest))
+        asyncio.run(take("compare", (160, 44), "num_layers", "asterisk", "c", opened=lambda: None))
+        cockpit("stop", "last")
+
+
+if __name__ == "__main__":
+    main()
