@@ -10,7 +10,7 @@ from benchmarks.measure import as_json_lines, as_table
 from engines.supervise import ENVIRONMENT
 
 NAMES = (
-    "step_overhead", "batches", "prepare", "thresholds", "policy",
+    "step_overhead", "batches", "prepare", "thresholds", "thresholds_ui", "policy",
     "open_run", "first_paint", "idle", "follow_latency",
 )  # fmt: skip
 

@@ -17,6 +17,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widgets import Footer, Static
 from textual.worker import get_current_worker
 
@@ -40,6 +41,8 @@ from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 
 STALE_SECONDS = 3.0
+QUIET_SECONDS = 0.3
+"""Without a change, until what takes a while is begun."""
 WIDE = 110
 
 
@@ -105,6 +108,9 @@ class ThresholdsScreen(Screen[None]):
         self._wanted = ""
         """The control to prepare next."""
         self._warned = False
+        self._moved = 0.0
+        self._summing = False
+        self._totals: Timer
         self._poller = Poller("thresholds", self._look)
 
     def compose(self) -> ComposeResult:
@@ -121,6 +127,7 @@ class ThresholdsScreen(Screen[None]):
     def on_mount(self) -> None:
         self.query_one(ControlsTable).focus()
         self.query_one("#belongs", Static).update("◢ Thresholds  reading the scores …")
+        self._totals = self.set_timer(0, lambda: None)
         self._open()
         self._poller.start()
 
@@ -162,6 +169,8 @@ class ThresholdsScreen(Screen[None]):
             it.prepare()
             self.post_message(self.Prepared(it, curves(it)))
         for name, it in tuning.heads.items():
+            while time.monotonic() - self._moved < QUIET_SECONDS and not worker.is_cancelled:
+                time.sleep(QUIET_SECONDS / 4)  # resampling takes the interpreter from keys
             if worker.is_cancelled:
                 return
             if name not in self._intervals:
@@ -169,8 +178,11 @@ class ThresholdsScreen(Screen[None]):
                 self.app.call_from_thread(self._take_interval, it)
 
     def _sum(self, tuning: Tuning, new: dict[str, float]) -> None:
-        review = tuning.review
-        self.post_message(self.Summed(review.totals(review.saved), review.totals(new)))
+        try:
+            review = tuning.review
+            self.post_message(self.Summed(review.totals(review.saved), review.totals(new)))
+        finally:
+            self._summing = False
 
     # -- taking what they say --------------------------------------------------------------------------------------
 
@@ -299,6 +311,16 @@ class ThresholdsScreen(Screen[None]):
         else:
             self._show_all()
         self._show_progress()
+        self._moved = time.monotonic()
+        self._totals.stop()
+        self._totals = self.set_timer(QUIET_SECONDS, partial(self._ask_totals, tuning))
+
+    def _ask_totals(self, tuning: Tuning) -> None:
+        """One sum at a time: with many frames each takes a while."""
+        if self._summing:
+            self._totals = self.set_timer(QUIET_SECONDS, partial(self._ask_totals, tuning))
+            return
+        self._summing = True
         self._work(partial(self._sum, tuning, dict(tuning.new)), "totals")
 
     @on(ControlsTable.Selected)
