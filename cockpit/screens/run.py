@@ -55,7 +55,7 @@ class RunScreen(SteeringScreen):
         *SteeringScreen.STEERING,
         Binding("k", "checkpoint", "save", show=False, id="run.checkpoint", tooltip="Save last.pt now"),
         Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
-        Binding("w", "steer('weights')", "weights", id="run.weights", tooltip="Loss weights: shares, edit, apply"),
+        Binding("w", "steer('weights')", "weights", show=False, id="run.weights", tooltip="Loss weights: shares, edit"),
         Binding("l", "steer('end')", "rate", show=False, id="run.rate", tooltip="Learning rate, epochs, early stop"),
         Binding("t", "thresholds", "thresholds", id="run.thresholds", tooltip="Move its thresholds; review, then save"),
         Binding("c", "compare", "compare", show=False, id="run.compare", tooltip="Choose runs to compare it with"),
