@@ -41,8 +41,8 @@ from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 
 STALE_SECONDS = 3.0
-QUIET_SECONDS = 0.3
-"""Without a change, until what takes a while is begun."""
+QUIET_SECONDS, RESAMPLE_SECONDS = 0.3, 2.0
+"""Without a key, until what takes a while is begun: sums, and resampling, which takes the interpreter from keys."""
 WIDE = 110
 
 
@@ -108,9 +108,10 @@ class ThresholdsScreen(Screen[None]):
         self._wanted = ""
         """The control to prepare next."""
         self._warned = False
+        self._keys_state: list[bool | None] = []
         self._moved = 0.0
         self._summing = False
-        self._totals: Timer
+        self._totals: Timer | None = None
         self._poller = Poller("thresholds", self._look)
 
     def compose(self) -> ComposeResult:
@@ -127,7 +128,6 @@ class ThresholdsScreen(Screen[None]):
     def on_mount(self) -> None:
         self.query_one(ControlsTable).focus()
         self.query_one("#belongs", Static).update("◢ Thresholds  reading the scores …")
-        self._totals = self.set_timer(0, lambda: None)
         self._open()
         self._poller.start()
 
@@ -169,8 +169,8 @@ class ThresholdsScreen(Screen[None]):
             it.prepare()
             self.post_message(self.Prepared(it, curves(it)))
         for name, it in tuning.heads.items():
-            while time.monotonic() - self._moved < QUIET_SECONDS and not worker.is_cancelled:
-                time.sleep(QUIET_SECONDS / 4)  # resampling takes the interpreter from keys
+            while time.monotonic() - self._moved < RESAMPLE_SECONDS and not worker.is_cancelled:
+                time.sleep(QUIET_SECONDS / 3)
             if worker.is_cancelled:
                 return
             if name not in self._intervals:
@@ -267,7 +267,7 @@ class ThresholdsScreen(Screen[None]):
             lines = [self._line(tuning, name) for name in tuning.heads]
             self.query_one(ControlsTable).show(lines, frozenset(tuning.locked))
             self._show_selected()
-            self.refresh_bindings()
+            self._refresh_keys()
 
     def _show_one(self, name: str) -> None:
         if (tuning := self.tuning) is not None:
@@ -275,7 +275,7 @@ class ThresholdsScreen(Screen[None]):
             table.show_one(self._line(tuning, name))
             if name == table.selected:
                 self._show_selected()
-                self.refresh_bindings()
+                self._refresh_keys()
 
     def _show_selected(self) -> None:
         tuning, name = self.tuning, self.query_one(ControlsTable).selected
@@ -289,6 +289,13 @@ class ThresholdsScreen(Screen[None]):
         view = self.query_one(CursorView)
         view.entitle("At the cursor", it.head.objective.title)
         view.show_facts(Facts(it, tuning.row(name), best) if known else None)
+
+    def _refresh_keys(self) -> None:
+        """Grey and ungrey keys, if any changed: the footer is built anew each time."""
+        state = [self.check_action(action, ()) for action in _NEEDS]
+        if state != self._keys_state:
+            self._keys_state = state
+            self.refresh_bindings()
 
     def _show_progress(self) -> None:
         if (tuning := self.tuning) is None:
@@ -312,7 +319,8 @@ class ThresholdsScreen(Screen[None]):
             self._show_all()
         self._show_progress()
         self._moved = time.monotonic()
-        self._totals.stop()
+        if self._totals is not None:
+            self._totals.stop()
         self._totals = self.set_timer(QUIET_SECONDS, partial(self._ask_totals, tuning))
 
     def _ask_totals(self, tuning: Tuning) -> None:
@@ -325,9 +333,9 @@ class ThresholdsScreen(Screen[None]):
 
     @on(ControlsTable.Selected)
     def _select(self, message: ControlsTable.Selected) -> None:
-        self._wanted = message.name
+        self._wanted, self._moved = message.name, time.monotonic()
         self._show_selected()
-        self.refresh_bindings()
+        self._refresh_keys()
 
     # -- keys ------------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from cockpit.widgets.controls_table import ControlsTable
 from cockpit.widgets.curve_chart import CurveChart
 from engines.contract.rundir import RunDirectory
 from engines.thresholds.review import write_review
-from tests.cockpit.driving import keys, text, until
+from tests.cockpit.driving import keys, settled, text, until
 from tests.support.fake_review import ABOUT, review_arrays, reviewed_run
 
 Make = Callable[..., CockpitApp]
@@ -36,7 +36,8 @@ def run(folder: Path) -> RunDirectory:
 
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thresholds, "STALE_SECONDS", 0.1)
+    for name in ("STALE_SECONDS", "QUIET_SECONDS", "RESAMPLE_SECONDS"):
+        monkeypatch.setattr(thresholds, name, 0.1)
 
 
 async def ready(pilot: Pilot[None], run: RunDirectory) -> ThresholdsScreen:
@@ -185,8 +186,7 @@ async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Ma
         await until(pilot, lambda: "0.600 → 0.500" in text(pilot))
         await pilot.press("enter")
         await until(pilot, lambda: config_of(run)["thresholds"]["action"][0] == 0.5)
-        assert screen.tuning is not None
-        await until(pilot, lambda: not screen.tuning.changed)
+        await until(pilot, lambda: values(screen) == ThresholdReview(run).saved)
 
 
 async def test_what_cannot_be_tuned_is_kept_and_says_so(cockpit: Make, run: RunDirectory) -> None:
@@ -238,3 +238,13 @@ async def test_a_damaged_review_is_a_sentence(cockpit: Make, run: RunDirectory) 
         assert not any(keys(pilot)[name] for name in ("optimise", "all", "review"))
         await pilot.press("o", "O", "left", "d", "h", "=", "1", "u", "L", "j", "backspace")
         assert pilot.app.is_running
+
+
+@pytest.mark.parametrize(("theme", "size"), [("cockpit-dark", (80, 24)), ("cockpit-light", (200, 50))])
+def test_pictures(snap_compare: Any, cockpit: Make, run: RunDirectory, theme: str, size: tuple[int, int]) -> None:
+    async def shown(pilot: Pilot[None]) -> None:
+        await ready(pilot, run)
+        await pilot.press("down", "o", "L", "down", "right_square_bracket")
+        await settled(pilot, "2 changed", "→")
+
+    assert snap_compare(cockpit(theme=theme), terminal_size=size, run_before=shown)
