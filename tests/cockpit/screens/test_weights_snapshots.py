@@ -12,11 +12,12 @@ from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
 from cockpit.screens import followed
+from cockpit.screens.confirm import StopHarder
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.steps import StepWriter
 from tests.cockpit.conftest import NOW
-from tests.cockpit.driving import keys, settled, until
+from tests.cockpit.driving import keys, settled, text, until
 from tests.support.fake_run import FakeRun
 
 Make = Callable[..., CockpitApp]
@@ -88,14 +89,11 @@ def test_learning_rate_and_end(
 
 @SHOTS
 def test_the_question_how_to_stop(
-    snap_compare: Any, cockpit: Make, training: FakeRun, look: dict[str, Any], size: tuple[int, int]
+    snap_compare: Any, cockpit: Make, look: dict[str, Any], size: tuple[int, int]
 ) -> None:
     async def ready(pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: keys(pilot).get("stop"))
-        await pilot.press("s", "s")
-        await until(pilot, lambda: "Still stopping" in str(pilot.app.screen.query_one(".dialog").border_title))
-        await pilot.pause(0.5)
+        await settled(pilot, "leave")
+        await pilot.app.push_screen(StopHarder("controls-20261127-201400-amber", lambda number: None))
+        await until(pilot, lambda: "keep waiting" in text(pilot))
 
-    with training.locked():
-        app = cockpit(open_run=training.run, **look)
-        assert snap_compare(app, terminal_size=size, run_before=ready)
+    assert snap_compare(cockpit(**look), terminal_size=size, run_before=ready)
