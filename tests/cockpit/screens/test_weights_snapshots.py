@@ -92,7 +92,7 @@ def test_the_question_how_to_stop(
     snap_compare: Any, cockpit: Make, look: dict[str, Any], size: tuple[int, int]
 ) -> None:
     async def ready(pilot: Pilot[None]) -> None:
-        await settled(pilot, "leave")
+        await until(pilot, lambda: "q leave" in text(pilot))
         await pilot.app.push_screen(StopHarder("controls-20261127-201400-amber", lambda number: None))
         await until(pilot, lambda: "keep waiting" in text(pilot))
 
