@@ -89,11 +89,15 @@ def test_learning_rate_and_end(
 
 @SHOTS
 def test_the_question_how_to_stop(
-    snap_compare: Any, cockpit: Make, look: dict[str, Any], size: tuple[int, int]
+    snap_compare: Any, cockpit: Make, training: FakeRun, look: dict[str, Any], size: tuple[int, int]
 ) -> None:
     async def ready(pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "q leave" in text(pilot))
+        await until(pilot, lambda: keys(pilot).get("weights"))
+        await pilot.press("w")
+        await settled(pilot, "look 0.6: applied at step 17", "raw loss")
         await pilot.app.push_screen(StopHarder("controls-20261127-201400-amber", lambda number: None))
         await until(pilot, lambda: "keep waiting" in text(pilot))
 
-    assert snap_compare(cockpit(**look), terminal_size=size, run_before=ready)
+    with training.locked():
+        app = cockpit(open_run=training.run, **look)
+        assert snap_compare(app, terminal_size=size, run_before=ready)
