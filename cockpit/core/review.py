@@ -176,6 +176,11 @@ class ThresholdReview:
         """What all thresholds together reach, by name."""
         return self._adapter.totals(self._review.arrays, thresholds)
 
+    @cached_property
+    def totals_saved(self) -> Mapping[str, float | None]:
+        """The same of the saved thresholds."""
+        return self.totals(self.saved)
+
     @property
     def warning(self) -> str:
         """Why these numbers are not the exported config's; empty where they are, or where nothing is exported."""
@@ -187,6 +192,7 @@ class ThresholdReview:
         support = {head.name: {"positives": head.positives, "negatives": head.negatives} for head in heads}
         self.file.save(new, about=self.about, support=support, who=who, now=now)
         self.saved = dict(new)
+        self.__dict__.pop("totals_saved", None)
         self._stamps = self._stamped()
 
     def history(self) -> list[Saving]:

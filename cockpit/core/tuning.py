@@ -127,7 +127,7 @@ class Tuning:
         """What saving `new` would change; takes a moment with many frames."""
         review = self.review
         rows = [self._row(name, new) for name, value in new.items() if value != review.saved[name]]
-        return Sheet(new, rows, review.totals(review.saved), review.totals(new), self._refusal())
+        return Sheet(new, rows, review.totals_saved, review.totals(new), self._refusal())
 
     def _refusal(self) -> str:
         if self.review.file.content is None:

@@ -7,7 +7,7 @@ what would change.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -85,7 +85,7 @@ class ThresholdsScreen(Screen[None]):
     class Summed(Message):
         """What all thresholds together reach."""
 
-        before: dict[str, float | None]
+        before: Mapping[str, float | None]
         after: dict[str, float | None]
 
     @dataclass
@@ -180,7 +180,7 @@ class ThresholdsScreen(Screen[None]):
     def _sum(self, tuning: Tuning, new: dict[str, float]) -> None:
         try:
             review = tuning.review
-            self.post_message(self.Summed(review.totals(review.saved), review.totals(new)))
+            self.post_message(self.Summed(review.totals_saved, review.totals(new)))
         finally:
             self._summing = False
 
@@ -221,7 +221,7 @@ class ThresholdsScreen(Screen[None]):
     @on(Summed)
     def _take_totals(self, message: Summed) -> None:
         parts = [f"{name} {_change(message.before[name], value)}" for name, value in message.after.items()]
-        self.query_one("#totals", Static).update(plain("in all  " + " · ".join(parts)))
+        self.query_one("#totals", Static).update(plain("in all  " + " · ".join(parts)), layout=False)
 
     @on(Refused)
     def _tell(self, message: Refused) -> None:

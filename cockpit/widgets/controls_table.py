@@ -96,7 +96,10 @@ class ControlsTable(LineView):
     def show_one(self, line: Line) -> None:
         """Take one that has changed."""
         self._lines = {**self._lines, line.name: line}
-        self._draw()
+        index = self._names.index(line.name)
+        if (text := self._compose_line(index)) != self._drawn.get(index):
+            self._drawn[index] = text
+            self.refresh_index(index)
 
     def on_resize(self) -> None:
         self._drawn.clear()
@@ -118,8 +121,10 @@ class ControlsTable(LineView):
     def _go_to(self, index: int) -> None:
         if not self._names:
             return
-        self._at = min(max(index, 0), len(self._names) - 1)
-        self._draw()
+        before, self._at = self._at, min(max(index, 0), len(self._names) - 1)
+        for changed in {before, self._at}:
+            self._drawn[changed] = self._compose_line(changed)
+            self.refresh_index(changed)
         self._keep_in_view()
         self.post_message(self.Selected(self.selected))
 

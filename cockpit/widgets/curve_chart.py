@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual import events
 from textual.message import Message
 
-from cockpit.core.plot.frame import LEFT, Sign, View, plot_width
+from cockpit.core.plot.cells import Cells
+from cockpit.core.plot.frame import LEFT, Sign, View, draw_cursor, draw_title, plot_width
 from cockpit.core.plot.glyphs import ASCII, UNICODE
 from cockpit.core.plot.lines import Line, Look
+from cockpit.core.plot.picture import paint
 from cockpit.core.plot.scale import label, multiples, nice_step
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 
@@ -28,6 +30,9 @@ class CurveChart(MetricChart, can_focus=False):
         super().__init__("", id="curves")
         self._title = ""
         self._curves: tuple[Line, ...] = ()
+        self._painted_of: object = None
+        self._painted = Cells.blank(0, 0)
+        """The picture but for title and cursor, which alone change while a threshold is moved."""
 
     @property
     def name(self) -> str:
@@ -48,6 +53,18 @@ class CurveChart(MetricChart, can_focus=False):
         ticks = tuple((x, label(x, step)) for x in multiples(low, high, step))
         glyphs = ASCII if getattr(self.app, "ascii_only", False) else UNICODE
         self.show((), Drawing(Look(), View("step", low, high, at, ticks), tuple(signs), glyphs))
+
+    def _paint(self, drawing: Drawing) -> Cells:
+        view, glyphs = drawing.view, drawing.glyphs
+        of = (self._curves, drawing.signs, self.size, glyphs, view.start, view.end)
+        if of != self._painted_of:
+            self._painted_of = of
+            still = replace(view, cursor=None)
+            self._painted = paint("", self._curves, drawing.signs, still, self.size, glyphs)
+        cells = Cells(self._painted.codes.copy(), self._painted.styles.copy())
+        draw_title(cells, self._title, (), glyphs, selected=False)
+        draw_cursor(cells, view, plot_width(self.size.width), glyphs)
+        return cells
 
     def on_click(self, event: events.Click) -> None:
         columns = plot_width(self.size.width)

@@ -74,15 +74,17 @@ class MetricChart(Widget, can_focus=True):
         """Paint it, and have drawn what is different."""
         if self._drawing is None or not self.size.width:
             return
-        before, drawing = self._cells, self._drawing
-        self._cells = paint(
-            plain(self.name or ""), self.lines, drawing.signs, drawing.view, self.size, drawing.glyphs,
-            log=drawing.look.log, selected=self.has_focus, legend=drawing.legend,
-        )  # fmt: skip
+        before, self._cells = self._cells, self._paint(self._drawing)
         if before.codes.shape != self._cells.codes.shape:
             self.refresh()
         elif changes := self._cells.changes(before):
             self.refresh(*(Region(first, y, stop - first, 1) for y, first, stop in changes))
+
+    def _paint(self, drawing: Drawing) -> Cells:
+        return paint(
+            plain(self.name or ""), self.lines, drawing.signs, drawing.view, self.size, drawing.glyphs,
+            log=drawing.look.log, selected=self.has_focus, legend=drawing.legend,
+        )  # fmt: skip
 
     @property
     def lines(self) -> tuple[Line, ...]:
