@@ -9,7 +9,7 @@ from typing import Any, Literal
 from cockpit.core import cost
 from cockpit.core.metric_series import Series
 from cockpit.core.overlay import MOST, Overlay
-from cockpit.core.run_config import read_config
+from cockpit.core.run_config import in_force, read_config
 from cockpit.core.run_metrics import RunMetrics
 from cockpit.core.states import Shown
 from cockpit.core.text import plain, run_word
@@ -143,7 +143,8 @@ class _Reader:
             id=info.id, name=called(self.run), project=info.project, state=status.state,
             epochs=len(history.epochs), planned=cost.total_epochs(history),
             best=None if best is None or best.score is None else (best.epoch, best.score),
-            config=self._config, problem=self._config_problem,
+            config=None if self._config is None else in_force(self._config, history.edits()),
+            problem=self._config_problem,
         )  # fmt: skip
 
     def _read_config(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,6 +71,16 @@ def edited_settings(tree: Mapping[str, Any], edits: Sequence[CommandAnswer]) -> 
             case cmd.SetPatience(patience=patience):
                 found["training.patience"] = Edited(patience, edit.step)
     return found
+
+
+def in_force(tree: Mapping[str, Any], edits: Sequence[CommandAnswer]) -> dict[str, Any]:
+    """A config with the live edits made since, as settings of their own kind: an edited rate is that rate."""
+    edited = copy.deepcopy(dict(tree))
+    for key, edit in edited_settings(tree, edits).items():
+        section, _, name = key.partition(".")
+        if isinstance(edited.get(section), dict):
+            edited[section][name] = edit.value
+    return edited
 
 
 def default_tree(tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -108,9 +108,12 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     assert "look" in story.tell("show RUN")
     parent, story.run = story.run, story.tell("fork RUN --set training.lr=1e-4 --detach").strip()
     assert parent in story.tell("show RUN")
-    story.tell("kill RUN")
+    story.tell("pause RUN")
+    for steer in ("epochs RUN 200", "patience RUN 20", "weights RUN", "evaluate RUN", "early-stop RUN"):
+        story.tell(steer)
+    story.tell("tail RUN")
     story.places["OTHER"], story.run = story.run, parent
-    assert "training.lr" in story.tell("compare RUN OTHER")
+    assert "keys are equal" in story.tell("compare RUN OTHER")
     assert "equals" in story.tell("replay RUN")
     story.tell("resume RUN --set training.epochs=200")
 

@@ -10,6 +10,8 @@ import pytest
 
 from cockpit.core.compare import CompareSource, compare
 from cockpit.core.compare_tables import config_table, direction, metric_rows, values_table
+from engines.contract import commands as cmd
+from engines.contract import events as ev
 from engines.contract.errors import UserError
 from tests.support.fake_run import CONFIG, FakeRun, epoch
 
@@ -113,3 +115,10 @@ def test_the_same_run_twice_is_refused(two: tuple[FakeRun, FakeRun]) -> None:
 )  # fmt: skip
 def test_what_is_better_is_known_of_score_and_losses_alone(metric: str, better: str | None) -> None:
     assert direction(metric) == better
+
+
+def test_a_live_edit_counts_as_the_setting_it_changed(two: tuple[FakeRun, FakeRun]) -> None:
+    first, second = two
+    edit = cmd.SetLossWeights(attempt=1, weights={"look": 0.75})
+    first.say(ev.CommandAnswer(command=edit, state="applied", step=5))
+    assert config_table(compare([first.run, second.run])).rows == ()
