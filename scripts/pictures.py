@@ -27,12 +27,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "img"
 CONFIG = ROOT / "configs" / "controls_demo.yaml"
 RUNS = (
-    ("one layer", ["model.num_layers=1", "training.epochs=8"]),
-    ("look weight up", ["loss_weights.look=0.8", "training.epochs=8"]),
-    ("baseline", ["training.epochs=16"]),
+    ("one layer", ["model.num_layers=1", "training.epochs=5"]),
+    ("look weight up", ["loss_weights.look=0.8", "training.epochs=5"]),
+    ("baseline", ["training.epochs=12"]),
 )
 """Labels and settings; the last one is still running when the pictures are taken."""
-LOOKED_AT = 9
+LOOKED_AT = 6
 """Epochs of the last run until it is looked at."""
 _FONT = re.compile(r"@font-face\s*{[^}]*}")
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
@@ -41,6 +41,7 @@ _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 def train() -> None:
     """Fills the runs folder."""
     cockpit("data", "make", "controls", "data/controls_demo")
+    cockpit("delete", "last", "--yes")  # what made the data is no training to compare
     for label, settings in RUNS[:-1]:
         cockpit("train", str(CONFIG), "--name", label, *(part for one in settings for part in ("--set", one)))
     label, settings = RUNS[-1]
@@ -109,9 +110,9 @@ def main() -> None:
         os.chdir(folder)
         os.environ |= {"COCKPIT_RUNS": f"{folder}/runs", "XDG_STATE_HOME": folder}
         train()
-        asyncio.run(take("runs", (130, 20), "one layer", opened=lambda: None))
+        asyncio.run(take("runs", (140, 20), "one layer", opened=lambda: None))
         asyncio.run(take("run", (140, 40), "Score", opened=newest))
-        asyncio.run(take("compare", (160, 44), "num_layers", "asterisk", "c", opened=lambda: None))
+        asyncio.run(take("compare", (170, 44), "num_layers", "asterisk", "c", opened=lambda: None))
         cockpit("stop", "last")
 
 
