@@ -74,8 +74,9 @@ def demo_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """A home and a runs folder apart from the user's."""
-    return {**os.environ, "HOME": str(home), "COCKPIT_RUNS": str(home / "runs"), "COLUMNS": "", "LINES": ""}
+    """A home and a runs folder apart from the user's, and from what other tests have looked at and chosen."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    return {**inherited, "HOME": str(home), "COCKPIT_RUNS": str(home / "runs"), "COLUMNS": "", "LINES": ""}
 
 
 @pytest.fixture
