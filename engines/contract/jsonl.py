@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ class LineWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, FILE_MODE)
+        self._close = weakref.finalize(self, os.close, self._file)  # a forgotten writer keeps no file open
         size = os.fstat(self._file).st_size
         self._torn = size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
 
@@ -43,7 +45,7 @@ class LineWriter:
             os.fsync(self._file)
 
     def close(self) -> None:
-        os.close(self._file)
+        self._close()
 
 
 def append_line(path: Path, line: bytes) -> None:

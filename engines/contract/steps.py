@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -54,6 +55,7 @@ class StepWriter:
             newest = folder / f"{1 if newest is None else int(newest.stem) + 1:05d}.f64"
             files.replace_bytes(newest.with_suffix(".json"), json.dumps(self.columns).encode())
         self._file = os.open(newest, os.O_WRONLY | os.O_APPEND | os.O_CREAT, files.FILE_MODE)
+        self._close = weakref.finalize(self, os.close, self._file)  # a forgotten writer keeps no file open
         self._path = newest
         self._cut_torn_record()
 
@@ -69,7 +71,7 @@ class StepWriter:
         os.ftruncate(self._file, os.fstat(self._file).st_size // width * width)
 
     def close(self) -> None:
-        os.close(self._file)
+        self._close()
 
 
 def read_segments(folder: Path) -> list[tuple[list[str], npt.NDArray[np.float64]]]:
