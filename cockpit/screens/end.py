@@ -39,12 +39,13 @@ class EndScreen(FollowedRunScreen):
         FollowedRunScreen.BACK,
     ]
 
+    CHANGING = ("do",)
+
     def __init__(self, run: RunDirectory, clock: Callable[[], float]) -> None:
         super().__init__(run, clock)
         self._training: Mapping[str, Any] = {}
         self._asked = False
         """Whether the early stop has been asked for once."""
-        self._can: bool | None = None
 
     def body(self) -> Iterator[Widget]:
         yield CourseView()
@@ -77,7 +78,7 @@ class EndScreen(FollowedRunScreen):
             self.view.redraw()
         self._show_about()
         self._show_plan()
-        self._refresh_keys()
+        self.refresh_keys()
 
     def _show_about(self) -> None:
         colours = self.app.theme_variables
@@ -121,11 +122,6 @@ class EndScreen(FollowedRunScreen):
         if action == "do":
             return self.can_order or None
         return True
-
-    def _refresh_keys(self) -> None:
-        if self.can_order != self._can:
-            self._can = self.can_order
-            self.refresh_bindings()
 
     @on(CourseView.Changed)
     def _changed(self) -> None:

@@ -10,7 +10,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.message import Message
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer
 
@@ -21,6 +20,7 @@ from cockpit.core.poller import Poller
 from cockpit.core.run_config import read_config
 from cockpit.core.run_metrics import Mark, RunMetrics
 from cockpit.core.text import plain
+from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.run_header import RunHeader
 from cockpit.widgets.throttle import Throttle
@@ -41,7 +41,7 @@ class Curves:
     marks: Sequence[Mark] = ()
 
 
-class FollowedRunScreen(Screen[None]):
+class FollowedRunScreen(ChangingKeysScreen):
     """A subclass composes its `body`, takes the config in `begin` and shows what is known in `show`."""
 
     COMMANDS = {ActionProvider}

@@ -12,19 +12,19 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
 
 from cockpit.core.config_fields import Field
 from cockpit.core.devices import Devices, look_at_devices
 from cockpit.core.launch_form import NAME, Fault, LaunchForm, open_form, shown
 from cockpit.core.text import plain
+from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.launch_dialogs import BlockScreen, LeaveScreen, SaveScreen
-from cockpit.screens.launch_words import DEVICE, about_field, about_start, note_of
+from cockpit.screens.launch_words import DEVICE, about_field, about_start, field_line, form_title
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.check_pane import CheckPane
 from cockpit.widgets.field_editor import FieldEditor
-from cockpit.widgets.form_view import FieldLine, FormView
+from cockpit.widgets.form_view import FormView
 from engines.contract import launch, yaml12
 from engines.contract.errors import UserError
 from engines.contract.machine import Machine
@@ -33,8 +33,9 @@ from engines.contract.rundir import RunDirectory
 QUEUE = ("launch", "queue")
 
 
-class LaunchFormScreen(Screen[None]):
+class LaunchFormScreen(ChangingKeysScreen):
     CSS_PATH = "launch_form.tcss"
+    CHANGING = ("edit", "start", "wait", "check", "try", "give_up", "save", "step", "reset", "undo", "back")
     COMMANDS = {ActionProvider}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
     AUTO_FOCUS = "#form"
@@ -158,25 +159,14 @@ class LaunchFormScreen(Screen[None]):
         self._show()
 
     def _show_title(self) -> None:
-        colours, form = self.app.theme_variables, self._form
-        self._update(
-            "#title",
-            Text.assemble(
-                ("◢ cockpit", f"bold {colours['accent']}"),
-                ("   New run   ", "bold"),
-                plain(form.spec.name),
-                f" · {plain(str(form.path)) if form.path else 'from its defaults, no file yet'}",
-            ),
-        )
+        self._update("#title", form_title(self._form, self.app.theme_variables))
 
     def _show(self) -> None:
         lines = [
-            FieldLine(
-                field, self._form.text_of(field), self._form.changed(field), self._form.not_default(field),
-                fault=_message(field, self._faults_at(field.key)), note=note_of(self._form, field, self._devices),
-            )
-            for field in self._form.fields if self._passes(field)
-        ]  # fmt: skip
+            field_line(self._form, field, self._faults_at(field.key), self._devices)
+            for field in self._form.fields
+            if self._passes(field)
+        ]
         sections = {line.field.key[:-1] for line in lines} - {()}
         section_faults = {".".join(at): " ".join(found) for at in sections if (found := self._faults_at(at))}
         self.query_one(FormView).show(lines, section_faults)
@@ -191,7 +181,7 @@ class LaunchFormScreen(Screen[None]):
         self._update("#told", Text("\n".join(map(plain, told))))
         check.compare(self._form.arguments)
         self._show_field()
-        self.refresh_bindings()
+        self.refresh_keys()
 
     def _passes(self, field: Field) -> bool:
         words = self.query_one("#filter", Input).value.lower().split()
@@ -207,7 +197,7 @@ class LaunchFormScreen(Screen[None]):
             self._form, field, self._faults_at(field.key), self._devices, self.app.theme_variables
         )  # fmt: skip
         self._update("#field", about)
-        self.refresh_bindings()
+        self.refresh_keys()
 
     def _update(self, selector: str, text: Text) -> None:
         """Change a text only where it differs: a repaint costs the connection."""
@@ -229,7 +219,7 @@ class LaunchFormScreen(Screen[None]):
         else:
             form = self.query_one(FormView)
             self.query_one(FieldEditor).open(self._form.text_of(field), form.value_region)
-            self.refresh_bindings()
+            self.refresh_keys()
 
     def _set(self, field: Field, typed: str | None) -> None:
         if typed is not None:
@@ -248,7 +238,7 @@ class LaunchFormScreen(Screen[None]):
     @on(FieldEditor.Left)
     def _leave_editor(self) -> None:
         self.set_focus(self.query_one(FormView))
-        self.refresh_bindings()
+        self.refresh_keys()
 
     @on(FormView.Scrolled)
     def _follow_scroll(self) -> None:
@@ -409,8 +399,3 @@ class LaunchFormScreen(Screen[None]):
     def _leave(self, discard: bool | None) -> None:
         if discard:
             self.post_message(self.Back())
-
-
-def _message(field: Field, faults: list[str]) -> str:
-    """What is wrong, without where: the line says that already."""
-    return " ".join(fault.partition(f"{field.name}: ")[2] or fault for fault in faults)

@@ -13,10 +13,30 @@ from cockpit.core.devices import Devices
 from cockpit.core.format import money
 from cockpit.core.launch_form import Fault, LaunchForm, shown
 from cockpit.core.text import fit_left, plain
+from cockpit.widgets.form_view import FieldLine
 
 DEVICE, PRICE, BUDGET = ("launch", "device"), ("cost", "usd_per_hour"), ("cost", "budget_usd")
 NOTE_VALUE_WIDTH = 24
 Colours = Mapping[str, str]
+
+
+def form_title(form: LaunchForm, colours: Colours) -> Text:
+    """The line above all: of which project the form is, and over which file."""
+    return Text.assemble(
+        ("◢ cockpit", f"bold {colours['accent']}"),
+        ("   New run   ", "bold"),
+        plain(form.spec.name),
+        f" · {plain(str(form.path)) if form.path else 'from its defaults, no file yet'}",
+    )
+
+
+def field_line(form: LaunchForm, field: Field, faults: Sequence[str], devices: Devices | None) -> FieldLine:
+    """A field in the form; its faults without where they are: the line says that already."""
+    fault = " ".join(one.partition(f"{field.name}: ")[2] or one for one in faults)
+    return FieldLine(
+        field, form.text_of(field), form.changed(field), form.not_default(field), fault=fault,
+        note=note_of(form, field, devices),
+    )  # fmt: skip
 
 
 def note_of(form: LaunchForm, field: Field, devices: Devices | None) -> str:

@@ -64,6 +64,7 @@ EMPTY = """\
 class RunsScreen(KeepingScreen):
     CSS_PATH = "runs.tcss"
     COMMANDS = {ActionProvider}
+    CHANGING = (*SteeringScreen.CHANGING, "compare", "delete", "close")
     BINDINGS = [
         Binding("enter", "open", "open", id="runs.open", tooltip="Open the run under the cursor"),
         Binding("n", "new", "new", id="runs.new", tooltip="Start a run from a config"),
@@ -297,9 +298,6 @@ class RunsScreen(KeepingScreen):
             case "close":
                 return self._filter.there or self._away.there or bool(self._marked)
         return super().check_action(action, parameters)
-
-    def keys_shown(self) -> list[bool | None]:
-        return [*super().keys_shown(), *(self.check_action(action, ()) for action in ("compare", "delete", "close"))]
 
     def on_key(self, event: events.Key) -> None:
         """A greyed key does nothing; of some it is not obvious why."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.binding import Binding
 from textual.message import Message
-from textual.screen import Screen
 from textual.timer import Timer
 
 from cockpit.core import control
@@ -20,6 +19,7 @@ from cockpit.core.control import Action, Target
 from cockpit.core.poller import Poller
 from cockpit.core.states import Shown, is_live
 from cockpit.core.text import plain
+from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.confirm import StopHarder
 from engines.contract import launch
 from engines.contract.commands import Command
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 ACTIONS: tuple[Action, ...] = ("pause", "continue", "stop", "checkpoint", "resume", "fork")
 
 
-class SteeringScreen(Screen[None]):
+class SteeringScreen(ChangingKeysScreen):
     """A screen with a run under its keys. A subclass says which run; orders go out from workers."""
 
+    CHANGING = (*ACTIONS, "open")
     STEERING = [
         Binding("p", "pause", "pause", id="run.pause", tooltip="Pause before the next step, keeping all in memory"),
         Binding("p", "continue", "continue", id="run.continue", tooltip="Go on where it was paused"),
@@ -68,7 +69,6 @@ class SteeringScreen(Screen[None]):
         self._stops: set[tuple[Path, int]] = set()
         self._resumed: dict[Path, int] = {}
         """Runs asked to resume, with the attempt they had then: until they have another they are not asked again."""
-        self._keys_state: list[bool | None] = []
         self._pollers: Sequence[Poller] = ()
         self._tick: Timer | None = None
         self._question: tuple[StopHarder, Target] | None = None
@@ -106,17 +106,6 @@ class SteeringScreen(Screen[None]):
     def target(self) -> Target | None:
         """The run that the keys mean now."""
         raise NotImplementedError
-
-    def refresh_keys(self) -> None:
-        """Grey and ungrey keys, if any changed: the footer is built anew each time."""
-        state = self.keys_shown()
-        if state != self._keys_state:
-            self._keys_state = state
-            self.refresh_bindings()
-
-    def keys_shown(self) -> list[bool | None]:
-        """Of every key that may be greyed or absent, how it is shown now."""
-        return [self.check_action(action, ()) for action in (*ACTIONS, "open")]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action not in ACTIONS:

@@ -38,6 +38,7 @@ LAST_ORDERS = 2
 
 class WeightsScreen(FollowedRunScreen):
     CSS_PATH = "weights.tcss"
+    CHANGING = ("apply", "measure")
     BINDINGS = [
         Binding("enter", "apply", "apply", id="weights.apply", tooltip="Apply the new weights at the next step"),
         Binding(
@@ -58,7 +59,6 @@ class WeightsScreen(FollowedRunScreen):
         self._project = ""
         self._losses: dict[str, float | None] = {}
         self._log_scale = False
-        self._keys: list[bool | None] = []
 
     def body(self) -> Iterator[Widget]:
         yield WeightsTable()
@@ -93,7 +93,7 @@ class WeightsScreen(FollowedRunScreen):
         self.table.show(Known(self._losses, history.gradients.norms if history.gradients else {}, signs))
         self._show_pending()
         self._show_chart()
-        self._refresh_keys()
+        self.refresh_keys()
 
     def _show_pending(self) -> None:
         words = Content("\n").join(
@@ -155,16 +155,10 @@ class WeightsScreen(FollowedRunScreen):
             return self.can_order or None
         return True
 
-    def _refresh_keys(self) -> None:
-        keys = [self.check_action(action, ()) for action in ("apply", "measure")]
-        if keys != self._keys:
-            self._keys = keys
-            self.refresh_bindings()
-
     @on(WeightsTable.Changed)
     def _draft_changed(self) -> None:
         self._show_pending()
-        self._refresh_keys()
+        self.refresh_keys()
 
     @on(WeightsTable.Told)
     def _tell(self, message: WeightsTable.Told) -> None:

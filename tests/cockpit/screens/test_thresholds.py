@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from cockpit.app import CockpitApp
 from cockpit.cli.thresholds import _facts
 from cockpit.core.review import ThresholdReview
-from cockpit.screens import thresholds
+from cockpit.screens import thresholds_reading
 from cockpit.screens.run import RunScreen
 from cockpit.screens.thresholds import ThresholdsScreen
 from cockpit.widgets.controls_table import ControlsTable
@@ -37,7 +37,7 @@ def run(folder: Path) -> RunDirectory:
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("STALE_SECONDS", "QUIET_SECONDS", "RESAMPLE_SECONDS"):
-        monkeypatch.setattr(thresholds, name, 0.1)
+        monkeypatch.setattr(thresholds_reading, name, 0.1)
 
 
 async def ready(pilot: Pilot[None], run: RunDirectory) -> ThresholdsScreen:
