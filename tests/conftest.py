@@ -16,3 +16,8 @@ def folders_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("choices")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("seen")))
         yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take longest come first: with several workers none of them is left for the end, alone."""
+    items.sort(key=lambda item: (not item.path.match("e2e/*"), not item.path.match("engines/*")))

@@ -10,7 +10,6 @@ from textual import on
 from textual.binding import Binding
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Static
 
 from cockpit.core.course import Course
 from cockpit.core.lr_plan import planned
@@ -25,6 +24,7 @@ from cockpit.screens.followed import FollowedRunScreen
 from cockpit.widgets.ascii_filter import is_ascii_only
 from cockpit.widgets.course_view import CourseView
 from cockpit.widgets.metric_chart import Drawing, MetricChart
+from cockpit.widgets.steady import Steady
 from engines.contract import commands as cmd
 from engines.contract.rundir import RunDirectory
 
@@ -49,7 +49,7 @@ class EndScreen(FollowedRunScreen):
 
     def body(self) -> Iterator[Widget]:
         yield CourseView()
-        about = Static(id="about", classes="pane", markup=False)
+        about = Steady(id="about", classes="pane", markup=False)
         about.border_title = "What ⏎ does"
         yield about
         signs = self._glyphs.runs
@@ -86,9 +86,7 @@ class EndScreen(FollowedRunScreen):
         if self._asked:
             says += " Press ⏎ again to do it."
         words = Content.assemble(says, "\n", (self._last_orders(), colours["quiet"]))
-        about = self.query_one("#about", Static)
-        if about.content != words:
-            about.update(words)
+        self.query_one("#about", Steady).update(words)
 
     def _last_orders(self) -> str:
         last = self.orders(*ORDERS)[:LAST_ORDERS]

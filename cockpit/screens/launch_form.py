@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.message import Message
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Footer, Input
 
 from cockpit.core.config_fields import Field
 from cockpit.core.devices import Devices, look_at_devices
@@ -25,6 +25,7 @@ from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.check_pane import CheckPane
 from cockpit.widgets.field_editor import FieldEditor
 from cockpit.widgets.form_view import FormView
+from cockpit.widgets.steady import Steady
 from engines.contract import launch, yaml12
 from engines.contract.errors import UserError
 from engines.contract.machine import Machine
@@ -110,7 +111,7 @@ class LaunchFormScreen(ChangingKeysScreen):
         """How the start goes: that it is under way, or why it was refused."""
 
     def compose(self) -> ComposeResult:
-        yield Static(id="title", markup=False)
+        yield Steady(id="title", markup=False)
         with Container(id="body"):
             with Container(id="fields"):
                 yield FormView()
@@ -119,11 +120,11 @@ class LaunchFormScreen(ChangingKeysScreen):
             with Vertical(id="side"):
                 with VerticalScroll(id="about", classes="pane", can_focus=False) as about:
                     about.border_title = "Field"
-                    yield Static(id="field", markup=False)
+                    yield Steady(id="field", markup=False)
                 yield CheckPane()
-        yield Static(id="told", markup=False)
-        yield Static(id="command", markup=False)
-        yield Static(id="state", markup=False)
+        yield Steady(id="told", markup=False)
+        yield Steady(id="command", markup=False)
+        yield Steady(id="state", markup=False)
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
@@ -159,7 +160,7 @@ class LaunchFormScreen(ChangingKeysScreen):
         self._show()
 
     def _show_title(self) -> None:
-        self._update("#title", form_title(self._form, self.app.theme_variables))
+        self.query_one("#title", Steady).update(form_title(self._form, self.app.theme_variables))
 
     def _show(self) -> None:
         lines = [
@@ -172,13 +173,14 @@ class LaunchFormScreen(ChangingKeysScreen):
         self.query_one(FormView).show(lines, section_faults)
         colours, check = self.app.theme_variables, self.query_one(CheckPane)
         command = self._form.command if self._form.path else "a saves the settings: a run starts from a file"
-        self._update("#command", Text.assemble(("$ ", colours["accent"]), plain(command), overflow="fold"))
-        self._update(
-            "#state",
-            about_start(self._form, self._faults, check.found_for(self._form.arguments), self._devices, colours),
+        self.query_one("#command", Steady).update(
+            Text.assemble(("$ ", colours["accent"]), plain(command), overflow="fold")
+        )
+        self.query_one("#state", Steady).update(
+            about_start(self._form, self._faults, check.found_for(self._form.arguments), self._devices, colours)
         )
         told = [*self._told.splitlines(), *self._faults_at(())]
-        self._update("#told", Text("\n".join(map(plain, told))))
+        self.query_one("#told", Steady).update(Text("\n".join(map(plain, told))))
         check.compare(self._form.arguments)
         self._show_field()
         self.refresh_keys()
@@ -196,14 +198,8 @@ class LaunchFormScreen(ChangingKeysScreen):
         about = Text("No field has these words.") if field is None else about_field(
             self._form, field, self._faults_at(field.key), self._devices, self.app.theme_variables
         )  # fmt: skip
-        self._update("#field", about)
+        self.query_one("#field", Steady).update(about)
         self.refresh_keys()
-
-    def _update(self, selector: str, text: Text) -> None:
-        """Change a text only where it differs: a repaint costs the connection."""
-        line = self.query_one(selector, Static)
-        if line.content != text:
-            line.update(text)
 
     # -- editing ---------------------------------------------------------------------------------------------------
 

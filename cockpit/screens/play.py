@@ -27,6 +27,7 @@ from cockpit.core.states import label
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.scene_view import PlayHeader, SceneView, Timeline
+from cockpit.widgets.steady import Steady
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Action, Press, Seek
 
@@ -81,7 +82,7 @@ class PlayScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield PlayHeader(ascii_only=self._ascii)
-        yield Static(id="banner", markup=False)
+        yield Steady(id="banner", markup=False)
         yield Static(id="waiting", classes="pane", markup=False)
         yield SceneView(ascii_only=self._ascii)
         yield Footer(show_command_palette=False, compact=True)
@@ -160,12 +161,11 @@ class PlayScreen(Screen[None]):
 
     def _show_banner(self, news: PlayNews) -> None:
         """How it ended, when it has."""
-        banner = self.query_one("#banner", Static)
+        banner = self.query_one("#banner", Steady)
         words = "" if news.live else _how_ended(news)
         banner.set_class(bool(words), "-shown")
         banner.set_class(news.status.state in ("failed", "lost"), "-bad")
-        if banner.content != words:
-            banner.update(words)
+        banner.update(words)
 
     # -- keys ------------------------------------------------------------------------------------------------------
 

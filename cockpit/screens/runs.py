@@ -33,6 +33,7 @@ from cockpit.screens.steering import SteeringScreen
 from cockpit.widgets.away_panel import AwayPanel
 from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.runs_table import RunsTable
+from cockpit.widgets.steady import Steady
 from cockpit.widgets.throttle import Throttle
 from engines.contract.rundir import RunDirectory
 
@@ -125,12 +126,12 @@ class RunsScreen(KeepingScreen):
         self._tidied = False
 
     def compose(self) -> ComposeResult:
-        yield Static(id="title", markup=False)
+        yield Steady(id="title", markup=False)
         yield self._filter
         with Vertical(id="list"):
             yield self._table
             yield Static(EMPTY.format(folder=plain(str(self._fleet.folder)).replace("[", r"\[")), id="empty")
-        yield Static(id="detail", markup=False)
+        yield Steady(id="detail", markup=False)
         yield self._away
         yield Footer(show_command_palette=False, compact=True)
 
@@ -215,7 +216,7 @@ class RunsScreen(KeepingScreen):
             hints = [bound[hint] for hint in HINTS]
             table.say("   ".join(f"{self.app.get_key_display(hint)} {hint.description}" for hint in hints))
         self.set_class(not self._rows and not self._loading, "-empty")
-        self._update("#title", self._title())
+        self.query_one("#title", Steady).update(self._title(), layout=False)
         self._show_detail()
         self.refresh_keys()
 
@@ -246,13 +247,7 @@ class RunsScreen(KeepingScreen):
             words = chosen.problem
         elif row is None and chosen.active:
             words = f"No run matches {plain(chosen.text)}; escape shows all."
-        self._update("#detail", Text(words))
-
-    def _update(self, selector: str, text: Text) -> None:
-        """Change a line only where it differs: a repaint costs the connection."""
-        line = self.query_one(selector, Static)
-        if line.content != text:
-            line.update(text, layout=False)
+        self.query_one("#detail", Steady).update(Text(words), layout=False)
 
     @on(RunsTable.Highlighted)
     def _moved(self) -> None:

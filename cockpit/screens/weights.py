@@ -10,7 +10,6 @@ from textual import on
 from textual.binding import Binding
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Static
 
 from cockpit.core.format import count
 from cockpit.core.loss_weights import WeightDraft, configured, recent_mean
@@ -27,6 +26,7 @@ from cockpit.screens.followed import FollowedRunScreen
 from cockpit.screens.presets import PresetScreen, Wish
 from cockpit.widgets.ascii_filter import is_ascii_only
 from cockpit.widgets.metric_chart import Drawing, MetricChart
+from cockpit.widgets.steady import Steady
 from cockpit.widgets.weights_table import Known, WeightsTable
 from engines.contract.commands import MeasureGradients, SetLossWeights
 from engines.contract.errors import UserError
@@ -62,7 +62,7 @@ class WeightsScreen(FollowedRunScreen):
 
     def body(self) -> Iterator[Widget]:
         yield WeightsTable()
-        pending = Static(id="pending", classes="pane", markup=False)
+        pending = Steady(id="pending", classes="pane", markup=False)
         pending.border_title = "Pending"
         yield pending
         chart = MetricChart("Raw losses", id="losses")
@@ -99,9 +99,7 @@ class WeightsScreen(FollowedRunScreen):
         words = Content("\n").join(
             [self._changes(), Content.styled(self._hint(), self._colour("quiet")), self._last_orders()]
         )
-        pending = self.query_one("#pending", Static)
-        if pending.content != words:
-            pending.update(words)
+        self.query_one("#pending", Steady).update(words)
 
     def _colour(self, name: str) -> str:
         return self.app.theme_variables[name]

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from cockpit.core.metric_series import MetricSource, Series
 from cockpit.core.plot.axis import AXES, AxisName, coordinates, extent, first_time, roomy_end
@@ -28,6 +28,7 @@ from cockpit.widgets.ascii_filter import is_ascii_only
 from cockpit.widgets.chart_grid import ChartGrid
 from cockpit.widgets.charts_words import legend_words, state_words
 from cockpit.widgets.metric_chart import Drawing, MetricChart
+from cockpit.widgets.steady import Steady
 from cockpit.widgets.throttle import Throttle
 
 POLL_SECONDS = 0.5
@@ -101,8 +102,8 @@ class ChartsPanel(Vertical):
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)
 
     def compose(self) -> ComposeResult:
-        yield Static(id="state", markup=False)
-        yield Static(id="problems", markup=False)
+        yield Steady(id="state", markup=False)
+        yield Steady(id="problems", markup=False)
         yield Input(id="filter", placeholder="words of a chart's name", compact=True, disabled=True)
         yield ChartGrid()
 
@@ -202,15 +203,13 @@ class ChartsPanel(Vertical):
         if (text := self.query_one("#filter", Input).value) and not self.grid.enlarged:
             state.append(f"“{plain(text)}”: {len(self.grid.matching)} of {self.grid.count}")
         legend = legend_words(self._charts, self._marks, self._glyphs, colours, self._names)
-        self._update("#state", Text.assemble((" · ".join(state), colours["foreground"]), "   ", legend))
+        self.query_one("#state", Steady).update(
+            Text.assemble((" · ".join(state), colours["foreground"]), "   ", legend), layout=False
+        )
         self.query_one("#problems").set_class(bool(self._problems), "-shown")
-        self._update("#problems", Text(" · ".join(plain(problem) for problem in self._problems)))
-
-    def _update(self, selector: str, text: Text) -> None:
-        """Change a line only where it differs: a repaint costs the connection."""
-        line = self.query_one(selector, Static)
-        if line.content != text:
-            line.update(text, layout=False)
+        self.query_one("#problems", Steady).update(
+            Text(" · ".join(plain(problem) for problem in self._problems)), layout=False
+        )
 
     # -- keys ------------------------------------------------------------------------------------------------------
 

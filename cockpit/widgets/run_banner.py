@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from rich.text import Text
-from textual.widgets import Static
 
 from cockpit.core.model import RunModel
 from cockpit.core.text import plain
+from cockpit.widgets.steady import Steady
 
 
-class RunBanner(Static):
+class RunBanner(Steady):
     DEFAULT_CSS = """
     RunBanner {
         display: none;
@@ -32,5 +32,4 @@ class RunBanner(Static):
         text = Text(" · ".join(plain(word) for word in words))
         self.set_class(bool(words), "-shown")
         self.set_class(model.status.state in ("failed", "lost"), "-bad")
-        if self.content != text:
-            self.update(text)
+        self.update(text)

@@ -11,7 +11,8 @@ import pytest
 from cockpit.app import CockpitApp
 from cockpit.core import fleet
 from cockpit.core.settings import SettingsFile
-from cockpit.screens import run, runs
+from cockpit.screens import compare, followed, run, runs
+from cockpit.widgets import charts_panel
 from engines.contract.machine import Gpu, Reading
 from tests.support.fake_run import FakeRun
 
@@ -34,7 +35,8 @@ def _quick_and_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
     """Screens show at once what they know, and times are those of Greenwich."""
     for module, name in (
         (runs, "POLL_SECONDS"), (runs, "SHOW_SECONDS"), (fleet, "SCAN_SECONDS"), (run, "POLL_SECONDS"),
-        (run, "ENDED_POLL_SECONDS"), (run, "FAST_SECONDS"), (run, "SLOW_SECONDS"),
+        (run, "ENDED_POLL_SECONDS"), (run, "FAST_SECONDS"), (run, "SLOW_SECONDS"), (compare, "SHOW_SECONDS"),
+        (followed, "SHOW_SECONDS"), (charts_panel, "POLL_SECONDS"), (charts_panel, "SHOW_SECONDS"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, 0.1)
     monkeypatch.setenv("TZ", "UTC")

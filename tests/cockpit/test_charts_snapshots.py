@@ -29,7 +29,10 @@ def test_charts(snap_compare: Any, cockpit: Make, look: dict[str, Any], size: tu
     async def ready(pilot: Pilot[None]) -> None:
         await pilot.app.push_screen(ChartsScreen(source, source.marks))
         await until(pilot, lambda: "validation" in text(pilot) and pilot.app.focused)
-        await pilot.press("m", "m", "comma", "comma", *(("tab", "enter") if enlarged else ()))
+        await pilot.press("m", "m", "comma", "comma")
+        await until(pilot, lambda: "at step 380" in text(pilot))
+        if enlarged:
+            await pilot.press("tab", "enter")
         await settled(pilot, "at step 380", "0.9", "leave")
 
     assert snap_compare(cockpit(**look), terminal_size=size, run_before=ready)

@@ -76,6 +76,18 @@ class Story:
             self.tell("queue cancel RUN")
         self.run = running
 
+    def descend(self) -> None:
+        """A fork, steered to an early end and compared; then the run that it came from, once more."""
+        parent, self.run = self.run, self.tell("fork RUN --set training.lr=1e-4 --detach").strip()
+        assert parent in self.tell("show RUN")
+        self.tell("pause RUN")
+        for steer in ("epochs RUN 200", "patience RUN 20", "weights RUN", "evaluate RUN", "early-stop RUN"):
+            self.tell(steer)
+        self.tell("tail RUN")
+        self.places["OTHER"], self.run = self.run, parent
+        assert "keys are equal" in self.tell("compare RUN OTHER")
+        assert "equals" in self.tell("replay RUN")
+
     def start(self, *more: str) -> str:
         """Train as the README says, detached, and give the run's id."""
         return self.tell(TRAIN, *self.small, "--detach", *more).split()[0]
@@ -106,15 +118,7 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
         story.tell(steer)
     story.tell("stop RUN")
     assert "look" in story.tell("show RUN")
-    parent, story.run = story.run, story.tell("fork RUN --set training.lr=1e-4 --detach").strip()
-    assert parent in story.tell("show RUN")
-    story.tell("pause RUN")
-    for steer in ("epochs RUN 200", "patience RUN 20", "weights RUN", "evaluate RUN", "early-stop RUN"):
-        story.tell(steer)
-    story.tell("tail RUN")
-    story.places["OTHER"], story.run = story.run, parent
-    assert "keys are equal" in story.tell("compare RUN OTHER")
-    assert "equals" in story.tell("replay RUN")
+    story.descend()
     story.tell("resume RUN --set training.epochs=200")
 
     story.run = story.start("--set", "training.epochs=2", "--set", "training.steps_per_epoch=200")

@@ -104,15 +104,13 @@ def test_an_edit_at_the_end_of_an_epoch_comes_back_on_its_side_of_the_evaluation
     assert toy_run(tmp_path / "other", other)[0] != loss
 
 
-def test_a_difference_is_named_by_its_first_step(new_run: NewRun) -> None:
-    one, other = (new_run(*SETTINGS[:1], "training.epochs=1", "training.stages=[]") for _ in range(2))
-    other.send(cmd.SetLrScale(attempt=1, at_step=77, scale=0.5))
-    for live in (one, other):
-        live.start()
-        assert live.wait_end() == "finished", live.log()
+def test_a_difference_is_named_by_its_first_step(tmp_path: Path) -> None:
+    one, other = ToyRun(tmp_path / "one", epochs=2), ToyRun(tmp_path / "other", epochs=2)
+    launch.send(other.run, cmd.SetLrScale(attempt=1, at_step=11, scale=0.5))
+    assert [one.train(), other.train()] == ["finished", "finished"]
     found = compare(one.run, other.run)
-    assert (found["first_step"], found["columns"]) == (77, ["lr"])
-    assert len(found["different"]) == found["tensors"]
+    assert (found["first_step"], found["columns"]) == (11, ["lr"])
+    assert len(found["different"]) == found["tensors"] == 4
 
 
 def test_what_cannot_be_replayed_is_refused(new_run: NewRun) -> None:

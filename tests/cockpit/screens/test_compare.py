@@ -11,11 +11,9 @@ from textual.pilot import Pilot
 from textual.widgets import SelectionList
 
 from cockpit.app import CockpitApp
-from cockpit.screens import compare as screen_module
 from cockpit.screens.compare import CompareScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
-from cockpit.widgets import charts_panel
 from tests.cockpit.driving import keys, text, until
 from tests.support.fake_run import CONFIG, FakeRun, epoch
 
@@ -23,10 +21,7 @@ Make = Callable[..., CockpitApp]
 
 
 @pytest.fixture
-def two(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeRun, FakeRun]:
-    for module in (screen_module, charts_panel):
-        monkeypatch.setattr(module, "SHOW_SECONDS", 0.1)
-    monkeypatch.setattr(charts_panel, "POLL_SECONDS", 0.1)
+def two(folder: Path) -> tuple[FakeRun, FakeRun]:
     made = []
     for word, k in (("amber", 10), ("birch", 60)):
         fake = FakeRun(folder, f"controls-20261127-201400-{word}", label=f"K={k}").begin().started()

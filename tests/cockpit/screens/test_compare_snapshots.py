@@ -12,8 +12,6 @@ import pytest
 from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
-from cockpit.screens import compare as screen_module
-from cockpit.widgets import charts_panel
 from engines.contract import events as ev
 from tests.cockpit.conftest import NOW
 from tests.cockpit.driving import keys, settled, until
@@ -27,9 +25,6 @@ EPOCHS = 30
 @pytest.fixture
 def three(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that differ in one setting, each a little better than the one before."""
-    for module in (screen_module, charts_panel):
-        monkeypatch.setattr(module, "SHOW_SECONDS", 0.1)
-    monkeypatch.setattr(charts_panel, "POLL_SECONDS", 0.1)
     for place, (word, k) in enumerate((("amber", 10), ("birch", 30), ("cedar", 60))):
         monkeypatch.setattr(time, "time", lambda place=place: NOW - 7200 - place * 3600)
         fake = FakeRun(folder, f"controls-20261127-20140{place}-{word}", label=f"K={k}", created=NOW - 9000).begin()
