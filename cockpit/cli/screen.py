@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
-from cockpit.core.demo import Demo
-from cockpit.core.foreign.logs import Logs
 from engines.contract.errors import UserError
-from engines.contract.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from cockpit.core.demo import Demo
+    from cockpit.core.foreign.logs import Logs
+    from engines.contract.rundir import RunDirectory
 
 
 def cockpit(arguments: Namespace) -> int:
