@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ from engines.contract.rundir import list_runs
 ROOT = Path(__file__).resolve().parents[2]
 COCKPIT = Path(sys.executable).with_name("cockpit")
 PATIENCE = 180.0
+SERVERS = itertools.count()
 
 
 def wait_for(what: str, condition: Callable[[], object], shown: Callable[[], str] = lambda: "") -> None:
@@ -96,11 +98,15 @@ def terminal(tmp_path: Path, env: dict[str, str]) -> Iterator[Callable[..., Term
         if os.environ.get("CI"):
             pytest.fail("tmux is missing, and CI must run the end-to-end tests")
         pytest.skip("tmux is not installed")
-    socket = f"cockpit-test-{os.getpid()}"
+    # A server for each test, whose environment sessions get, and that stays when its last session ends: one that is
+    # about to exit takes no new session.
+    socket = f"cockpit-test-{os.getpid()}-{next(SERVERS)}"
+    tmux = ["tmux", "-L", socket, "-f", "/dev/null"]
+    subprocess.run([*tmux, "start-server", ";", "set-option", "-s", "exit-empty", "off"], env=env, check=True)
     count = iter(range(100))
 
     def open_terminal(command: str, size: tuple[int, int] = (80, 24)) -> Terminal:
         return Terminal(socket, f"t{next(count)}", command, tmp_path, env, size)
 
     yield open_terminal
-    subprocess.run(["tmux", "-L", socket, "kill-server"], check=False, capture_output=True)
+    subprocess.run([*tmux, "kill-server"], check=False, capture_output=True)
