@@ -65,6 +65,7 @@ EMPTY = """\
 class RunsScreen(KeepingScreen):
     CSS_PATH = "runs.tcss"
     COMMANDS = {ActionProvider}
+    AUTO_FOCUS = "RunsTable"  # the first widget that can have it is the filter, even while nobody sees that
     CHANGING = (*SteeringScreen.CHANGING, "compare", "delete", "close")
     BINDINGS = [
         Binding("enter", "open", "open", id="runs.open", tooltip="Open the run under the cursor"),
@@ -216,6 +217,8 @@ class RunsScreen(KeepingScreen):
             hints = [bound[hint] for hint in HINTS]
             table.say("   ".join(f"{self.app.get_key_display(hint)} {hint.description}" for hint in hints))
         self.set_class(not self._rows and not self._loading, "-empty")
+        if self.focused is None:  # the table loses it when the list is empty
+            self._table.focus()
         self.query_one("#title", Steady).update(self._title(), layout=False)
         self._show_detail()
         self.refresh_keys()

@@ -33,6 +33,11 @@ async def test_without_runs_it_says_what_to_press(cockpit: Make) -> None:
         assert "start one from a config" in text(pilot)
         assert "cockpit demo" in text(pilot)
         assert not keys(pilot)["stop"]
+        for _ in range(2):  # also after coming back, with nothing to put a cursor on
+            await pilot.press("n")
+            await until(pilot, lambda: "choose a config" in text(pilot))
+            await pilot.press("escape")
+            await until(pilot, lambda: "No runs yet" in text(pilot))
 
 
 async def test_every_state_has_its_sign_and_its_word(cockpit: Make, folder: Path) -> None:
