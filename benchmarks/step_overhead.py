@@ -2,7 +2,8 @@
 
 The engine runs for real, in a run directory, with its logging, commands and events. Its data source hands out one
 batch that was gathered before, and uses the moment to run bare steps: none, one or two, at random, so that both sides
-are interleaved and meet the same machine. An engine step is the time from one handing-out to the next.
+are interleaved and meet the same machine. An engine step is the time from one handing-out to the next. On a GPU, where
+single steps cannot be timed without waiting for each, both sides go in blocks of steps, with a wait between blocks.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
 from engines.listener import CommandListener
 from engines.training.loop import Trainer
+from engines.training.precision import choose_device
 from engines.training.project import Batch, Context, Split
 from projects.controls.config import ControlsConfig
 from projects.controls.project import ControlsProject
@@ -35,9 +37,12 @@ from projects.controls.spec import SPEC
 HEADS = [head.name for head in SPEC.heads]
 MODEL = {"d_model": 128, "nhead": 4, "num_layers": 2, "dim_feedforward": 256}
 """Sized so that a step takes 40 ms or more on two cores: the overhead of a longer step is smaller still."""
+GPU_MODEL = {"d_model": 256, "nhead": 8, "num_layers": 6, "dim_feedforward": 512}
 SECONDS = 60.0
 STEPS = 500
 WARM_UP = 10
+GPU_BLOCK = 50
+"""Steps between two waits for a GPU."""
 
 
 class Enough(Exception):
@@ -56,23 +61,22 @@ class BareLoop:
         )
         self._context = Context(0, 0, 0.0, "train", frozenset(HEADS))
 
-    def step(self) -> float:
-        """Seconds of one step."""
-        began = time.perf_counter()
+    def step(self) -> None:
         losses = self._project.losses(self._model, self._batch, self._context)
         loss: Tensor = sum(self._weights[head] * loss.total / loss.count.clamp(min=1) for head, loss in losses.items())
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self._model.parameters(), self._clip)
         self._optimizer.step()
-        return time.perf_counter() - began
 
 
 class InterleavingSource:
-    """Hands out one fixed batch, and runs bare steps in between."""
+    """Hands out one fixed batch, and runs blocks of bare steps in between. Times are seconds a step, one a block."""
 
-    def __init__(self, batch: Batch, size: int, bare: BareLoop) -> None:
-        self._batch, self._size, self._bare = batch, size, bare
+    def __init__(self, batch: Batch, size: int, bare: BareLoop, device: torch.device) -> None:
+        self._batch, self._size, self._bare, self._device = batch, size, bare, device
+        self._block = GPU_BLOCK if device.type == "cuda" else 1
+        self._left = 0
         self._chance = random.Random(0)
         self._handed_out: float | None = None
         self._end = time.monotonic() + SECONDS
@@ -82,17 +86,34 @@ class InterleavingSource:
     def __len__(self) -> int:
         return self._size
 
+    @property
+    def what(self) -> str:
+        """What was timed."""
+        return f"blocks of {self._block} steps on a GPU" if self._block > 1 else "steps"
+
     def batch(self, indices: Tensor, rng: np.random.Generator | None) -> Batch:
-        now = time.perf_counter()
+        if self._left:
+            self._left -= 1
+            return self._batch
         if self._handed_out is not None:
-            self.engine.append(now - self._handed_out)
+            self.engine.append(self._since(self._handed_out))
         enough = min(len(self.engine), len(self.bare)) >= STEPS + WARM_UP
         if enough or time.monotonic() > self._end:
             raise Enough
         for _ in range(self._chance.randrange(3)):
-            self.bare.append(self._bare.step())
+            began = time.perf_counter()
+            for _ in range(self._block):
+                self._bare.step()
+            self.bare.append(self._since(began))
+        self._left = self._block - 1
         self._handed_out = time.perf_counter()
         return self._batch
+
+    def _since(self, began: float) -> float:
+        """Seconds a step of the block that began then, when the device has done it."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return (time.perf_counter() - began) / self._block
 
 
 def measure() -> list[Measurement]:
@@ -100,7 +121,8 @@ def measure() -> list[Measurement]:
     with tempfile.TemporaryDirectory() as folder:
         interleaved = _interleave(Path(folder))
     ours, theirs = (statistics.median(times[WARM_UP:]) * 1e3 for times in (interleaved.engine, interleaved.bare))
-    note = f"medians of {len(interleaved.engine) - WARM_UP} engine and {len(interleaved.bare) - WARM_UP} bare steps"
+    counts = f"{len(interleaved.engine) - WARM_UP} engine and {len(interleaved.bare) - WARM_UP} bare"
+    note = f"medians of {counts} {interleaved.what}"
     return [
         Measurement(
             name="step_overhead", ours=ours, theirs=theirs, unit="ms a step", ratio=ours / theirs, reach="≤ 1.02",
@@ -113,20 +135,21 @@ def _interleave(folder: Path) -> InterleavingSource:
     """Run the engine in `folder` until both sides are measured."""
     for recording in random_recordings(sessions=2, frames=2048, seed=0):
         write_recording(folder / "recordings" / f"{recording.name}.npz", recording)
+    device = choose_device("auto")
     settings = ControlsConfig.model_validate(
         {
             "data": {"path": str(folder / "recordings")},
-            "model": MODEL,
-            "training": {"batch_size": 64, "steps_per_epoch": 1_000_000},
+            "model": GPU_MODEL if device.type == "cuda" else MODEL,
+            "training": {"batch_size": 64, "steps_per_epoch": 1_000_000, "amp": "off"},
         }
     )
     torch.manual_seed(settings.training.seed)
     project = ControlsProject()
-    data = project.data(settings, torch.device("cpu"))
-    model = project.model(settings, data)
+    data = project.data(settings, device)
+    model = project.model(settings, data).to(device)
     batch = data.train.batch(torch.arange(settings.training.batch_size), np.random.default_rng(0))
     bare = BareLoop(project, copy.deepcopy(model), settings, batch)
-    interleaved = InterleavingSource(batch, len(data.train), bare)
+    interleaved = InterleavingSource(batch, len(data.train), bare, device)
     run = RunDirectory(folder / "run")
     run.make()
     events = EventWriter(run.events, 1)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cockpit.core.fleet import Fleet
 from cockpit.core.states import is_live
+from engines.contract.host import device_name
 from engines.contract.machine import Machine
 
 AUTO, CPU = "auto", "cpu"
@@ -25,10 +26,10 @@ class Devices:
         return (AUTO, CPU, *(f"cuda:{number}" for number in range(len(self.gpus))))
 
     def meant(self, device: str) -> str:
-        """The device that `auto` or `cuda` stands for."""
-        if device == "cuda" or (device == AUTO and self.gpus):
-            return "cuda:0"
-        return CPU if device == AUTO else device
+        """The device that a config's word stands for, as runs and queues name it."""
+        if device == AUTO:
+            device = "cuda" if self.gpus else CPU
+        return device_name(device)
 
     def words(self, device: str) -> str:
         """What a person should know of a device: `cuda:0 · NVIDIA H100 · busy with controls-…-amber`."""

@@ -31,7 +31,8 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.steps import DATA_WAIT, read_series
 from engines.listener import CommandListener
 from engines.training import checkpoint, engine
-from engines.training.loop import TooManyBadSteps, Trainer
+from engines.training.loop import TooManyBadSteps
+from engines.training.precision import choose_device
 
 PREFIX = ".cockpit-try-"
 Tell = Callable[[str], None]
@@ -55,8 +56,9 @@ def _train(loaded: LoadedConfig, run: RunDirectory, seconds: float, tell: Tell, 
     began = time.monotonic()
     with _listening(run, ATTEMPT) as (events, listener):
         tell("loading")
-        if torch.cuda.is_available():
-            torch.cuda.reset_peak_memory_stats()
+        device = choose_device(loaded.settings.launch.device)
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
         trainer = engine.load(run, loaded, events, listener)
         listener.step = lambda: trainer.state.step
         loading = time.monotonic() - began
@@ -68,7 +70,7 @@ def _train(loaded: LoadedConfig, run: RunDirectory, seconds: float, tell: Tell, 
             faults.append(f"{error}.")
         except OSError as error:
             faults.append(f"No checkpoint could be written at {run.path.parent.parent}: {error.strerror or error}.")
-        measured = _peak_memory(trainer)
+        measured = _peak_memory(device)
     if listener.signalled and not driver.unheard:
         raise KeyboardInterrupt
     said: RecordFollower[ev.Event] = RecordFollower(run.events, ev.decoder)
@@ -122,8 +124,7 @@ def mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _peak_memory(trainer: Trainer) -> dict[str, Any]:
-    device = next(trainer.model.parameters()).device
+def _peak_memory(device: torch.device) -> dict[str, Any]:
     if device.type == "cuda":
         return {"peak_memory": torch.cuda.max_memory_allocated(device), "peak_memory_of": "GPU"}
     return {"peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "peak_memory_of": "process"}

@@ -20,7 +20,8 @@ def device_name(device: str, environment: Mapping[str, str] = os.environ) -> str
     """The device that `launch.device` means here: `cpu`, or `cuda:1` as the driver counts.
 
     `auto` is the first GPU there is, else the CPU. Where $CUDA_VISIBLE_DEVICES hides cards, torch's `cuda:0` is the
-    first card it names. A word that is no device stays as it is, but for what a file name could not hold.
+    first card it names, by its number or its UUID. A word that is no device stays as it is, but for what a file name
+    could not hold.
     """
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     named = None if visible is None else visible.replace(" ", "").split(",")
@@ -30,8 +31,23 @@ def device_name(device: str, environment: Mapping[str, str] = os.environ) -> str
     kind, _, index = device.partition(":")
     if kind == "cuda":
         place = int(index) if index.isdecimal() else 0
-        device = f"cuda:{cards[place] if cards and place < len(cards) else place}"
+        device = f"cuda:{_number(cards[place]) if cards and place < len(cards) else place}"
     return re.sub(r"[^\w:-]", "_", device)
+
+
+def _number(card: str) -> str:
+    """The number of a card that may be named by its UUID (`GPU-…`); the name itself where the driver knows none."""
+    if card.isdecimal():
+        return card
+    import pynvml
+
+    with contextlib.suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        for number in range(pynvml.nvmlDeviceGetCount()):
+            uuid: str = pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(number))
+            if uuid.startswith(card):  # CUDA takes a beginning, too
+                return str(number)
+    return card
 
 
 def _has_gpu() -> bool:

@@ -18,6 +18,7 @@ _FREE = (
     "output.writers",
     "training.checkpoint_minutes",
     "training.log_every",
+    "training.micro_batches",
 )
 """Settings that do not touch the training itself: the new value simply holds."""
 _EDITED = ("training.epochs", "training.patience", "training.lr")

@@ -14,6 +14,7 @@ from engines.contract import files
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
 from engines.contract.errors import DataError
+from engines.contract.host import device_name
 from engines.contract.rundir import RunDirectory
 from engines.contract.spec import Column, Spec
 from engines.contract.state import RunReader
@@ -37,8 +38,13 @@ def load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listen
     for key, value in data.summary.items():
         print(f"data: {key} {value}")
     model = project.model(settings, data).to(device)
-    print(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {device}", flush=True)
+    print(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {full_name(device)}", flush=True)
     return Trainer(run, settings, loaded.spec.heads, project, data, model, events, listener)
+
+
+def full_name(device: torch.device) -> str:
+    """`cuda:0 (NVIDIA H100)`; of what is no GPU just its name."""
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)
 
 
 def resume(run: RunDirectory, trainer: Trainer) -> None:
@@ -50,6 +56,8 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
     content = checkpoint.load(path)
     try:
         trainer.restore(content)
+    except torch.OutOfMemoryError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(
@@ -82,11 +90,10 @@ def _columns(spec: Spec, trainer: Trainer) -> list[Column]:
 
 def _announce(loaded: LoadedConfig, trainer: Trainer, events: ev.EventWriter) -> None:
     live = trainer.state.live
-    device = next(trainer.model.parameters()).device
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
+    device = device_name(str(next(trainer.model.parameters()).device))
     events.write(
         ev.RunStarted(
-            project=loaded.spec.name, device=name, epochs=live.epochs, steps_per_epoch=trainer.steps_per_epoch,
+            project=loaded.spec.name, device=device, epochs=live.epochs, steps_per_epoch=trainer.steps_per_epoch,
             columns=_columns(loaded.spec, trainer), stages=trainer.plan.planned(live.epochs),
             patience=trainer.plan.patience(trainer.state), resumed_step=trainer.state.step,
         )
@@ -94,7 +101,26 @@ def _announce(loaded: LoadedConfig, trainer: Trainer, events: ev.EventWriter) ->
 
 
 def train(attempt: Attempt) -> ev.Ended:
-    """Train as the run directory says, from wherever its checkpoints stand."""
+    """Train as the run directory says, from wherever its checkpoints stand. Raises `UserError`."""
+    try:
+        return _train(attempt)
+    except torch.OutOfMemoryError:
+        raise DataError(_no_room()) from None
+
+
+def _no_room() -> str:
+    """What a person can do about a GPU that is full."""
+    free, total = torch.cuda.mem_get_info()
+    device = torch.device("cuda", torch.cuda.current_device())
+    held = torch.cuda.memory_reserved()
+    return (
+        f"{full_name(device)} is out of memory: of {total / 1e9:.1f} GB this run holds {held / 1e9:.1f} and "
+        f"{free / 1e9:.1f} are free; resume with --set training.micro_batches=2 or more, start anew with a smaller "
+        "training.batch_size, or end what else is on that GPU."
+    )
+
+
+def _train(attempt: Attempt) -> ev.Ended:
     run, events, listener = attempt.run, attempt.events, attempt.listener
     loaded = load_config(run.config)
     earlier = RunReader(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -15,18 +16,28 @@ from engines.contract.errors import UserError
 
 
 def choose_device(wanted: str) -> torch.device:
-    """The device a config asks for; `auto` is the first GPU there is, else the CPU. Raises `UserError`."""
-    if wanted == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda", 0)
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    """The device a config asks for; `auto` is the first GPU there is, else the CPU. Raises `UserError`.
+
+    A GPU comes with its number and is the current one from then on, so that what is made for no particular GPU
+    (pinned memory, random state) touches no other.
+    """
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # cards are numbered as the driver tells them
     try:
-        device = torch.device(wanted)
+        device = torch.device(_first_there_is() if wanted == "auto" else wanted)
+        if device.type == "cuda":
+            device = torch.device("cuda", device.index or 0)
+            torch.cuda.set_device(device)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"launch.device {wanted!r} cannot be used here ({reason}); use auto, cpu or cuda:0.") from None
     return device
+
+
+def _first_there_is() -> str:
+    if torch.cuda.is_available():
+        return "cuda:0"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def has_bf16(device: torch.device) -> bool:
@@ -63,8 +74,14 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def _on_gpu() -> bool:
+    """Whether this process uses one, not merely could."""
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
 def random_state() -> dict[str, Any]:
-    """State of every random generator, as tensors and plain numbers that load without running code."""
+    """State of every random generator this process draws from, as tensors and plain numbers that load without running
+    code. Of GPUs only the run's own: to ask a process on the CPU for it would claim memory on one."""
     version, words, gauss = random.getstate()
     numpy_state: dict[str, Any] = np.random.get_state(legacy=False)
     return {
@@ -76,12 +93,12 @@ def random_state() -> dict[str, Any]:
             "gauss": float(numpy_state["gauss"]),
         },
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "cuda": [torch.cuda.get_rng_state()] if _on_gpu() else [],
     }
 
 
 def restore_random_state(state: dict[str, Any]) -> None:
-    """Put `random_state` back. GPU states are left alone where the GPUs are other ones."""
+    """Put `random_state` back. A GPU's is left alone where the state was taken, or is put back, without one."""
     python = state["python"]
     random.setstate((python["version"], tuple(python["words"]), python["gauss"]))
     numpy_state = state["numpy"]
@@ -94,8 +111,8 @@ def restore_random_state(state: dict[str, Any]) -> None:
         }
     )
     torch.set_rng_state(state["torch"])
-    if torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all(state["cuda"])
+    if _on_gpu() and state["cuda"]:
+        torch.cuda.set_rng_state(state["cuda"][0])
 
 
 @contextlib.contextmanager

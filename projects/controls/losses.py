@@ -92,6 +92,16 @@ def _on(columns: tuple[int, ...], off: frozenset[str], device: torch.device) -> 
     return torch.tensor([CONTROL_NAMES[column] not in off for column in columns], device=device)
 
 
+@functools.lru_cache(maxsize=64)
+def _places(columns: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(columns, device=device)
+
+
+def _taken(target: Tensor, columns: tuple[int, ...]) -> Tensor:
+    """`target[:, columns]`, which would bring the numbers to a GPU anew each time, and wait for it."""
+    return target.index_select(1, _places(columns, target.device))
+
+
 def loss_masks(batch: Batch, off: frozenset[str] = frozenset()) -> dict[str, Tensor]:
     """Which elements of each head's loss count, one bool an element: (batch,) for hotbar, else (batch, outputs).
 
@@ -129,13 +139,13 @@ def head_losses(
     logits = outputs["action_logits"]
     elements = {
         "action": F.binary_cross_entropy_with_logits(
-            logits, _pressed(target[:, ACTION]), pos_weight=weights.action, reduction="none"
+            logits, _pressed(_taken(target, ACTION)), pos_weight=weights.action, reduction="none"
         ),
-        "look": F.smooth_l1_loss(outputs["look"], target[:, LOOK], reduction="none"),
-        "hotbar": F.cross_entropy(outputs["hotbar_logits"], target[:, HOTBAR].argmax(1), reduction="none"),
-        "cursor": F.mse_loss(outputs["cursor"], target[:, CURSOR], reduction="none"),
+        "look": F.smooth_l1_loss(outputs["look"], _taken(target, LOOK), reduction="none"),
+        "hotbar": F.cross_entropy(outputs["hotbar_logits"], _taken(target, HOTBAR).argmax(1), reduction="none"),
+        "cursor": F.mse_loss(outputs["cursor"], _taken(target, CURSOR), reduction="none"),
         "inv": F.binary_cross_entropy_with_logits(
-            outputs["inv_click_logits"], _pressed(target[:, INV]), pos_weight=weights.inv, reduction="none"
+            outputs["inv_click_logits"], _pressed(_taken(target, INV)), pos_weight=weights.inv, reduction="none"
         ),
         "idle": logits.sigmoid(),
     }

@@ -1,0 +1,130 @@
+"""Tests on a GPU, with the real project and real files: `./test -m gpu`, or `sh tests/gpu/run.sh`.
+
+Without a GPU they are skipped, but for what proves the tests themselves: that runs on the CPU too, small. With
+COCKPIT_GPU_TESTS_ON=cpu all of them run on the CPU, as far as that has what they ask about.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from engines.contract.config import load_config
+from engines.contract.events import EventWriter
+from engines.contract.machine import Gpu, LocalMachine
+from engines.contract.rundir import RunDirectory
+from engines.listener import CommandListener
+from engines.training import engine
+from engines.training.loop import Trainer
+from engines.training.order import step_generator
+from projects.controls.demo.task import make
+from projects.controls.recordings import write_recording
+from tests.projects.controls.sessions import random_session
+from tests.projects.controls.task_context import Listener
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "configs" / "controls_demo.yaml"
+DEVICE = os.environ.get("COCKPIT_GPU_TESTS_ON", "cuda")
+MISSING = "torch sees no GPU here" if DEVICE == "cuda" and not torch.cuda.is_available() else ""
+ON_GPU = (pytest.mark.gpu, pytest.mark.skipif(bool(MISSING), reason=MISSING))
+BOTH = [pytest.param(DEVICE, marks=ON_GPU), "cpu"] if DEVICE != "cpu" else ["cpu"]
+"""For what is quick enough to run in every check."""
+needs_driver = pytest.mark.skipif(DEVICE != "cuda", reason="only a GPU has a driver to ask")
+SMALL = ("training.batch_size=16", "model.num_layers=1")
+"""Of trainers in this process."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "gpu: needs a GPU; skipped where there is none")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call":
+        for name, value in report.user_properties:
+            print(f"\n  {name} = {value}", end="", flush=True)
+
+
+@pytest.fixture(scope="session")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Demo sessions, made by the project's own generator."""
+    folder = tmp_path_factory.mktemp("demo") / "recordings"
+    make({"out": str(folder), "sessions": 8, "minutes": 0.5}, Listener())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two random sessions in which every head has something to learn: made in no time."""
+    folder = tmp_path_factory.mktemp("noise")
+    for seed in range(2):
+        write_recording(folder / f"session_{seed}.npz", random_session(f"session_{seed}", 160, seed))
+    return folder
+
+
+class InProcess:
+    """The engine's own trainer in this process, stepped by hand."""
+
+    def __init__(self, folder: Path, data: Path, device: str, *settings: str) -> None:
+        self.run = RunDirectory(folder)
+        self.run.make()
+        self.loaded = load_config(CONFIG, [f"data.path={data}", f"launch.device={device}", *SMALL, *settings])
+        self.events = EventWriter(self.run.events, 1)
+        self.listener = CommandListener(self.run, 1, self.events)
+        self.trainer: Trainer = engine.load(self.run, self.loaded, self.events, self.listener)
+        self.device = next(self.trainer.model.parameters()).device
+
+    def step(self, place: int) -> torch.Tensor:
+        """Step `place` of the first epoch as the loop does it, with its batch and its log; its row, on the device."""
+        trainer = self.trainer
+        randomness = step_generator(trainer.training.seed, 0, place)
+        batch = trainer.data.train.batch(trainer.order.indices(0, place), randomness)
+        row = trainer.step(batch, trainer.context(), 1e-3)
+        trainer.step_log.add(row, step=place, epoch=1, lr=1e-3, data_wait=0.0)
+        if trainer.step_log.due:
+            trainer.flush()
+        return row
+
+
+@pytest.fixture
+def in_process(tmp_path: Path, noise: Path) -> Iterator[Callable[..., InProcess]]:
+    """Makes trainers on random sessions: `in_process("cuda", "training.amp=off")`."""
+    made: list[InProcess] = []
+
+    def one(device: str, *settings: str) -> InProcess:
+        made.append(InProcess(tmp_path / f"run{len(made)}", noise, device, *settings))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.events.close()
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The runs folder of this test, for its processes too."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    monkeypatch.setenv("COCKPIT_RUNS", str(folder))
+    monkeypatch.setenv("COCKPIT_QUEUE", str(tmp_path / "queue"))
+    return folder
+
+
+def command(*arguments: str, code: int = 0) -> str:
+    """What `cockpit …` prints on stdout; both outputs where it is to fail."""
+    typed = [sys.executable, "-P", "-m", "cockpit.cli", *arguments]
+    answer = subprocess.run(typed, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200, check=False)
+    assert answer.returncode == code, answer.stdout + answer.stderr
+    return answer.stdout + (answer.stderr if code else "")
+
+
+def read_gpu() -> Gpu:
+    """What the driver says of the first card now."""
+    reading = LocalMachine().read(ROOT)
+    assert reading.gpus, reading.no_gpu
+    return reading.gpus[0]
