@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,6 +63,7 @@ class CockpitApp(TerminalApp):
         demo: Demo | None = None,
         play: RunDirectory | None = None,
         watch: Logs | None = None,
+        compare: Sequence[RunDirectory] = (),
         ascii_only: bool = False,
         machine: Machine | None = None,
         settings: SettingsFile | None = None,
@@ -77,6 +78,7 @@ class CockpitApp(TerminalApp):
         self._demo = demo
         self._play_first = play
         self._watch_first = watch
+        self._compare_first = compare
         self._played: RunDirectory | None = None
         """The run whose screen the play screen was opened from."""
         self._given_machine = machine
@@ -92,6 +94,8 @@ class CockpitApp(TerminalApp):
             self._show_play(self._play_first)
         if self._watch_first is not None:
             self._show_logs(self._watch_first)
+        if self._compare_first:
+            self._show_sweep(self._compare_first)
         self.set_timer(LATER_SECONDS, partial(self.run_worker, _load_screens, thread=True, group="load"))
 
     @cached_property
@@ -171,6 +175,17 @@ class CockpitApp(TerminalApp):
         from cockpit.screens.compare import CompareScreen
 
         self.switch_screen(CompareScreen(message.runs))
+
+    def _show_sweep(self, runs: Sequence[RunDirectory]) -> None:
+        """Runs that belong together, side by side as far as they can be told apart; one alone as it is."""
+        from cockpit.core.overlay import MOST
+
+        if len(runs) == 1:
+            self.open_run(runs[0])
+            return
+        self._compare(RunsScreen.Compare(tuple(runs[:MOST])))
+        if len(runs) > MOST:
+            self.notify(f"The first {MOST} of {len(runs)} runs; space and c in the list compare others.", timeout=10)
 
     def on_run_screen_compare(self, message: RunScreen.Compare) -> None:
         from cockpit.screens.choose_runs import ChooseRunsScreen
@@ -269,13 +284,15 @@ def run(
     open_run: Path | None = None,
     play: RunDirectory | None = None,
     watch: Logs | None = None,
+    compare: Sequence[RunDirectory] = (),
     ascii_only: bool = False,
 ) -> int:
     """Show the cockpit until the person leaves and give the exit code.
 
-    On top: the screen of `open_run`, what the play engine of `play` shows, or the charts of `watch`.
+    On top: the screen of `open_run`, what the play engine of `play` shows, the charts of `watch`, or the runs `compare`
+    side by side.
     """
     open_first = RunDirectory(open_run) if open_run else None
-    app = CockpitApp(open_run=open_first, demo=demo, play=play, watch=watch, ascii_only=ascii_only)
+    app = CockpitApp(open_run=open_first, demo=demo, play=play, watch=watch, compare=compare, ascii_only=ascii_only)
     app.run()
     return app.return_code or 0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from engines.contract import commands as cmd
 from engines.contract.events import CommandAnswer, EventWriter, Phase
 from engines.contract.jsonl import RecordFollower
-from engines.contract.queue import Busy, Place
+from engines.contract.queue import Busy, Place, standing
 from engines.contract.rundir import RunDirectory
 
 POLL_SECONDS = 0.5
@@ -32,7 +32,7 @@ class QueueWait:
                 number, before = self._place.look()
                 if number == 0:
                     return True
-                self._tell(f"{ordinal(number)} for {self._place.device}" + (f", behind {before}" if before else ""))
+                self._tell(standing(number, self._place.device, before))
             answer = signal.sigtimedwait(self._heard, POLL_SECONDS)
             if self._hears_stop() or (answer is not None and answer.si_signo in ENDS_IT):
                 return False
@@ -50,9 +50,3 @@ class QueueWait:
             with contextlib.suppress(OSError):
                 self._events.write(CommandAnswer(command=order, state="applied", step=self._step), durable=True)
         return bool(mine)
-
-
-def ordinal(number: int) -> str:
-    """`1st`, `2nd`, `13th`."""
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"

@@ -175,6 +175,7 @@ def _add_showing(commands: Commands[Parser]) -> None:
     _json_option(facts)
     together = _add(commands, "compare", "comparing:compare_runs", "put runs side by side: best values, configs")
     together.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
+    together.add_argument("--open", action="store_true", help="on the screen, with their curves")
     _json_option(together)
     _run_command(commands, "tail", "showing:tail", "show a run's table until it ends; Ctrl-C only stops watching")
     review = _run_command(commands, "thresholds", "thresholds:thresholds", "review thresholds, change and save them")

@@ -8,15 +8,21 @@ from typing import Any
 
 from cockpit.cli import codes
 from cockpit.cli.printing import show, show_json, show_table
-from cockpit.core.compare import Comparison, compare
+from cockpit.core.compare import Comparison, compare, require_comparable
 from cockpit.core.compare_tables import Table, Value, config_rows, config_table, metric_rows, values_table
 from cockpit.core.config_diff import ABSENT
 from engines.contract.rundir import find_training
 
 
 def compare_runs(arguments: argparse.Namespace) -> int:
-    """Print both tables of `cockpit compare RUN RUN…`. Raises `UserError`."""
-    compared = compare([find_training(name) for name in arguments.runs])
+    """Print both tables of `cockpit compare RUN RUN…`, or show them with the curves. Raises `UserError`."""
+    runs = [find_training(name) for name in arguments.runs]
+    if arguments.open:
+        from cockpit.cli.screen import open_app
+
+        require_comparable(runs)
+        return open_app(compare=runs)
+    compared = compare(runs)
     if arguments.json:
         show_json(_facts(compared))
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engines.contract.errors import UserError
@@ -38,11 +39,13 @@ def open_app(
     *,
     play: RunDirectory | None = None,
     watch: Logs | None = None,
+    compare: Sequence[RunDirectory] = (),
     ascii_only: bool = False,
 ) -> int:
-    """Open the cockpit, at the demo, a play engine or logs if there are. Raises `UserError` without a terminal."""
+    """Open the cockpit, at the demo, a play engine, logs or runs. Raises `UserError` without a terminal."""
     require_terminal()
     from cockpit.app import run
     from cockpit.core.ascii import needs_ascii
 
-    return run(demo, play=play, watch=watch, ascii_only=ascii_only or needs_ascii(os.environ, sys.stderr.encoding))
+    ascii_only = ascii_only or needs_ascii(os.environ, sys.stderr.encoding)
+    return run(demo, play=play, watch=watch, compare=compare, ascii_only=ascii_only)

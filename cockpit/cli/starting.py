@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -65,14 +66,21 @@ def _overrides(arguments: Namespace) -> list[str]:
 
 
 def _sweep(arguments: Namespace) -> int:
-    """Starts every run of the sweep, to be run one after another, and leaves them."""
+    """Starts every run of the sweep, to be run one after another; on a terminal shows them side by side."""
+    from cockpit.cli.screen import has_terminal, open_app
+    from cockpit.core.overlay import MOST
     from cockpit.core.sweep import prepare_sweep
 
     if arguments.run_dir:
         raise UserError("--run-dir is one directory, and each run of a sweep needs its own; leave it out.")
-    for run in prepare_sweep(Path(arguments.config), arguments.overrides, arguments.sweep, name=arguments.name):
+    runs = prepare_sweep(Path(arguments.config), arguments.overrides, arguments.sweep, name=arguments.name)
+    for run in runs:
         launch.start(run)
         show(f"{run.info.id}  {run.info.label}")
+    if has_terminal() and sys.stdout.isatty() and not arguments.detach:
+        return open_app(compare=runs)
+    if len(runs) > 1:
+        say(f"`cockpit compare {' '.join(run.info.id for run in runs[:MOST])} --open` shows them side by side")
     return codes.DONE
 
 

@@ -103,10 +103,15 @@ class CompareSource(Overlay):
         }
 
 
-def compare(runs: Sequence[RunDirectory]) -> Comparison:
-    """The runs as they are now. Raises `UserError` for the same run twice, and for more than can be told apart."""
+def require_comparable(runs: Sequence[RunDirectory]) -> None:
+    """Raises `UserError` for the same run twice, and for more than can be told apart."""
     if not 2 <= len({run.path.resolve() for run in runs}) == len(runs) <= MOST:
         raise UserError(f"{len(runs)} runs were given; expected 2 to {MOST} different ones to compare.")
+
+
+def compare(runs: Sequence[RunDirectory]) -> Comparison:
+    """The runs as they are now. Raises `UserError` where they cannot be compared."""
+    require_comparable(runs)
     source = CompareSource(runs)
     source.poll()
     return source.comparison

@@ -28,6 +28,8 @@ class Target:
     """Number of the newest attempt, 0 before the first."""
     state: Shown
     is_task: bool
+    no_resume: str = ""
+    """Why it can never be resumed, in a sentence; empty where that depends on its state."""
 
     def can(self, action: Action) -> bool:
         """Whether `action` makes sense now; a task knows nothing but stop."""
@@ -43,9 +45,16 @@ class Target:
             case "checkpoint":
                 return self.state in ("running", "paused")
             case "resume":
-                return self.state in RESUMABLE
+                return self.state in RESUMABLE and not self.no_resume
             case "fork":
                 return self.attempt > 0
+
+    def why_not_resume(self) -> str:
+        """A sentence; empty where it can be resumed."""
+        if self.no_resume or self.can("resume"):
+            return self.no_resume
+        goes_on = "lives, and goes on by itself" if is_live(self.state) else f"is {self.state}"
+        return f"{self.id} {goes_on}; only a run that has ended can be resumed."
 
     def order(self, action: Action) -> cmd.Command:
         """The command that asks for `action`; resume and fork are none."""

@@ -15,6 +15,7 @@ from cockpit.core.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
 from engines.contract.errors import UserError
 from engines.contract.lock import lock_holder
+from engines.contract.queue import parse_standing
 from engines.contract.rundir import Attempt, RunDirectory, RunInfo
 from engines.contract.state import RunReader, status_of
 
@@ -44,6 +45,8 @@ class RunSummary:
     parent: str = ""
     """Id of the run it was forked from."""
     is_task: bool = False
+    no_resume: str = ""
+    """Why it can never be resumed, in a sentence; empty where that depends on its state."""
     attempt: int = 0
     last_step: int = 0
     """Where the newest attempt ended, once it has."""
@@ -55,6 +58,8 @@ class RunSummary:
     """Of the epochs, thinned to what a sparkline needs."""
     spans: tuple[cost.Span, ...] = ()
     device: str = ""
+    queued: tuple[str, int] | None = None
+    """Device and place, from 1, of a run that waits for its device and knows where it stands."""
 
 
 class _Watched:
@@ -129,10 +134,11 @@ class _Watched:
             path=self.run.path, id=info.id, created=info.created, state=status.state,
             detail=status.detail or reader.damage,
             project=info.project, label=info.label, notes=info.notes, title=info.title, parent=info.parent or "",
-            is_task=info.kind == "task", attempt=attempts[-1].number if attempts else 0,
+            is_task=info.kind == "task", no_resume=info.why_no_resume, attempt=attempts[-1].number if attempts else 0,
             last_step=_last_step(attempts), done=done, total=total,
             score=best.score if best else None, scores=_thinned(scores),
             spans=cost.spans_of(attempts, self._last_seen, live=status.live), device=_device(reader, attempts),
+            queued=parse_standing(status.detail) if status.state == "queued" else None,
         )  # fmt: skip
 
 

@@ -73,5 +73,12 @@ def ordered(rows: Iterable[RunSummary], written: str, now: float) -> list[RunSum
     having.sort(key=lambda row: values[row.path], reverse=descending)  # type: ignore[arg-type,return-value]
     result = having + [row for row in result if values[row.path] is None]
     if order is DEFAULT and descending:
-        result.sort(key=lambda row: not is_live(row.state))
+        result.sort(key=_liveliness)
     return result
+
+
+def _liveliness(row: RunSummary) -> tuple[int, tuple[str, int]]:
+    """What is at work, then what waits for it in the order of its queue, then what has ended."""
+    if row.state == "queued":
+        return 1, row.queued or ("", 0)
+    return (0 if is_live(row.state) else 2), ("", 0)

@@ -23,8 +23,8 @@ GLYPHS: dict[Shown, str] = {
     "lost": "?",
     "broken": "!",
 }
-RESUMABLE: frozenset[Shown] = frozenset({"stopped", "out-of-budget", "failed", "lost"})
-"""States a training can go on from as it is; a finished or early-stopped one needs more to do first."""
+RESUMABLE: frozenset[Shown] = frozenset({"stopped", "out-of-budget", "failed", "lost", "finished", "early-stopped"})
+"""States a training can go on from; the dialog asks more to do for one that has ended by itself."""
 
 WIDTH = max(len(state) for state in get_args(State)) + 2
 

@@ -10,7 +10,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.message import Message
-from textual.widgets import Footer, Tab, Tabs
+from textual.widgets import Tab, Tabs
 
 from cockpit.core import run_away, titles
 from cockpit.core.control import Target
@@ -27,6 +27,7 @@ from cockpit.screens.run_overview import WIDE, RunOverview
 from cockpit.screens.run_tabs import TABS, RunTabs, Shown
 from cockpit.screens.steering import SteeringScreen
 from cockpit.widgets.away_panel import AwayPanel
+from cockpit.widgets.footer import Footer
 from cockpit.widgets.run_banner import RunBanner
 from cockpit.widgets.run_header import RunHeader
 from cockpit.widgets.status_line import StatusLine
@@ -133,7 +134,7 @@ class RunScreen(SteeringScreen):
         yield RunBanner()
         yield RunTabs(Shown(self.run, self._machine, self._settings))
         yield StatusLine()
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer()
 
     def on_mount(self) -> None:
         self.query_one(Tabs).can_focus = False
@@ -246,7 +247,7 @@ class RunScreen(SteeringScreen):
         if model.info is None:
             return None
         number = model.attempt.number if model.attempt else 0
-        return Target(self.run, model.info.id, number, model.status.state, model.is_task)
+        return Target(self.run, model.info.id, number, model.status.state, model.is_task, model.info.why_no_resume)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "tab":

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.text import Text
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from cockpit.core import cost, removal, run_order, titles
 from cockpit.core.away import Lookout
@@ -26,12 +26,13 @@ from cockpit.core.settings import SettingsFile
 from cockpit.core.states import Shown, is_live
 from cockpit.core.text import plain
 from cockpit.core.times import first_of_month, midnight
-from cockpit.screens.keeping import KeepingScreen
 from cockpit.screens.order import OrderScreen
 from cockpit.screens.palette import ActionProvider
+from cockpit.screens.queueing import QueueingScreen
 from cockpit.screens.steering import SteeringScreen
 from cockpit.widgets.away_panel import AwayPanel
 from cockpit.widgets.filter_line import FilterLine
+from cockpit.widgets.footer import Footer
 from cockpit.widgets.runs_table import RunsTable
 from cockpit.widgets.steady import Steady
 from cockpit.widgets.throttle import Throttle
@@ -62,7 +63,7 @@ EMPTY = """\
   [b $accent]q[/]   leave, then [b]cockpit demo[/]: makes data, trains a small model"""
 
 
-class RunsScreen(KeepingScreen):
+class RunsScreen(QueueingScreen):
     CSS_PATH = "runs.tcss"
     COMMANDS = {ActionProvider}
     AUTO_FOCUS = "RunsTable"  # the first widget that can have it is the filter, even while nobody sees that
@@ -78,6 +79,7 @@ class RunsScreen(KeepingScreen):
         Binding("o", "order", "order", show=False, id="runs.order", tooltip="Newest (live ones on top), by score, …"),
         Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label and notes"),
         Binding("d", "delete", "delete", show=False, id="runs.delete", tooltip="Delete the marked runs, else this one"),
+        *QueueingScreen.QUEUEING,
         Binding("escape", "close", "close", show=False, id="runs.close", tooltip="Close the filter, or unmark all"),
     ]
 
@@ -134,7 +136,7 @@ class RunsScreen(KeepingScreen):
             yield Static(EMPTY.format(folder=plain(str(self._fleet.folder)).replace("[", r"\[")), id="empty")
         yield Steady(id="detail", markup=False)
         yield self._away
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer()
 
     def on_mount(self) -> None:
         self.follow([Poller("runs", self._look)], self.set_interval(SHOW_SECONDS, self._second_passed))
@@ -244,13 +246,18 @@ class RunsScreen(KeepingScreen):
 
     def _show_detail(self) -> None:
         row, chosen = self._table.cursor, self._filter.filter
-        parts = (row.label, row.notes, row.title, row.detail) if row else ()
-        words = " · ".join(plain(part) for part in parts if part) or (plain(row.id) if row else "")
+        words = self._words_on(row) if row else ""
         if chosen.problem:
             words = chosen.problem
         elif row is None and chosen.active:
             words = f"No run matches {plain(chosen.text)}; escape shows all."
         self.query_one("#detail", Steady).update(Text(words), layout=False)
+
+    def _words_on(self, row: RunSummary) -> str:
+        """What there is no room for in its line; of one that waits first its place, and the keys that change it."""
+        parts = [row.label, row.notes, row.title]
+        parts = [row.detail, self.queue_hint(), *parts] if row.queued else [*parts, row.detail]
+        return " · ".join(plain(part) for part in parts if part) or plain(row.id)
 
     @on(RunsTable.Highlighted)
     def _moved(self) -> None:
@@ -261,7 +268,9 @@ class RunsScreen(KeepingScreen):
 
     def target(self) -> Target | None:
         row = self.under_cursor()
-        return None if row is None else Target(RunDirectory(row.path), row.id, row.attempt, row.state, row.is_task)
+        if row is None:
+            return None
+        return Target(RunDirectory(row.path), row.id, row.attempt, row.state, row.is_task, row.no_resume)
 
     def under_cursor(self) -> RunSummary | None:
         return self._table.cursor
@@ -297,13 +306,13 @@ class RunsScreen(KeepingScreen):
                 return self._filter.there or self._away.there or bool(self._marked)
         return super().check_action(action, parameters)
 
-    def on_key(self, event: events.Key) -> None:
-        """A greyed key does nothing; of some it is not obvious why."""
-        active = self.active_bindings.get(event.key)
-        if active is not None and not active.enabled:
-            why_not = {"compare": self._why_not_compare, "delete": self.why_not_delete}.get(active.binding.action)
-            if why_not is not None:
-                self.notify(why_not(), markup=False)
+    def why_not(self, action: str) -> str:
+        match action:
+            case "compare":
+                return self._why_not_compare()
+            case "delete":
+                return self.why_not_delete()
+        return super().why_not(action)
 
     # -- doing it --------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual import on
+from textual import events, on
 from textual.binding import Binding
 from textual.message import Message
 from textual.timer import Timer
@@ -119,6 +119,16 @@ class SteeringScreen(ChangingKeysScreen):
         if action == "pause" and can["continue"]:
             return False
         return can[action] or None
+
+    def why_not(self, action: str) -> str:
+        """Why a greyed key does nothing, where that is not obvious; else empty."""
+        target = self.target()
+        return target.why_not_resume() if action == "resume" and target is not None else ""
+
+    def on_key(self, event: events.Key) -> None:
+        active = self.active_bindings.get(event.key)
+        if active is not None and not active.enabled and (sentence := self.why_not(active.binding.action)):
+            self.notify(plain(sentence), markup=False)
 
     # -- orders ----------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_left, fit_right, plain
 from cockpit.widgets.line_view import LineView
 from cockpit.widgets.run_header import tone
+from engines.contract.queue import ordinal
 
 GAP = " "
 NOTE_WIDTH = 20
@@ -230,7 +231,7 @@ class RunsTable(LineView):
         """Text and style of every column, in their order."""
         progress = f"{row.done:,.0f}/{row.total:,.0f}" if row.total else "—"
         return [
-            (label(row.state), f"state--{tone(row.state)}"),
+            (label(row.state) + (f" {ordinal(row.queued[1])}" if row.queued else ""), f"state--{tone(row.state)}"),
             (plain(row.id), "runs--name"),
             (plain(row.project), "runs--project"),
             (progress, "runs--number"),

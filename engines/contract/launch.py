@@ -108,14 +108,8 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
     from engines.contract.resume import in_force, plan_resume
 
     info = run.info
-    if info.kind != "training":
-        raise UserError(f"{info.id} is a {info.kind}, and only trainings resume; start the work again instead.")
-    if not info.engine:
-        raise UserError(f"{info.id} is of a program that is not the cockpit's, and only that can go on with it.")
-    if info.replay_of is not None:
-        raise UserError(
-            f"{info.id} is a replay, and one goes through at once; begin anew with `cockpit replay {info.replay_of}`."
-        )
+    if info.why_no_resume:
+        raise UserError(info.why_no_resume)
     if (holder := lock_holder(run.lock)) is not None:
         raise DataError(f"{info.id} has a live engine (process {holder}); stop it first with `cockpit stop {info.id}`.")
     reader = RunReader(run)
@@ -125,11 +119,10 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
     current, wanted = (check_config(copy.deepcopy(tree), str(run.config), {}, sets) for sets in ((), overrides))
     attempt = max(run.attempt_numbers(), default=0) + 1
     changes, edits = plan_resume(recorded, current, wanted, attempt)
-    ended = ""
-    longer = any(isinstance(edit, commands.SetEpochs | commands.SetPatience) for edit in edits)
-    if status.state in ("finished", "early-stopped") and not longer:
+    ended, done = "", len(reader.history.epochs)
+    if status.state in ("finished", "early-stopped") and not any(_gives_more(edit, done) for edit in edits):
         ended = (
-            f"{info.id} is {status.state} at epoch {len(reader.history.epochs)}; give it more to do, "
+            f"{info.id} is {status.state} at epoch {done}; give it more to do, "
             "as in --set training.epochs=200 or --set training.patience=50."
         )
     first = _of_its_fork(run, attempt) if reader.history.started is None else []
@@ -153,6 +146,15 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
     for edit in plan.edits:
         send(run, edit)
     return [change.sentence() for change in plan.changes]
+
+
+def _gives_more(edit: commands.Edit, done: int) -> bool:
+    """Whether a run that has ended by itself after `done` epochs has something to do again."""
+    match edit:
+        case commands.SetEpochs(epochs=epochs):
+            return epochs > done
+        case _:
+            return isinstance(edit, commands.SetPatience)
 
 
 def _of_its_fork(run: RunDirectory, attempt: int) -> list[commands.Edit]:

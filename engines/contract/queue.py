@@ -34,6 +34,7 @@ from engines.contract.lock import lock_holder
 Where = Literal["first", "up", "down", "last"]
 BUSY_SECONDS = 5.0
 _PLACE = re.compile(r"(\d{12})\.(waiting|running)")
+_STANDING = re.compile(r"(\d+)(?:st|nd|rd|th) for (\S+?)(?:, behind \S+)?")
 
 
 class Busy(DataError):
@@ -62,6 +63,23 @@ class QueuePlace:
     def word(self) -> str:
         """The run's word, `amber`."""
         return self.id.rsplit("-", 1)[-1]
+
+
+def standing(number: int, device: str, before: str) -> str:
+    """`2nd for cuda:0, behind amber`: what a run that waits says of its place, `before` the word of the run ahead."""
+    return f"{ordinal(number)} for {device}" + (f", behind {before}" if before else "")
+
+
+def parse_standing(words: str) -> tuple[str, int] | None:
+    """Device and number of what `standing` said; None for anything else."""
+    match = _STANDING.fullmatch(words)
+    return None if match is None else (match[2], int(match[1]))
+
+
+def ordinal(number: int) -> str:
+    """`1st`, `2nd`, `13th`."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def queue_folder() -> Path:
@@ -98,10 +116,12 @@ def move(run: Path, where: Where) -> QueuePlace:
     Each step is one rename that leaves a valid order: first all that wait get new numbers in the same order, the last
     one first, with room between them; then the one moves.
     """
+    path = run.resolve()  # a run with an `output.dir` of its own is listed by a link to it
     for folder in sorted(queue_folder().iterdir()):
         with _alone_with(folder):
             waiting = [entry for entry in _live(folder) if not entry.running]
-            at = next((place for place, entry in enumerate(waiting) if _holder(entry).run == str(run)), None)
+            held = (Path(_holder(entry).run).resolve() == path for entry in waiting)
+            at = next((place for place, is_it in enumerate(held) if is_it), None)
             if at is None:
                 continue
             last = len(waiting) - 1

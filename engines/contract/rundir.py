@@ -49,6 +49,20 @@ class RunInfo(msgspec.Struct, kw_only=True):
     """The run that this one does once more."""
     created: float = 0.0
 
+    @property
+    def why_no_resume(self) -> str:
+        """Why nobody can go on with it, however it ended; empty where that depends on its end."""
+        if self.kind != "training":
+            return f"{self.id} is a {self.kind}, and only trainings resume; start the work again instead."
+        if not self.engine:
+            return f"{self.id} is of a program that is not the cockpit's, and only that can go on with it."
+        if self.replay_of is not None:
+            return (
+                f"{self.id} is a replay, and one goes through at once; "
+                f"begin anew with `cockpit replay {self.replay_of}`."
+            )
+        return ""
+
 
 class ProcessMark(msgspec.Struct):
     """A process told apart from a later one with the same number by its start time."""

@@ -18,8 +18,8 @@ ALLOWED: dict[Shown, set[str]] = {
     "running": {"pause", "stop", "checkpoint"},
     "paused": {"continue", "stop", "checkpoint"},
     "stopping": {"stop"},
-    "finished": set(),
-    "early-stopped": set(),
+    "finished": {"resume"},
+    "early-stopped": {"resume"},
     "stopped": {"resume"},
     "out-of-budget": {"resume"},
     "failed": {"resume"},
@@ -43,6 +43,15 @@ def test_what_can_be_done_in_each_state(state: Shown) -> None:
     assert target(state).can("fork")  # of whatever it has kept, also while it trains
     assert not target(state, attempt=0).can("fork")
     assert not target(state, task=True).can("fork")
+
+
+def test_why_a_run_cannot_be_resumed_is_a_sentence() -> None:
+    assert target("finished").why_not_resume() == ""
+    assert "only a run that has ended" in target("running").why_not_resume()
+    sentence = "x is of a program that is not the cockpit's"
+    foreign = Target(RunDirectory(Path("/runs/x")), "x", 1, "finished", False, sentence)
+    assert not foreign.can("resume")
+    assert foreign.why_not_resume() == sentence
 
 
 def test_orders_are_meant_for_the_newest_attempt() -> None:
