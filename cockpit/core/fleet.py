@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import contextlib
 import os
 import re
 import threading
@@ -219,11 +220,12 @@ def _is_run(folder: Path, name: str) -> bool:
     if name.startswith("."):
         return False  # being deleted
     path = folder / name
-    return (path / "run.json").exists() or (_looks_like_a_run(path) and _age(path) > GRACE_SECONDS)
+    # os.path.exists: Path.exists raises for a folder that may not be entered, which would hide every other run.
+    return os.path.exists(path / "run.json") or (_looks_like_a_run(path) and _age(path) > GRACE_SECONDS)
 
 
 def _looks_like_a_run(path: Path) -> bool:
-    return _RUN_ID.fullmatch(path.name) is not None or (path / "events.jsonl").exists()
+    return _RUN_ID.fullmatch(path.name) is not None or os.path.exists(path / "events.jsonl")
 
 
 def _age(path: Path) -> float:
@@ -243,7 +245,8 @@ def broken(path: Path, why: str) -> RunSummary:
 def _created(path: Path) -> float:
     """When a run was made, by its name, else by its directory; 0 for one that is gone."""
     if stamp := _RUN_ID.fullmatch(path.name):
-        return float(calendar.timegm(time.strptime(stamp.group(1), "%Y%m%d-%H%M%S")))
+        with contextlib.suppress(ValueError):  # digits that are no date
+            return float(calendar.timegm(time.strptime(stamp.group(1), "%Y%m%d-%H%M%S")))
     try:
         return path.lstat().st_mtime
     except OSError:

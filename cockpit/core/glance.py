@@ -34,11 +34,14 @@ def glance(folder: Path, now: float) -> Glance:
     """Look at every run in `folder`: at its lock, and further only where it is live or ended within the last day."""
     live, failed = [], 0
     for run in _runs(folder):
-        if lock_holder(run.lock) is not None:
-            summary = look(run.path)
-            live += [summary] if is_live(summary.state) else []
-        elif _changed(run.attempts) > now - RECENT_SECONDS:
-            failed += _failed(run)
+        try:
+            if lock_holder(run.lock) is not None:
+                summary = look(run.path)
+                live += [summary] if is_live(summary.state) else []
+            elif _changed(run.attempts) > now - RECENT_SECONDS:
+                failed += _failed(run)
+        except OSError:
+            continue  # a file, or a folder that may not be entered: it says nothing, and hides no other
     return Glance(tuple(sorted(live, key=lambda row: -row.created)), failed)
 
 

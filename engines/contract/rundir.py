@@ -249,7 +249,8 @@ def list_runs(folder: Path | None = None) -> list[RunDirectory]:
     if not folder.is_dir():
         return []
     entries = (entry for entry in folder.iterdir() if not entry.name.startswith("."))
-    runs = [RunDirectory(entry) for entry in entries if (entry / "run.json").is_file()]
+    # os.path.isfile: Path.is_file raises for a folder that may not be entered, which would hide every other run.
+    runs = [RunDirectory(entry) for entry in entries if os.path.isfile(entry / "run.json")]
     return sorted(runs, key=lambda run: run.path.name.rsplit("-", 3)[1:], reverse=True)
 
 
@@ -265,7 +266,7 @@ def find_run(name: str) -> RunDirectory:
     if not name:
         raise UserError("RUN is empty: give an id, a unique prefix, a path, or `last`.")
     path = Path(name)
-    if (path / "run.json").is_file():
+    if os.path.isfile(path / "run.json"):
         return RunDirectory(path)
     runs = list_runs()
     if name == "last" and runs:
@@ -278,6 +279,8 @@ def find_run(name: str) -> RunDirectory:
         return named[matches[0]]
     if matches:
         raise UserError(f"{name!r} could be {' or '.join(sorted(matches)[:4])}; give more of the id.")
+    if os.path.lexists(runs_folder() / name):
+        _ = RunDirectory(runs_folder() / name).info  # raises, saying why what is there cannot be meant
     raise UserError(
         f"No run is called {name!r} in {runs_folder()}{nearest(name, named)}; `cockpit ls` shows the runs there are."
     )

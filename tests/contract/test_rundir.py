@@ -209,6 +209,15 @@ def test_a_run_that_is_not_found_is_told(typed: str, message: str) -> None:
     assert caught.value.exit_code == 2
 
 
+def test_what_is_there_but_is_no_run_is_called_that(runs: Path) -> None:
+    (runs / "controls-20261127-201400-amber").mkdir(parents=True)
+    (runs / "a file").write_text("no run")
+    with pytest.raises(DataError, match=r"201400-amber is not a run directory: it has no run\.json"):
+        find_run("controls-20261127-201400-amber")
+    with pytest.raises(DataError, match=r"a file/run\.json cannot be read"):
+        find_run("a file")
+
+
 def test_without_runs_there_is_no_last() -> None:
     with pytest.raises(UserError, match="No run is called 'last'"):
         find_run("last")
@@ -223,5 +232,6 @@ def test_runs_are_listed_newest_first_and_other_folders_are_not_runs(three: list
     FakeRun(runs, "my-own-project-20261127-201430-elm")
     (runs / "notes").mkdir()
     os.symlink(runs / "gone", runs / "controls-20261127-201600-fir")
+    os.symlink("x" * 300, runs / "controls-20261127-201700-elm")  # stat fails, as where entering is forbidden
     names = [run.path.name for run in list_runs()]
     assert names == [NAMES[0], "my-own-project-20261127-201430-elm", NAMES[2], NAMES[1]]

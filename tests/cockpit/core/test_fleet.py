@@ -98,6 +98,8 @@ def test_broken_runs_are_shown_as_that_and_harm_no_other(tmp_path: Path, monkeyp
     damaged.end("finished")
     (tmp_path / "controls-20261127-140000-ember").symlink_to(tmp_path / "gone")
     (tmp_path / "controls-20261127-150000-flint").mkdir()
+    (tmp_path / "controls-20261127-160000-garnet").symlink_to("x" * 300)  # stat fails, as where entering is forbidden
+    (tmp_path / "controls-99999999-999999-hazel").mkdir()
     (tmp_path / "notes").mkdir()
     (tmp_path / "a file").write_text("not a run")
     now = time.time()
@@ -110,6 +112,8 @@ def test_broken_runs_are_shown_as_that_and_harm_no_other(tmp_path: Path, monkeyp
         "delta": "finished",
         "ember": "broken",
         "flint": "broken",
+        "garnet": "broken",
+        "hazel": "broken",
     }
     assert "run.json" in told[garbled.id].detail
     assert told[damaged.id].detail == "3 bad lines in events.jsonl, the first is line 1"
