@@ -9,7 +9,7 @@ shift
 export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 nvidia-smi --query-gpu=name,driver_version,memory.used,memory.total --format=csv || exit
 python3 -c 'import sys, torch; print("Python", sys.version.split()[0], "torch", torch.__version__, torch.version.cuda)'
-timeout 400 python3 -m pytest tests/gpu -m gpu -p no:cacheprovider -q -rsf --tb=short --durations=0 \
+timeout -s INT 400 python3 -m pytest tests/gpu -m gpu -p no:cacheprovider -q -rsf --tb=short --durations=0 \
     --junit-xml="$folder/junit.xml" "$@"
 status=$?
 timeout 90 python3 -c '
