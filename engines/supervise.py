@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engines import processes, provenance
+from engines import notify, processes, provenance
 from engines.contract import events as ev
 from engines.contract import files, yaml12
 from engines.contract.errors import DataError, UserError
@@ -27,11 +27,14 @@ from engines.contract.jsonl import RecordFollower, last_lines
 from engines.contract.lock import RunLock
 from engines.contract.queue import Place
 from engines.contract.rundir import Attempt, End, RunDirectory
+from engines.contract.state import describe_end
 from engines.recorder import Recorder
 from engines.waiting import QueueWait
+from engines.watchdog import Watchdog
 
 HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 ORPHAN_GRACE = 5.0
+WORTH_A_NOTICE = ("failed", "out-of-budget")
 RESERVE_BYTES = 1 << 16
 FRESH_SECONDS = 6 * 3600.0
 """How often a running place is touched: tidiers of /tmp take what is days old."""
@@ -97,6 +100,7 @@ class Supervisor:
         else:
             attempt.ended = self._await_turn(attempt, trouble) or self._carry_out(attempt, seconds_left)
         self._record_end(attempt)
+        self._post_end(attempt.ended)
         return attempt.ended.exit_code if attempt.ended.exit_code is not None else 1
 
     def _take_place(self) -> str:
@@ -147,12 +151,26 @@ class Supervisor:
         attempt.engine = processes.mark(engine.pid)
         with contextlib.suppress(OSError):  # a full disk: the engine finds it out for itself, and says so better
             self.run.write_attempt(attempt)
-        recorder = Recorder(self.run.system, attempt.number, engine.pid)
-        recorder.start()
+        beside = self._beside(attempt, engine.pid)
+        for thread in beside:
+            thread.start()
         status = self._wait(engine.pid, seconds_left)
-        recorder.stop()
+        for thread in beside:
+            thread.stop()
         processes.end_descendants(ORPHAN_GRACE)
         return self._end(attempt.number, os.waitstatus_to_exitcode(status), processes.oom_kills() > oom_before)
+
+    def _beside(self, attempt: Attempt, engine: int) -> list[Recorder | Watchdog]:
+        """What looks at the machine, and at a training."""
+        recorder = Recorder(self.run.system, attempt.number, engine)
+        if self.run.info.kind != "training":
+            return [recorder]
+        before, price = self._spent_before() if self._budget else 0.0, self._price
+
+        def spent() -> float:
+            return before + (time.time() - attempt.started) / 3600 * price
+
+        return [recorder, Watchdog(self.run, attempt.number, budget=self._budget, usd_per_hour=price, spent=spent)]
 
     def _record_end(self, attempt: Attempt) -> None:
         """Write the end; on a full disk into the space that was kept for it."""
@@ -166,6 +184,11 @@ class Supervisor:
                 )
             self.run.write_attempt(attempt)
         self._reserve.unlink(missing_ok=True)
+
+    def _post_end(self, end: End) -> None:
+        if end.reason in WORTH_A_NOTICE and notify.is_wanted():
+            self.lock.release()  # whoever resumes it need not wait for the address
+            notify.post(self.run.info, end.reason, "error", f"{end.reason}: {describe_end(end)}", end.last_step)
 
     def _seconds_left(self) -> float | None:
         """Until the budget is spent; None without one."""

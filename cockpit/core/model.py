@@ -8,7 +8,7 @@ from cockpit.core import cost
 from cockpit.core.follow import Log, News
 from cockpit.core.series import NO_STEPS, Steps
 from engines.contract import commands as cmd
-from engines.contract.events import Alert, Checkpoint, CommandAnswer, Epoch, Phase, RunStarted
+from engines.contract.events import Alert, Checkpoint, CommandAnswer, Epoch, Header, Phase, RunStarted
 from engines.contract.history import History
 from engines.contract.rundir import Attempt, RunInfo
 from engines.contract.state import Status
@@ -57,6 +57,11 @@ def time_of(notable: Notable) -> float:
             return notable.ended.time if notable.ended else notable.started
         case _:
             return notable.time
+
+
+def _key(event: Header) -> str:
+    """Engine and supervisor count their events apart; the time tells those of one number."""
+    return f"{event.attempt}.{event.seq}.{event.time}"
 
 
 class RunModel:
@@ -109,14 +114,14 @@ class RunModel:
             case Epoch():
                 self._note_epoch(event)
             case Alert() | RunStarted() | Checkpoint() | Phase():
-                self._notable[f"{event.attempt}.{event.seq}"] = event
+                self._notable[_key(event)] = event
 
     def _note_epoch(self, event: Epoch) -> None:
         before, self._last_epoch = self._last_epoch, event
         if before is not None and before.stage != event.stage and before.epoch < event.epoch:
             self._notable[f"stage {event.epoch}"] = StageBegan(event.stage, event.epoch, before.time)
         if event.best:
-            self._notable[f"{event.attempt}.{event.seq}"] = event
+            self._notable[_key(event)] = event
 
     @property
     def notable(self) -> list[Notable]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from engines.contract.files import make_directory, replace_bytes
+from engines.contract.preferences import settings_path as settings_path
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -23,12 +22,9 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     """Column by which the list of runs is ordered, with a leading `-` for descending; empty: newest first."""
     table_columns: dict[str, list[str]] = {}
     """Columns of the epoch table by project, where a person has chosen them."""
-
-
-def settings_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """`$XDG_CONFIG_HOME/cockpit/settings.json`, by default below `~/.config`."""
-    home = environment.get("XDG_CONFIG_HOME") or str(Path("~/.config").expanduser())
-    return Path(home) / "cockpit" / "settings.json"
+    notify: str = ""
+    """How an alert is told beyond the screen: `bell`, `osc9` (a notice of the terminal's), or an address that the
+    run's supervisor posts it to, with or without a cockpit; empty: not at all."""
 
 
 class SettingsFile:

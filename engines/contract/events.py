@@ -112,6 +112,8 @@ class Alert(Header, kw_only=True, tag="alert"):
     level: Literal["info", "warning", "error"]
     text: str
     step: int = 0
+    over: bool = False
+    """What the last alert with this code told of is over."""
 
 
 class Progress(Header, kw_only=True, tag="progress"):

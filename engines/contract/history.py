@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from engines.contract.alerts import CHECKPOINT_FAILED, LASTING
 from engines.contract.commands import Edit
 from engines.contract.events import (
     Alert,
@@ -42,6 +43,8 @@ class History:
     gradients: GradientNorms | None = None
     """As last measured."""
     alerts: list[Alert] = field(default_factory=list)
+    standing: dict[str, Alert] = field(default_factory=dict)
+    """By code, in order: what the newest attempt was alerted of and is not over."""
     checkpoints: list[Checkpoint] = field(default_factory=list)
     resumes: list[int] = field(default_factory=list)
     """Steps from which attempts were resumed."""
@@ -53,7 +56,9 @@ class History:
             self.add(event)
 
     def add(self, event: Event) -> None:
-        self.attempt = max(self.attempt, event.attempt)
+        if event.attempt > self.attempt:
+            self.attempt = event.attempt
+            self.standing.clear()
         self.last_event = event.time
         match event:
             case RunStarted():
@@ -73,9 +78,17 @@ class History:
             case GradientNorms():
                 self.gradients = event
             case Alert():
-                self.alerts.append(event)
+                self._note(event)
             case Checkpoint():
+                self.standing.pop(CHECKPOINT_FAILED, None)
                 self.checkpoints.append(event)
+
+    def _note(self, alert: Alert) -> None:
+        self.alerts.append(alert)
+        if alert.code in LASTING:
+            self.standing.pop(alert.code, None)
+            if not alert.over:
+                self.standing[alert.code] = alert
 
     def _start(self, event: RunStarted) -> None:
         if self.started is not None:

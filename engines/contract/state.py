@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engines.contract import events as ev
+from engines.contract.alerts import STALL
 from engines.contract.commands import Stop
 from engines.contract.errors import DataError
 from engines.contract.events import Event
@@ -18,6 +19,8 @@ State = Literal[
     "queued", "starting", "running", "paused", "stopping",
     "finished", "early-stopped", "stopped", "out-of-budget", "failed", "lost",
 ]  # fmt: skip
+STALLED = "stalled"
+"""Begins the detail of a live run that gives no sign of life."""
 LIVE: frozenset[State] = frozenset({"queued", "starting", "running", "paused", "stopping"})
 
 
@@ -77,9 +80,15 @@ def status_of(locked: bool, attempt: Attempt | None, history: History) -> Status
         case "queued":  # its turn has come, and the engine has not said anything yet
             return Status("starting")
         case "loading" | "compiling":
-            return Status("starting", history.phase.phase)
-        case phase:
-            return Status("running", phase)
+            return Status("starting", _doing(history))
+        case _:
+            return Status("running", _doing(history))
+
+
+def _doing(history: History) -> str:
+    """Its phase, and whether it hangs in it: the process lives all the same."""
+    phase = history.phase.phase if history.phase else ""
+    return f"{STALLED} in {phase}" if STALL in history.standing else phase
 
 
 class RunReader:

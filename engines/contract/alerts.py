@@ -1,0 +1,123 @@
+"""What is wrong with a training, by rules on its epochs and its machine; each gives a `Finding` while it holds.
+
+The rules would rather miss than cry wolf: docs/alerts.md has the rates, measured on real curves and made ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from engines.contract.events import Epoch
+
+NONFINITE, CHECKPOINT_FAILED = "nonfinite", "checkpoint-failed"
+"""Told by the loop itself; the others by the supervisor's watchdog."""
+PLATEAU, OVERFIT, GRADIENT, DATA_WAIT = "plateau", "overfit", "gradient", "data-wait"
+STALL, DISK, BUDGET = "stall", "disk", "budget"
+LASTING = frozenset({NONFINITE, CHECKPOINT_FAILED, PLATEAU, OVERFIT, GRADIENT, DATA_WAIT, STALL, DISK, BUDGET})
+"""What holds until it is over; other alerts tell of something that has happened."""
+
+PLATEAU_EPOCHS, PLATEAU_SHARE, PLATEAU_TREND = 10, 0.25, 1.0
+OVERFIT_EPOCHS, OVERFIT_FALL, OVERFIT_CLIMB, OVERFIT_RISE = 8, -2.0, 4.0, 0.05
+SPARE_CHECKPOINTS, SPARE_BYTES = 2, 64 * 10**6
+"""A new checkpoint is written beside the last one, and where links are not possible the best is a copy."""
+NEAR = 0.9
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something is wrong now, in words without what to do about it: that depends on where it is read."""
+
+    code: str
+    text: str
+    level: Literal["warning", "error"] = "warning"
+
+
+def trend(values: Sequence[float]) -> float:
+    """Slope of the least-squares line through `values` in units of its standard error (the t statistic).
+
+    Infinite where they lie on a line exactly, 0 for a constant and for fewer than three.
+    """
+    count = len(values)
+    if count < 3:
+        return 0.0
+    mean = sum(values) / count
+    places = [place - (count - 1) / 2 for place in range(count)]
+    spread = sum(place * place for place in places)
+    slope = sum(place * value for place, value in zip(places, values, strict=True)) / spread
+    rest = sum((value - mean - slope * place) ** 2 for place, value in zip(places, values, strict=True))
+    error = math.sqrt(rest / (count - 2) / spread)
+    return slope / error if error else math.copysign(math.inf, slope) if slope else 0.0
+
+
+def plateau(rows: Sequence[Epoch], tried: int, *, told: bool = False) -> Finding | None:
+    """No better score for ten epochs and a quarter of all, with no trend upwards over twice as long.
+
+    `rows` are the epochs of one stage, the last `tried` of them since the person last changed something: the wait
+    counts from there. Once `told` it holds until a better score or a change.
+    """
+    scored = [(row.score, row.epoch) for row in rows if row.score is not None]
+    if not scored:
+        return None
+    best, epoch = max(scored, key=lambda one: (one[0], -one[1]))
+    waited = min(tried, sum(later > epoch for _, later in scored))
+    if waited < max(PLATEAU_EPOCHS, math.ceil(PLATEAU_SHARE * len(scored))):
+        return None
+    if not told and trend([score for score, _ in scored[-2 * waited :]]) >= PLATEAU_TREND:
+        return None
+    return Finding(PLATEAU, f"no better score for {waited} epochs: the best is {best:.4g}, of epoch {epoch}")
+
+
+def overfit(rows: Sequence[Epoch], tried: int, *, told: bool = False) -> Finding | None:
+    """Since the lowest validation loss the training loss fell and the validation loss rose, both beyond doubt.
+
+    `rows` are epochs of one stage with the same loss weights, `tried` as for `plateau`. Not told while the score still
+    improves: it alone says what is kept, and validation loss often rises under a rising score.
+    """
+    known = [(row.train.get("loss"), row.validation.get("loss"), row) for row in rows]
+    losses = [(train, seen, row) for train, seen, row in known if train is not None and seen is not None]
+    if not losses:
+        return None
+    lowest = min(range(len(losses)), key=lambda place: losses[place][1])
+    least, since = losses[lowest][1], losses[lowest + 1 :]
+    if min(tried, len(since)) < OVERFIT_EPOCHS or any(row.best for _, _, row in since[-OVERFIT_EPOCHS // 2 :]):
+        return None
+    now = sorted(seen for _, seen, _ in since[-3:])[1]
+    falls = trend([train for train, _, _ in since]) <= OVERFIT_FALL
+    rises = trend([seen for _, seen, _ in since]) >= OVERFIT_CLIMB and now - least >= OVERFIT_RISE * abs(least)
+    if not told and not (falls and rises):
+        return None
+    epoch = losses[lowest][2].epoch
+    return Finding(
+        OVERFIT, f"the training loss falls while validation rises: from {least:.4g} in epoch {epoch} to {now:.4g}"
+    )
+
+
+def disk_low(free: int, checkpoint: int) -> Finding | None:
+    """Less is free than two checkpoints of `checkpoint` bytes take; nothing while none has been written."""
+    if not checkpoint or free >= SPARE_CHECKPOINTS * checkpoint + SPARE_BYTES:
+        return None
+    return Finding(DISK, f"{size(free)} are left on the run's disk, and its next checkpoint takes {size(checkpoint)}")
+
+
+def budget_near(spent: float, budget: float, usd_per_hour: float) -> Finding | None:
+    """Nine tenths of the budget are spent (US dollars)."""
+    if not budget or not usd_per_hour or spent < NEAR * budget:
+        return None
+    left = span(max(0.0, budget - spent) / usd_per_hour * 3600)
+    return Finding(BUDGET, f"${spent:.2f} of the budget of ${budget:g} is spent: it is saved and stopped in {left}")
+
+
+def span(seconds: float) -> str:
+    """`40 s`, `12 min`, `3.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def size(number: float) -> str:
+    """Bytes in decimal units."""
+    return f"{number / 1e9:.1f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"

@@ -1,0 +1,47 @@
+"""Whether a training hangs: no sign of life for much longer than its phase usually takes between two."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from statistics import median
+
+from engines.contract.alerts import STALL, Finding, span
+
+LEAST_SECONDS = {
+    "loading": 1800.0, "compiling": 1800.0, "training": 120.0, "evaluating": 900.0, "saving": 600.0
+}  # fmt: skip
+"""Silence that is never told, by phase; of the phases that are not here (paused, queued) none is."""
+USUAL, LONGEST = 10.0, 3.0
+"""Times the median silence of a phase, and times the longest of the recent ones: the larger of both is waited for."""
+KEPT = 20
+
+
+class StallRule:
+    """Fed a few times a minute; counts only time in which it was itself running, so a machine asleep is no stall."""
+
+    def __init__(self) -> None:
+        self._silences: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=KEPT))
+        self._phase = ""
+        self._sign: object = None
+        self.silence = 0.0
+        """Seconds without a sign of life."""
+
+    def feed(self, phase: str, sign: object, seconds: float) -> Finding | None:
+        """`seconds` have passed in which the training was in `phase`; `sign` changes with every step and event."""
+        if sign == self._sign and phase == self._phase:
+            self.silence += seconds
+        else:
+            if self._phase in LEAST_SECONDS and self.silence < self.patience(self._phase):  # a stall is not usual
+                self._silences[self._phase].append(self.silence + seconds)
+            self._phase, self._sign, self.silence = phase, sign, 0.0
+        if phase not in LEAST_SECONDS or self.silence < self.patience(phase):
+            return None
+        usual = self._silences[phase]
+        beside = f", where {span(median(usual))} is usual" if usual else ""
+        return Finding(STALL, f"no sign of life for {span(self.silence)} in {phase}{beside}", "error")
+
+    def patience(self, phase: str) -> float:
+        """Seconds of silence that are waited for."""
+        usual = self._silences[phase]
+        learned = max(USUAL * median(usual), LONGEST * max(usual)) if usual else 0.0
+        return max(LEAST_SECONDS[phase], learned)

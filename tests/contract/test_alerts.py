@@ -1,0 +1,284 @@
+"""Alerts: told of what is wrong, silent on real curves that make progress, rates of false alarms as docs/alerts.md has.
+
+The made curves are counted over fixed seeds, so a rule that becomes more nervous or deafer fails here.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engines.contract import alerts
+from engines.contract.alerts import Finding, budget_near, disk_low, overfit, plateau, trend
+from engines.contract.events import Epoch
+from engines.contract.stall import StallRule
+from engines.contract.step_alerts import exploding, starving, usual_norm
+
+LOGS = Path(__file__).parents[3] / "shared" / "data" / "runlogs"
+real = pytest.mark.skipif(not LOGS.is_dir(), reason="the real logs are not beside this project (../shared/data)")
+
+
+def rows(scores: Sequence[float | None], train: Sequence[float] = (), validation: Sequence[float] = ()) -> list[Epoch]:
+    """Epochs with these scores and losses, each marked best as the loop would."""
+    made: list[Epoch] = []
+    best = -math.inf
+    for place, score in enumerate(scores):
+        better = score is not None and score > best
+        best = score if better and score is not None else best
+        made.append(
+            Epoch(
+                epoch=place + 1, step=10 * (place + 1), stage="train", score=score, lr=1e-3, best=better, weights={},
+                seconds=1.0, train={"loss": train[place]} if len(train) else {},
+                validation={"loss": validation[place]} if len(validation) else {},
+            )
+        )  # fmt: skip
+    return made
+
+
+def first_plateau(scores: Sequence[float]) -> int | None:
+    """Epochs done when it is first told."""
+    made = rows([float(score) for score in scores])
+    return next((n for n in range(1, len(made) + 1) if plateau(made[:n], n)), None)
+
+
+def first_overfit(train: Sequence[float], validation: Sequence[float], scores: Sequence[float | None]) -> int | None:
+    made = rows(scores, [float(loss) for loss in train], [float(loss) for loss in validation])
+    return next((n for n in range(1, len(made) + 1) if overfit(made[:n], n)), None)
+
+
+def test_the_trend_is_the_slope_by_its_standard_error() -> None:
+    values = np.random.default_rng(3).normal(size=25) + 0.1 * np.arange(25)
+    slope, covariance = np.polyfit(np.arange(25), values, 1, cov=True)
+    assert trend(list(values)) == pytest.approx(slope[0] / math.sqrt(covariance[0, 0]), rel=1e-9)
+    assert trend([1.0, 2.0, 3.0]) == math.inf
+    assert trend([2.0, 2.0, 2.0]) == 0
+    assert trend([1.0, 9.0]) == 0
+
+
+# -- plateau ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_plateau_is_told_after_ten_epochs_and_a_quarter_without_a_better_score() -> None:
+    scores = [1 - 0.5**epoch for epoch in range(20)] + [0.9] * 40
+    assert first_plateau(scores) == 30
+    (finding,) = [plateau(rows(scores[:30]), 30)]
+    assert finding == Finding("plateau", "no better score for 10 epochs: the best is 1, of epoch 20")
+    assert first_plateau([*(0.5 + epoch / 1e6 for epoch in range(59)), 0.9, *[0.5] * 40]) == 80  # a quarter of 80 is 20
+
+
+def test_a_plateau_counts_from_what_a_person_changed_and_holds_until_a_better_score() -> None:
+    flat = [0.5, *([0.4] * 30)]
+    assert plateau(rows(flat), 9) is None
+    assert plateau(rows(flat), 10)
+    rising = [*flat, *(0.4 + 0.004 * epoch for epoch in range(20))]
+    assert plateau(rows(rising), 40) is None
+    assert plateau(rows(rising), 40, told=True)
+    assert plateau(rows([*rising, 0.6]), 40, told=True) is None
+
+
+@pytest.mark.parametrize("scores", [[], [None] * 40, [None, 0.5, None]])
+def test_without_scores_there_is_no_plateau(scores: list[float | None]) -> None:
+    assert plateau(rows(scores), len(scores)) is None
+
+
+@pytest.mark.parametrize(("slope", "least", "most"), [(0.5, 0, 0), (0.2, 0, 0.04), (0.1, 0.08, 0.3), (0.0, 1, 1)])
+def test_how_often_steady_progress_is_called_a_plateau(slope: float, least: float, most: float) -> None:
+    """Lines of 100 epochs that rise by `slope` of their noise an epoch; at 0 there is a plateau to be found."""
+    random = np.random.default_rng(0)
+    curves = [slope * np.arange(100) + random.standard_normal(100) for _ in range(60)]
+    told = np.mean([first_plateau(curve) is not None for curve in curves])
+    assert least <= told <= most
+
+
+def test_a_curve_that_still_saturates_is_no_plateau() -> None:
+    random = np.random.default_rng(0)
+    for tau, noise in ((20, 0.02), (20, 0.005), (40, 0.01)):
+        for _ in range(10):
+            curve = 1 - np.exp(-np.arange(1, 101) / tau) + noise * random.standard_normal(100)
+            assert first_plateau(curve) is None
+
+
+@real
+def test_real_runs_in_steady_progress_have_no_plateau() -> None:
+    """Thirty seeds and a long run of a language model by validation loss, and two of three runs of a robot."""
+    text = (LOGS / "02_modded_nanogpt_29_restarts" / "a26c8aa2.log").read_text()
+    for trial in text.split("\ntrial:")[1:]:
+        assert first_plateau([-float(loss) for loss in re.findall(r"val_loss:(\S+)", trial)]) is None
+    text = (LOGS / "01_llmc_gpt2_main_log" / "main.log").read_text()
+    assert first_plateau([-float(loss) for loss in re.findall(r"^s:\d+ tel:([\d.]+)\n", text, re.MULTILINE)]) is None
+    with open(LOGS / "14_tdmpc_csv" / "dog-walk.csv", newline="") as file:
+        rewards = [(row["seed"], float(row["reward"])) for row in csv.DictReader(file)]
+    assert first_plateau([reward for seed, reward in rewards if seed == "1"][-41:]) is None
+    assert first_plateau([reward for seed, reward in rewards if seed == "2"][-41:]) is None
+
+
+@real
+def test_a_real_run_that_came_to_its_end_is_told_fifteen_epochs_before_its_patience_ran_out() -> None:
+    records = json.loads((LOGS / "03_mcgesture_training_log" / "training_log.json").read_text())
+    scores = [record["val_combined_score"] for record in records]
+    assert (len(scores), int(np.argmax(scores)) + 1, first_plateau(scores)) == (45, 20, 30)
+
+
+# -- overfit ---------------------------------------------------------------------------------------------------------
+
+
+@real
+def test_real_overfit_is_told_and_its_absence_is_not() -> None:
+    records = json.loads((LOGS / "03_mcgesture_training_log" / "training_log.json").read_text())
+    train, validation = ([record[group]["loss"] for record in records] for group in ("train", "val"))
+    told = first_overfit(train, validation, [record["val_combined_score"] for record in records])
+    assert told is not None
+    assert 20 < told <= 30
+    state = json.loads((LOGS / "04_hf_trainer_state" / "trainer_state.json").read_text())["log_history"]
+    losses = [row["loss"] for row in state if "loss" in row]
+    seen = [row["eval_g0_loss"] for row in state if "eval_g0_loss" in row][-len(losses) :]
+    assert first_overfit(losses, seen, [None] * len(losses)) in (9, 10)
+    assert first_overfit(losses, [-loss for loss in seen], [None] * len(losses)) is None
+
+
+def test_how_often_noise_is_called_overfit() -> None:
+    """Of 60 runs of 100 epochs each whose training loss falls; the validation loss is flat, falls, or rises."""
+    random = np.random.default_rng(0)
+    at = np.arange(1, 101)
+
+    def share(course: np.ndarray) -> float:
+        found = 0
+        for _ in range(60):
+            train = 1 / np.sqrt(at) + 0.01 * random.standard_normal(100)
+            seen = course + 0.02 * random.standard_normal(100)
+            found += first_overfit(train, seen, [None] * 100) is not None
+        return found / 60
+
+    assert share(np.ones(100)) <= 0.05
+    assert share(1.2 - 0.002 * at) == 0
+    assert share(0.8 + np.exp(-at / 5) + 0.01 * np.maximum(at - 20, 0)) == 1
+
+
+def test_a_score_that_still_improves_is_no_overfit() -> None:
+    train, seen = [1 / epoch for epoch in range(1, 31)], [0.4 + 0.01 * epoch for epoch in range(30)]
+    assert first_overfit(train, seen, [epoch / 30 for epoch in range(30)]) is None
+    assert first_overfit(train, seen, [None] * 30) == 9
+    finding = overfit(rows([None] * 20, train[:20], seen[:20]), 20)
+    assert finding is not None
+    assert finding.text.endswith("from 0.4 in epoch 1 to 0.58")
+    assert overfit(rows([None] * 20, train[:20], seen[:20]), 7) is None  # something was changed seven epochs ago
+
+
+# -- steps -----------------------------------------------------------------------------------------------------------
+
+
+def norms_until_told(norms: np.ndarray) -> int | None:
+    """Steps done when the gradient is first told, looked at every ten."""
+    for count in range(10, len(norms) + 1, 10):
+        if exploding(norms[:count], usual_norm(norms[:count])):
+            return count
+    return None
+
+
+@real
+def test_the_gradient_of_a_real_run_of_7_500_steps_is_never_told() -> None:
+    text = (LOGS / "01_llmc_gpt2_main_log" / "main.log").read_text()
+    norms = np.array([float(norm) for norm in re.findall(r"norm:([\d.]+)\n", text)])
+    assert len(norms) > 7500
+    assert norms_until_told(norms) is None
+
+
+def test_a_gradient_that_explodes_is_told_within_its_twenty_steps_and_a_spike_is_not() -> None:
+    norms = np.exp(np.random.default_rng(0).normal(0, 0.5, 600))
+    spiked = norms.copy()
+    spiked[300:305] *= 1000
+    assert norms_until_told(spiked) is None
+    exploded = norms.copy()
+    exploded[400:] *= 30
+    told = norms_until_told(exploded)
+    assert told is not None
+    assert 410 <= told <= 420
+    usual = usual_norm(exploded[:told])
+    assert exploding(norms, usual, told=True) is None
+    assert exploding(5 * norms, usual, told=True)
+    assert exploding(5 * norms, usual) is None
+    assert norms_until_told(np.full(600, np.nan)) is None
+
+
+def test_waiting_for_data_is_measured_without_the_pauses_between_epochs() -> None:
+    times = 1000 + np.cumsum(np.full(200, 0.5))
+    times[100:] += 300  # an evaluation
+    waits = np.full(200, 0.3)
+    waits[100] = 0.3
+    finding = starving(times, waits)
+    assert finding is not None
+    assert finding.text.startswith("60% of the time")
+    assert starving(times, waits * 0.75) is None
+    assert starving(times, waits * 0.75, told=True)
+    assert starving(times, waits * 0.6, told=True) is None
+    assert starving(times[:100], waits[:100]) is None  # 50 s are too few to say
+
+
+# -- stall, disk, money ----------------------------------------------------------------------------------------------
+
+
+def silence_until_told(phase: str, usual: float, *, seconds: float = 5.0) -> float:
+    """Seconds of silence after fifty signs of life `usual` seconds apart."""
+    rule = StallRule()
+    for sign in range(50):
+        for _ in range(max(1, round(usual / seconds))):
+            assert rule.feed(phase, sign, min(seconds, usual)) is None
+    while rule.feed(phase, 49, seconds) is None:
+        assert rule.silence < 1e5
+    return rule.silence
+
+
+@pytest.mark.parametrize(
+    ("phase", "usual", "told"),
+    [
+        ("training", 1, 120),
+        ("training", 60, 600),
+        ("evaluating", 30, 900),
+        ("evaluating", 200, 2000),
+        ("saving", 5, 600),
+    ],
+)
+def test_a_stall_is_told_after_ten_times_what_is_usual_and_no_sooner_than_its_phase_allows(
+    phase: str, usual: float, told: float
+) -> None:
+    assert silence_until_told(phase, usual) == pytest.approx(told, rel=0.1)
+
+
+def test_a_pause_is_no_stall_and_a_stall_is_over_with_the_next_step() -> None:
+    rule = StallRule()
+    rule.feed("training", 1, 5)
+    assert not any(rule.feed("paused", 1, 5) for _ in range(10_000))
+    assert not any(rule.feed("training", 2, 5) for _ in range(24))
+    finding = rule.feed("training", 2, 5)
+    assert finding is not None
+    assert "no sign of life for 2 min in training" in finding.text
+    assert rule.feed("training", 3, 5) is None
+    assert rule.patience("training") == 120  # what was told does not become usual
+
+
+def test_disk_and_budget() -> None:
+    gb = 10**9
+    assert disk_low(10 * gb, 0) is None
+    assert disk_low(2 * gb + 64 * 10**6, gb) is None
+    assert disk_low(2 * gb, gb) == Finding(
+        "disk", "2.0 GB are left on the run's disk, and its next checkpoint takes 1.0 GB"
+    )
+    assert budget_near(89.9, 100, 3) is None
+    assert budget_near(90, 0, 3) is None
+    assert budget_near(91, 100, 3) == Finding(
+        "budget", "$91.00 of the budget of $100 is spent: it is saved and stopped in 3.0 h"
+    )
+
+
+def test_every_lasting_alert_of_the_watchdog_has_an_end() -> None:
+    codes = {
+        getattr(alerts, name) for name in ("PLATEAU", "OVERFIT", "GRADIENT", "DATA_WAIT", "STALL", "DISK", "BUDGET")
+    }
+    assert codes < alerts.LASTING
