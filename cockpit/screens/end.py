@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widget import Widget
 
-from cockpit.core.course import Course
+from cockpit.core.course import SETTINGS, Course
 from cockpit.core.lr_plan import planned
 from cockpit.core.metric_series import Floats, Series
 from cockpit.core.plot.axis import extent
@@ -21,6 +21,7 @@ from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Look, Member
 from cockpit.core.text import plain
 from cockpit.screens.followed import FollowedRunScreen
+from cockpit.screens.unapplied import Changes
 from cockpit.widgets.ascii_filter import is_ascii_only
 from cockpit.widgets.course_view import CourseView
 from cockpit.widgets.metric_chart import Drawing, MetricChart
@@ -147,6 +148,22 @@ class EndScreen(FollowedRunScreen):
             self.view.action_undo()
         else:
             super().action_back()
+
+    def _left(self) -> list[cmd.Command]:
+        """Orders for the changed settings, but for what was asked for from here already."""
+        wanted = (self.view.course.command(row, self.attempt) for row in SETTINGS)
+        asked = {type(one): cmd.describe(one) for one in self.sent(cmd.SetLrScale, cmd.SetEpochs, cmd.SetPatience)}
+        return [one for one in wanted if one is not None and asked.get(type(one)) != cmd.describe(one)]
+
+    def unapplied(self) -> Changes | None:
+        if not (left := self._left()):
+            return None
+        words = ", ".join(cmd.describe(command) for command in left)
+        return Changes(words[0].upper() + words[1:], "apply it from the next step on, and leave", self.why_no_order)
+
+    def apply(self) -> None:
+        for command in self._left():
+            self.send(command)
 
 
 def _curve(name: str, plan: tuple[Floats, Floats]) -> Series:

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from cockpit.core.follow import News, RunFollower
 from cockpit.core.metric_series import Series
@@ -22,6 +21,8 @@ from cockpit.core.run_metrics import Mark, RunMetrics
 from cockpit.core.text import plain
 from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.palette import ActionProvider
+from cockpit.screens.unapplied import Answer, Changes, UnappliedScreen
+from cockpit.widgets.footer import Footer
 from cockpit.widgets.run_header import RunHeader
 from cockpit.widgets.throttle import Throttle
 from engines.contract import launch
@@ -68,6 +69,7 @@ class FollowedRunScreen(ChangingKeysScreen):
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)
         self._poller = Poller("run", self._follow)
         self._ready = False
+        self._sent: list[Command] = []
 
     # -- for subclasses --------------------------------------------------------------------------------------------
 
@@ -83,12 +85,20 @@ class FollowedRunScreen(ChangingKeysScreen):
         """Show what is known, at most once a second; what has not changed must cost nothing."""
         raise NotImplementedError
 
+    def unapplied(self) -> Changes | None:
+        """What the person has changed and not applied."""
+        raise NotImplementedError
+
+    def apply(self) -> None:
+        """Order all of that."""
+        raise NotImplementedError
+
     # -- following -------------------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
         yield RunHeader()
         yield from self.body()
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer()
 
     def on_mount(self) -> None:
         self.run_worker(self._read, thread=True, group="config")
@@ -155,8 +165,16 @@ class FollowedRunScreen(ChangingKeysScreen):
     def can_order(self) -> bool:
         return self.model.live and self.attempt > 0 and self.model.status.state != "stopping"
 
+    @property
+    def why_no_order(self) -> str:
+        """A sentence; empty where the run can be given orders."""
+        if self.can_order:
+            return ""
+        return f"The run is {self.model.status.state}: it cannot be applied."
+
     def send(self, command: Command) -> None:
-        """Append it to the run's command log, in a thread."""
+        """Append it to the run's command log, in a thread that outlives the screen: it may be left at once."""
+        self._sent.append(command)
 
         def send() -> None:
             try:
@@ -164,7 +182,12 @@ class FollowedRunScreen(ChangingKeysScreen):
             except OSError as error:
                 self.app.call_from_thread(self.refuse, f"The order could not be sent: {error.strerror}.")
 
-        self.run_worker(send, thread=True, group="orders")
+        self.app.run_worker(send, thread=True, group="orders")
+
+    def sent(self, *kinds: type[Command]) -> list[Command]:
+        """Those of these kinds that were sent from here and not refused, the oldest first."""
+        orders = ((one, self.model.order(one.id)) for one in self._sent if isinstance(one, kinds))
+        return [one for one, order in orders if not (order and order.answer and order.answer.state == "refused")]
 
     def orders(self, *kinds: type[Command]) -> list[Order]:
         """Those of these kinds so far, the newest first."""
@@ -183,5 +206,17 @@ class FollowedRunScreen(ChangingKeysScreen):
     def refuse(self, sentence: str) -> None:
         self.notify(plain(sentence), severity="error", timeout=10, markup=False)
 
+    # -- leaving ---------------------------------------------------------------------------------------------------
+
     def action_back(self) -> None:
-        self.dismiss()
+        """Ask first where something would be lost."""
+        if (changes := self.unapplied()) is None:
+            self.dismiss()
+        else:
+            self.app.push_screen(UnappliedScreen(changes), self._leave)
+
+    def _leave(self, answer: Answer | None) -> None:
+        if answer == "apply":
+            self.apply()
+        if answer is not None:
+            self.dismiss()

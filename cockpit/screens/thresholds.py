@@ -14,7 +14,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from cockpit.core.format import number
 from cockpit.core.plot.frame import Sign
@@ -24,14 +24,18 @@ from cockpit.core.tuning import Sheet, Tuning
 from cockpit.screens.palette import ActionProvider
 from cockpit.screens.thresholds_reading import ReviewingScreen
 from cockpit.screens.thresholds_review import HistoryDialog, ReviewDialog
+from cockpit.screens.unapplied import Answer, Changes, UnappliedScreen
 from cockpit.widgets import controls_table
 from cockpit.widgets.controls_table import ControlsTable
 from cockpit.widgets.cursor_view import CursorView, Facts
 from cockpit.widgets.curve_chart import CurveChart
+from cockpit.widgets.footer import Footer
 from cockpit.widgets.threshold_line import ThresholdLine
 from engines.contract.errors import UserError
 
 WIDE = 110
+NAMED = 4
+"""Of changed thresholds, when the screen is left."""
 
 _NEEDS = {
     "tune": "movable", "jump": "movable", "type": "movable", "optimise": "tunable", "optimise_all": "all",
@@ -61,7 +65,7 @@ class ThresholdsScreen(ReviewingScreen):
         Binding("d,S", "review", "review", id="thresholds.review", tooltip="What would change; saving is done there"),
         Binding("h", "history", "history", show=False, id="thresholds.history", tooltip="Who saved what, and when"),
         Binding("R", "read", "read again", show=False, id="thresholds.read", tooltip="Take the newest best epoch"),
-        Binding("escape", "back", "run", id="go.run", tooltip="Back to the run; what is not saved is lost"),
+        Binding("escape", "back", "run", id="go.run", tooltip="Back to the run; asks about what is not saved"),
     ]  # fmt: skip
 
     def compose(self) -> ComposeResult:
@@ -73,7 +77,7 @@ class ThresholdsScreen(ReviewingScreen):
             yield CursorView()
         yield Static("", id="totals", markup=False)
         yield ThresholdLine()
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer()
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
@@ -126,7 +130,6 @@ class ThresholdsScreen(ReviewingScreen):
         """After a change of one control, or of more than one."""
         if (tuning := self.tuning) is None:
             return
-        self._warned = False
         if name:
             self._show_one(name)
         else:
@@ -278,15 +281,22 @@ class ThresholdsScreen(ReviewingScreen):
         self._open()
 
     def action_back(self) -> None:
-        """What is not saved is lost: said once before."""
-        changed = self.tuning.changed if self.tuning else []
-        if changed and not self._warned:
-            self._warned = True
-            self.notify(
-                f"{len(changed)} changed and not saved: d reviews, escape again leaves them.", severity="warning"
-            )
+        """What is not saved would be lost: asked before."""
+        if (tuning := self.tuning) is None or not tuning.changed:
+            self.dismiss()
             return
-        self.dismiss()
+        saved, new = tuning.review.saved, tuning.new
+        named = [f"{name} {number(saved[name])} → {number(new[name])}" for name in tuning.changed[:NAMED]]
+        more = len(tuning.changed) - len(named)
+        words = ", ".join(named) + (f" and {more} more" if more else "")
+        why_not = "" if self.prepared else "It can be reviewed when all controls are sorted."
+        self.app.push_screen(UnappliedScreen(Changes(words, "review it, to save it there", why_not)), self._leave)
+
+    def _leave(self, answer: Answer | None) -> None:
+        if answer == "apply":
+            self.action_review()
+        elif answer == "drop":
+            self.dismiss()
 
     def terminal_title(self) -> str:
         return f"thresholds of {run_word(self.run.path.name)}"

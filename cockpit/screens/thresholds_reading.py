@@ -72,7 +72,6 @@ class ReviewingScreen(ChangingKeysScreen):
         self._intervals: set[str] = set()
         self._wanted = ""
         """The control to prepare next."""
-        self._warned = False
         self._moved = 0.0
         self._summing = False
         self._totals: Timer | None = None

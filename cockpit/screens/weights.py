@@ -24,6 +24,7 @@ from cockpit.core.settings import SettingsFile
 from cockpit.core.text import plain
 from cockpit.screens.followed import FollowedRunScreen
 from cockpit.screens.presets import PresetScreen, Wish
+from cockpit.screens.unapplied import Changes
 from cockpit.widgets.ascii_filter import is_ascii_only
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 from cockpit.widgets.steady import Steady
@@ -184,6 +185,23 @@ class WeightsScreen(FollowedRunScreen):
             self.table.action_undo()
         else:
             super().action_back()
+
+    def _left(self) -> dict[str, float]:
+        """The changes of the draft that no order from here has asked for."""
+        asked: dict[str, float] = {}
+        for command in self.sent(SetLossWeights):
+            asked |= command.weights if isinstance(command, SetLossWeights) else {}
+        return {head: weight for head, weight in self.table.draft.changes.items() if asked.get(head) != weight}
+
+    def unapplied(self) -> Changes | None:
+        if not (left := self._left()):
+            return None
+        now = self.table.draft.now
+        words = ", ".join(f"{head} {now[head]:g} → {weight:g}" for head, weight in left.items())
+        return Changes(f"Loss weights: {words}", "apply it at the next step, and leave", self.why_no_order)
+
+    def apply(self) -> None:
+        self.send(SetLossWeights(attempt=self.attempt, weights=self._left()))
 
     # -- presets ---------------------------------------------------------------------------------------------------
 

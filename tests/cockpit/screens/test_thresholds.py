@@ -18,11 +18,12 @@ from cockpit.core.review import ThresholdReview
 from cockpit.screens import thresholds_reading
 from cockpit.screens.run import RunScreen
 from cockpit.screens.thresholds import ThresholdsScreen
+from cockpit.screens.unapplied import UnappliedScreen
 from cockpit.widgets.controls_table import ControlsTable
 from cockpit.widgets.curve_chart import CurveChart
 from engines.contract.rundir import RunDirectory
 from engines.thresholds.review import write_review
-from tests.cockpit.driving import keys, settled, text, until
+from tests.cockpit.driving import keys, text, until
 from tests.support.fake_review import ABOUT, review_arrays, reviewed_run
 
 Make = Callable[..., CockpitApp]
@@ -223,11 +224,22 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         await until(pilot, lambda: "epoch 7 · step 70" in text(pilot) and "1 changed" in text(pilot))
         assert "! The exported config is of epoch 2, these numbers are of best.pt at epoch 7" in text(pilot)
         assert values(screen)["move_forward"] == pytest.approx(0.55)
+        await leaving(pilot, "move_forward 0.500 → 0.550")
         await pilot.press("escape")
-        await until(pilot, lambda: "1 changed and not saved" in text(pilot))
-        assert pilot.app.screen is screen
+        await until(pilot, lambda: pilot.app.screen is screen)
+        await leaving(pilot, "review it, to save it there")
+        await pilot.press("a")
+        await until(pilot, lambda: "What saving changes" in text(pilot))
         await pilot.press("escape")
-        await until(pilot, lambda: pilot.app.screen is not screen)
+        await until(pilot, lambda: pilot.app.screen is screen)
+        await leaving(pilot, "Changed and not applied")
+        await pilot.press("d")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, UnappliedScreen | ThresholdsScreen))
+
+
+async def leaving(pilot: Pilot[None], words: str) -> None:
+    await pilot.press("escape")
+    await until(pilot, lambda: isinstance(pilot.app.screen, UnappliedScreen) and words in text(pilot))
 
 
 async def test_a_damaged_review_is_a_sentence(cockpit: Make, run: RunDirectory) -> None:
@@ -238,13 +250,3 @@ async def test_a_damaged_review_is_a_sentence(cockpit: Make, run: RunDirectory) 
         assert not any(keys(pilot)[name] for name in ("optimise", "all", "review"))
         await pilot.press("o", "O", "left", "d", "h", "=", "1", "u", "L", "j", "backspace")
         assert pilot.app.is_running
-
-
-@pytest.mark.parametrize(("theme", "size"), [("cockpit-dark", (80, 24)), ("cockpit-light", (200, 50))])
-def test_pictures(snap_compare: Any, cockpit: Make, run: RunDirectory, theme: str, size: tuple[int, int]) -> None:
-    async def shown(pilot: Pilot[None]) -> None:
-        await ready(pilot, run)
-        await pilot.press("down", "o", "L", "down", "right_square_bracket")
-        await settled(pilot, "2 changed", "→")
-
-    assert snap_compare(cockpit(theme=theme), terminal_size=size, run_before=shown)

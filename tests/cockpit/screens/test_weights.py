@@ -13,6 +13,7 @@ from cockpit.core.settings import SettingsFile
 from cockpit.screens import followed
 from cockpit.screens.end import EndScreen
 from cockpit.screens.run import RunScreen
+from cockpit.screens.unapplied import UnappliedScreen
 from cockpit.screens.weights import WeightsScreen
 from engines.contract import commands as cmd
 from engines.contract import events as ev
@@ -96,6 +97,62 @@ async def test_weights_at_the_next_epoch_wait_for_it(cockpit: Make, training: Fa
             assert engine.heard[0].at_epoch == 4
 
 
+async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training: FakeRun) -> None:
+    """What was ordered is none, whether it was answered or not; what was refused is one again."""
+    answers: list[cmd.Command] = []
+    app = cockpit(open_run=training.run)
+    with training.locked(), FakeEngine(training, answers.append):
+        async with app.run_test(size=(110, 30)) as pilot:
+
+            async def leave(words: str = "") -> None:
+                await pilot.press("escape")
+                await until(pilot, lambda: isinstance(app.screen, UnappliedScreen if words else RunScreen))
+                await until(pilot, lambda: words in text(pilot))
+
+            await open_weights(pilot)
+            await pilot.press("right")
+            await leave("Loss weights: action 1 → 1.5")
+            await pilot.press("enter")  # stays, with the draft
+            await until(pilot, lambda: isinstance(app.screen, WeightsScreen) and "1 change " in text(pilot))
+            await leave("drop it and leave")
+            await pilot.press("d")
+            await until(pilot, lambda: isinstance(app.screen, RunScreen))
+            await open_weights(pilot)
+            assert "no changes" in text(pilot)
+            await pilot.press("right")
+            await until(pilot, lambda: keys(pilot)["apply"])
+            await pilot.press("enter", "down", "right")
+            await leave("Loss weights: look 0.5 → 0.55")
+            await pilot.press("a")
+            await until(pilot, lambda: isinstance(app.screen, RunScreen) and len(answers) == 2)
+            assert [order.weights for order in answers] == [{"action": 1.5}, {"look": 0.55}]  # type: ignore[attr-defined]
+
+            await open_weights(pilot)
+            await pilot.press("2")
+            await until(pilot, lambda: keys(pilot)["apply"])
+            await pilot.press("E")
+            await leave()  # ordered for the epoch's end, and not answered yet
+            await open_weights(pilot)
+            await pilot.press("3")
+            await until(pilot, lambda: keys(pilot)["apply"])
+            await pilot.press("enter")
+            await until(pilot, lambda: len(answers) == 4)
+            training.say(ev.CommandAnswer(command=answers[3], state="refused", step=30, reason="no"))
+            await until(pilot, lambda: "action 3: refused because no" in text(pilot))
+            await leave("Loss weights: action 1 → 3")
+            await pilot.press("d")
+
+            await until(pilot, lambda: isinstance(app.screen, RunScreen))
+            await pilot.press("l")
+            await until(pilot, lambda: isinstance(app.screen, EndScreen) and "Patience, epochs" in text(pilot))
+            await until(pilot, lambda: keys(pilot)["do it"])
+            await pilot.press("0", ".", "5", "enter", "down", "right", "down", "right")
+            await leave("Epochs 14, patience 4")
+            await pilot.press("a")
+            await until(pilot, lambda: isinstance(app.screen, RunScreen) and len(answers) == 7)
+            assert list(map(cmd.describe, answers[4:])) == ["learning rate × 0.5", "epochs 14", "patience 4"]
+
+
 async def test_equal_shares_lock_undo_and_defaults(cockpit: Make, training: FakeRun) -> None:
     with training.locked():
         async with cockpit(open_run=training.run).run_test(size=(110, 30), notifications=True) as pilot:
@@ -153,6 +210,10 @@ async def test_weights_of_a_run_that_ended_can_be_looked_at_only(cockpit: Make, 
         await pilot.press("right", "enter", "E", "g")
         await until(pilot, lambda: "1 change" in text(pilot))
         assert not keys(pilot)["apply"]
+        await pilot.press("escape")
+        await until(pilot, lambda: "The run is finished: it cannot be applied." in text(pilot))
+        await pilot.press("a")
+        assert isinstance(pilot.app.screen, UnappliedScreen)
         assert commands_of(training) == []
 
 
