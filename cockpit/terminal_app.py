@@ -16,6 +16,7 @@ from cockpit import keys
 from cockpit.core.ascii import PLAIN_TERMINALS
 from cockpit.core.settings import SettingsFile
 from cockpit.core.text import plain
+from cockpit.stylesheet import KeepingStylesheet
 from cockpit.theme import DEFAULT, THEMES, variables
 from cockpit.title import TerminalTitle
 from cockpit.widgets.ascii_filter import AsciiFilter
@@ -61,6 +62,7 @@ class TerminalApp(App[None]):
         for theme in THEMES.values():
             self.register_theme(theme)
         self.theme = settings.value.theme if settings.value.theme in self.available_themes else DEFAULT
+        self.stylesheet = KeepingStylesheet(self.get_css_variables())
 
     def on_mount(self) -> None:
         self.set_interval(TITLE_SECONDS, self._show_title)

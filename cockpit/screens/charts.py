@@ -8,13 +8,14 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from cockpit.core.metric_series import MetricSource
 from cockpit.core.run_metrics import Mark
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.charts_panel import ChartsPanel
+from cockpit.widgets.footer import Footer
 
 
 class ChartsScreen(Screen[None]):
@@ -38,7 +39,7 @@ class ChartsScreen(Screen[None]):
             id="title", markup=False,
         )  # fmt: skip
         yield ChartsPanel(self._source, self._marks)
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer()
 
     @property
     def panel(self) -> ChartsPanel:

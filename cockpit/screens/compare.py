@@ -12,7 +12,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList, Static, Tab, Tabs
+from textual.widgets import OptionList, Static, Tab, Tabs
 
 from cockpit.core.compare import CompareSource
 from cockpit.core.compare_tables import config_table, values_table
@@ -21,6 +21,7 @@ from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.compare_legend import CompareLegend
 from cockpit.widgets.compare_table import CompareTable
+from cockpit.widgets.footer import Footer
 from cockpit.widgets.throttle import Throttle
 from engines.contract.rundir import RunDirectory
 
@@ -76,7 +77,7 @@ class CompareScreen(Screen[None]):
             with Vertical(id="tables"):
                 yield CompareTable(id="values", title="Values")
                 yield CompareTable(id="config", title="Config")
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer()
 
     @property
     def panel(self) -> ChartsPanel:

@@ -14,13 +14,14 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Input, OptionList, Static
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from cockpit.core.configs import ConfigFile, ProjectConfigs, by_project, find_configs
 from cockpit.core.launch_form import LaunchForm, new_form, open_form
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
+from cockpit.widgets.footer import Footer
 from engines.contract.errors import UserError
 
 Open = Callable[[], LaunchForm]
@@ -74,7 +75,7 @@ class LaunchScreen(Screen[None]):
                 yield Static(id="text", markup=False)
         yield Static(id="fault", markup=False)
         yield Input(placeholder="/  path of a config …", id="path", compact=True)
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer()
 
     def on_mount(self) -> None:
         colours = self.app.theme_variables

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.message import Message
-from textual.widgets import Footer, Input
+from textual.widgets import Input
 
 from cockpit.core.config_fields import Field
 from cockpit.core.devices import Devices, look_at_devices
@@ -24,6 +24,7 @@ from cockpit.screens.launch_words import DEVICE, about_field, about_start, field
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.check_pane import CheckPane
 from cockpit.widgets.field_editor import FieldEditor
+from cockpit.widgets.footer import Footer
 from cockpit.widgets.form_view import FormView
 from cockpit.widgets.steady import Steady
 from engines.contract import launch, yaml12
@@ -125,7 +126,7 @@ class LaunchFormScreen(ChangingKeysScreen):
         yield Steady(id="told", markup=False)
         yield Steady(id="command", markup=False)
         yield Steady(id="state", markup=False)
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer()
 
     def on_mount(self) -> None:
         self.query_one(FormView).say("● changed   ◦ not the default   ✖ fault")

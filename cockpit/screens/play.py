@@ -17,7 +17,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingsMap
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from cockpit.core.ascii import text_in_ascii
 from cockpit.core.format import bar, count, percent
@@ -26,6 +26,7 @@ from cockpit.core.poller import Poller
 from cockpit.core.states import label
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
+from cockpit.widgets.footer import Footer
 from cockpit.widgets.scene_view import PlayHeader, SceneView, Timeline
 from cockpit.widgets.steady import Steady
 from engines.contract.rundir import RunDirectory
@@ -85,7 +86,7 @@ class PlayScreen(Screen[None]):
         yield Steady(id="banner", markup=False)
         yield Static(id="waiting", classes="pane", markup=False)
         yield SceneView(ascii_only=self._ascii)
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer()
 
     def on_mount(self) -> None:
         self.set_class(self._ascii, "-ascii")

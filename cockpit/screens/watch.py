@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from cockpit.core.foreign.logs import Logs
@@ -20,6 +20,7 @@ from cockpit.core.text import fit_left, fit_right, plain
 from cockpit.core.watched import Facts, WatchedLogs
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.charts_panel import ChartsPanel
+from cockpit.widgets.footer import Footer
 
 ROOM = 27
 """Columns for the words of a log in the list."""
@@ -48,7 +49,7 @@ class WatchScreen(Screen[None]):
             listed.border_title = "Logs"
             yield listed
             yield ChartsPanel(self._watched, self._watched.marks)
-        yield Footer(show_command_palette=False, compact=True)
+        yield Footer()
 
     @property
     def panel(self) -> ChartsPanel:

@@ -1,0 +1,106 @@
+"""The keys of a screen in one line, painted when one of them comes, goes or is greyed.
+
+One widget draws them all. With one a key, as Textual has it, a footer took 50 ms to make, and a start made five.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+GAP = "  "
+
+
+class Shown(NamedTuple):
+    """A key as it stands in the line, what typing it would be, and what it does."""
+
+    sign: str
+    words: str
+    key: str
+    enabled: bool
+    tooltip: str
+
+    @property
+    def width(self) -> int:
+        return cell_len(f"{self.sign} {self.words}")
+
+
+class Footer(Widget):
+    """What can be done here and now; a click does it, and pointing at it tells more."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES = {"footer--key", "footer--words", "footer--pointed"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: list[Shown] = []
+        self._pointed: Shown | None = None
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+        self._shown = self._read()
+
+    def _bindings_changed(self, screen: Screen[Any]) -> None:
+        """Without the terminal's focus nothing on the screen has it either, and half of the keys are away."""
+        if self.app.app_focus and self.is_attached and (shown := self._read()) != self._shown:
+            self._shown = shown
+            self.refresh()
+
+    def _read(self) -> list[Shown]:
+        """The first key of each action that is to be shown."""
+        found: dict[str, Shown] = {}
+        for _, binding, enabled, tooltip in self.screen.active_bindings.values():
+            if binding.show and binding.action not in found:
+                sign = self.app.get_key_display(binding)
+                found[binding.action] = Shown(sign, binding.description, binding.key, enabled, tooltip)
+        return list(found.values())
+
+    def render_line(self, y: int) -> Strip:
+        gap = Segment(GAP, Style(bgcolor=self.rich_style.bgcolor))
+        line: list[Segment] = []
+        for it in self._shown:
+            line += [*([gap] if line else []), *self._segments(it)]
+        return Strip(line)
+
+    def _segments(self, it: Shown) -> list[Segment]:
+        kinds = ("pointed", "pointed") if it == self._pointed else ("key", "words")
+        styles = (self.get_component_rich_style(f"footer--{kind}") for kind in kinds)
+        sign, words = (style + Style(dim=not it.enabled or None) for style in styles)
+        return [Segment(it.sign, sign), Segment(f" {it.words}", words)]
+
+    def _under(self, event: events.MouseEvent) -> Shown | None:
+        """The key under the pointer."""
+        if (offset := event.get_content_offset(self)) is not None:
+            start = 0
+            for it in self._shown:
+                if start <= offset.x < start + it.width:
+                    return it
+                start += it.width + len(GAP)
+        return None
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._point(self._under(event))
+
+    def on_leave(self) -> None:
+        self._point(None)
+
+    def _point(self, it: Shown | None) -> None:
+        if it != self._pointed:
+            self._pointed = it
+            self.tooltip = it.tooltip if it else None
+            self.refresh()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        if (it := self._under(event)) is None:
+            return
+        if it.enabled:
+            self.app.simulate_key(it.key)
+        else:
+            self.app.bell()
