@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,12 @@ def folders_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("choices")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("seen")))
         yield
+
+
+def pytest_configure() -> None:
+    """Ctrl-C reaches the tests' programs, also where a shell started the tests in the background and so ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

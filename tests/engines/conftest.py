@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,14 @@ import psutil
 import pytest
 import torch
 
+from engines.attempt import carry_out
 from engines.contract import commands as cmd
 from engines.contract import launch
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import RunDirectory
+from engines.contract.rundir import Attempt, ProcessMark, RunDirectory
 from engines.contract.state import RunReader
+from engines.supervise import Supervisor
+from engines.training.engine import train
 from tests.support.example_project import ExampleProject
 
 PATIENCE = 120.0
@@ -47,6 +51,24 @@ class LiveRun:
     def resume(self, *settings: str) -> int:
         launch.prepare_resume(self.run, settings)
         return self.start()
+
+    def here(self) -> str:
+        """Carry out an attempt in this process, where its being a process is not what is tested; the end's reason.
+
+        An engine of its own takes three to four seconds of CPU time to import torch.
+        """
+        number = max(self.run.attempt_numbers(), default=0) + 1
+        attempt = Attempt(number=number, started=time.time(), supervisor=ProcessMark(os.getpid(), 0.0))
+        self.run.write_attempt(attempt)
+        with open(self.run.stdout, "a") as log, redirect_stdout(log), redirect_stderr(log):
+            code = carry_out(self.run, number, train)
+        attempt.ended = Supervisor(self.run)._end(number, code, oom=False)
+        self.run.write_attempt(attempt)
+        return attempt.ended.reason
+
+    def resume_here(self, *settings: str) -> str:
+        launch.prepare_resume(self.run, settings)
+        return self.here()
 
     def send(self, command: cmd.Command) -> None:
         launch.send(self.run, command)
@@ -81,7 +103,7 @@ class LiveRun:
         wait_for("the lock to be free", lambda: lock_holder(self.run.lock) is None)
 
     def log(self) -> str:
-        return self.run.stdout.read_text() + self.run.supervisor_log.read_text()
+        return "".join(log.read_text() for log in (self.run.stdout, self.run.supervisor_log) if log.exists())
 
 
 def _alive(pid: int) -> bool:

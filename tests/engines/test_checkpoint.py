@@ -89,22 +89,19 @@ def test_a_checkpoint_cut_short_is_one_sentence(tmp_path: Path, share: float) ->
 
 def test_resuming_from_a_damaged_checkpoint_fails_clearly_and_loses_nothing(new_run: Callable[..., LiveRun]) -> None:
     live = new_run("training.epochs=2")
-    live.start()
-    assert live.wait_end() == "finished", live.log()
+    assert live.here() == "finished", live.log()
     whole = live.run.last.read_bytes()
     live.run.last.unlink()
     live.run.last.write_bytes(whole[:1000])
     before = live.run.events.read_bytes()
-    live.resume("training.epochs=3")
-    assert live.wait_end() == "failed"
+    assert live.resume_here("training.epochs=3") == "failed"
     assert "last.pt is not a whole checkpoint" in live.reader.status().detail
     assert "Traceback" not in live.log()
     assert live.run.events.read_bytes().startswith(before)
     live.reader.poll()
     assert len(live.reader.history.epochs) == 2  # a resume that never began supersedes nothing
     live.run.last.unlink()
-    live.resume("training.epochs=3")
-    assert live.wait_end() == "finished", live.log()
+    assert live.resume_here("training.epochs=3") == "finished", live.log()
     live.reader.poll()
     assert len(live.reader.history.epochs) == 3
 
@@ -180,13 +177,11 @@ def test_best_is_the_best_that_could_be_kept(tmp_path: Path, monkeypatch: pytest
 
 def test_a_checkpoint_of_another_model_is_one_sentence(new_run: Callable[..., LiveRun]) -> None:
     live = new_run("training.epochs=1", "training.stages=[]")
-    live.start()
-    assert live.wait_end() == "finished", live.log()
+    assert live.here() == "finished", live.log()
     content = torch.load(live.run.last, weights_only=True)
     del content["optimizer"]
     torch.save(content, live.run.last)
-    live.resume("training.epochs=2")
-    assert live.wait_end() == "failed"
+    assert live.resume_here("training.epochs=2") == "failed"
     detail = live.reader.status().detail
     assert "last.pt does not fit the model and the settings of" in detail
     assert "Traceback" not in live.log()

@@ -41,8 +41,7 @@ def straight_run(example: ExampleProject, patch: pytest.MonkeyPatch, folder: Pat
     live = LiveRun(prepare_example(example, patch, folder, *SETTINGS))
     for edit in edits():
         live.send(edit)
-    live.start()
-    assert live.wait_end() == "finished", live.log()
+    assert live.here() == "finished", live.log()
     return live
 
 
@@ -78,8 +77,7 @@ def test_killed_twice_equals_uninterrupted(new_run: NewRun, straight: LiveRun) -
     killed.kill("supervisor")
     assert killed.reader.status().state == "lost"
 
-    killed.resume()
-    assert killed.wait_end() == "finished", killed.log()
+    assert killed.resume_here() == "finished", killed.log()
     killed.reader.poll()
     assert len(killed.reader.history.resumes) == 2
     assert all(0 < step <= 402 for step in killed.reader.history.resumes)
@@ -101,8 +99,7 @@ def test_killed_before_the_checkpoint_holds_an_edit(new_run: NewRun, straight: L
     killed.resume()
     killed.wait_answer(pause, "applied")
     killed.kill("engine")
-    killed.resume()
-    assert killed.wait_end() == "finished", killed.log()
+    assert killed.resume_here() == "finished", killed.log()
     killed.reader.poll()
     assert killed.reader.history.resumes == [256, 256]
     assert_equal_runs(killed, straight)
@@ -143,20 +140,17 @@ def test_stop_and_resume_equals_uninterrupted(new_run: NewRun, straight: LiveRun
     for edit in [*edits(attempt=1)[:2], *edits(attempt=2)[2:]]:
         stopped.send(edit)
     stopped.send(cmd.Stop(attempt=1, at_step=200))
-    stopped.start()
-    assert stopped.wait_end() == "stopped"
+    assert stopped.here() == "stopped"
     logs = (stopped.run.events, stopped.run.commands, stopped.run.train_metrics, stopped.run.val_metrics)
     before = {log: log.read_bytes() for log in (*logs, stopped.run.stdout, *stopped.run.steps.glob("*.f64"))}
     assert all(before.values())
     stale = stopped.run.checkpoints / ".last.pt.0badcafe.tmp"
     stale.write_bytes(b"a save that was killed")
     stopped.send(cmd.Stop(attempt=2, at_step=384))
-    stopped.resume()
-    assert stopped.wait_end() == "stopped"
+    assert stopped.resume_here() == "stopped"
     stopped.reader.poll()
     assert len(stopped.reader.history.epochs) == 2  # the third is trained, not yet evaluated
-    stopped.resume()
-    assert stopped.wait_end() == "finished", stopped.log()
+    assert stopped.resume_here() == "finished", stopped.log()
     stopped.reader.poll()
     assert stopped.reader.history.resumes == [200, 384]
     assert not stale.exists()
@@ -167,11 +161,9 @@ def test_stop_and_resume_equals_uninterrupted(new_run: NewRun, straight: LiveRun
 def test_finished_run_resumes_only_with_more_to_do(new_run: NewRun) -> None:
     """Trained to 2 epochs and extended to 4 it is not the straight run (the cosine was another), but it goes on."""
     live = new_run("training.epochs=2")
-    live.start()
-    assert live.wait_end() == "finished", live.log()
+    assert live.here() == "finished", live.log()
     with pytest.raises(UserError, match=r"finished at epoch 2; give it more to do"):
         live.resume()
-    live.resume("training.epochs=3", "model.width=64")
-    assert live.wait_end() == "finished", live.log()
+    assert live.resume_here("training.epochs=3", "model.width=64") == "finished", live.log()
     live.reader.poll()
     assert [row.epoch for row in live.reader.history.epochs.values()] == [1, 2, 3]

@@ -29,10 +29,9 @@ SETTINGS = (
 EPOCH = 2048 // 16
 
 
-def ended(run: RunDirectory, expected: str = "finished") -> LiveRun:
+def ended(run: RunDirectory) -> LiveRun:
     live = LiveRun(run)
-    live.start()
-    assert live.wait_end() == expected, live.log()
+    assert live.here() == "finished", live.log()
     return live
 
 
@@ -115,8 +114,7 @@ def test_a_fork_outlives_its_parent_and_resumes_exactly(parent: LiveRun) -> None
     live.start()
     live.wait_answer(pause, "applied")
     live.kill("engine")
-    live.resume()
-    assert live.wait_end() == "finished", live.log()
+    assert live.resume_here() == "finished", live.log()
     assert_equal(killed, straight)
     assert effective_table(killed) == effective_table(straight)
 

@@ -25,8 +25,7 @@ NewRun = Callable[..., LiveRun]
 
 def replayed(live: LiveRun) -> LiveRun:
     copy = LiveRun(prepare_replay(live.run))
-    copy.start()
-    copy.wait_end()
+    copy.here()
     return copy
 
 
@@ -61,8 +60,7 @@ def steered(new_run: NewRun) -> LiveRun:
     live.send(cmd.SetLossWeights(attempt=2, at_step=290, weights={"radius": 0.2}))
     stop = cmd.Stop(attempt=2, at_step=451)
     live.send(stop)
-    live.resume("training.patience=3")
-    assert live.wait_end() == "stopped", live.log()
+    assert live.resume_here("training.patience=3") == "stopped", live.log()
     return live
 
 
@@ -117,10 +115,9 @@ def test_what_cannot_be_replayed_is_refused(new_run: NewRun) -> None:
     live = new_run(*SETTINGS)
     with pytest.raises(UserError, match="no checkpoint"):
         prepare_replay(live.run)
-    pause = cmd.Pause(attempt=1)
-    live.send(pause)
+    live.send(cmd.Pause(attempt=1))
     live.start()
-    live.wait_answer(pause, "applied")
+    live.wait_state("paused")
     with pytest.raises(UserError, match="is paused; replay it when it has ended"):
         prepare_replay(live.run)
     live.send(cmd.Stop(attempt=1))

@@ -240,8 +240,9 @@ def test_a_second_engine_is_refused_and_the_first_untouched(supervised: Callable
 
 
 def test_a_spent_budget_stops_the_run(new_run: Callable[..., LiveRun]) -> None:
-    """A dollar a second, eight to spend: seconds of work, then saved and stopped."""
-    live = new_run("cost.usd_per_hour=3600", "cost.budget_usd=8", "training.epochs=100000", "training.patience=100000")
+    """A dollar a second, eight to spend, most of it in a pause: then saved and stopped."""
+    live = new_run("cost.usd_per_hour=3600", "cost.budget_usd=8")
+    live.send(cmd.Pause(attempt=1, at_step=1))
     live.start()
     assert live.wait_end() == "out-of-budget"
     assert live.run.last.is_file()

@@ -148,11 +148,9 @@ def scalars(run: Path) -> list[Row]:
 def test_tensorboard_files_equal_the_table_over_a_resume(new_run: Callable[..., LiveRun]) -> None:
     live = new_run("training.epochs=3", "training.stages=[]", "training.batch_size=16", "output.writers=[tensorboard]")
     live.send(cmd.Stop(attempt=1, at_step=200))
-    live.start()
-    assert live.wait_end() == "stopped", live.log()
+    assert live.here() == "stopped", live.log()
     first = scalars(live.run.path)
-    live.resume()
-    assert live.wait_end() == "finished", live.log()
+    assert live.resume_here() == "finished", live.log()
     rows = scalars(live.run.path)
     assert len(list(live.run.path.glob("tensorboard/*"))) == 2
     assert rows[: len(first)] == first

@@ -27,7 +27,7 @@ def test_what_cannot_be_exported_is_a_sentence(
     cockpit: Cockpit, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     example = ExampleProject(tmp_path / "example")
-    monkeypatch.setenv("PYTHONPATH", str(example.folder))
+    monkeypatch.syspath_prepend(str(example.folder))
     create_run("spiral", "", kind="training", engine="engines.train", title="spiral.yaml")
     answer = cockpit("export", "last")
     assert answer.returncode == 2

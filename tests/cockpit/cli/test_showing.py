@@ -12,7 +12,7 @@ import pytest
 
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from tests.cockpit.cli.conftest import COMMAND, Cockpit
+from tests.cockpit.cli.conftest import COMMAND, Cockpit, in_a_process
 from tests.support.fake_run import FakeRun, epoch
 
 HOSTILE = "x\x1b[2J\x1b]0;owned\x07\u202egnp.exe"
@@ -242,9 +242,9 @@ def test_nothing_from_a_run_steers_the_terminal(cockpit: Cockpit, runs: Path) ->
             assert not set("\x1b\x07\u202e\r") & set(text), arguments
 
 
-def test_a_terminal_of_another_alphabet_gets_what_it_can_show(cockpit: Cockpit, runs: Path) -> None:
+def test_a_terminal_of_another_alphabet_gets_what_it_can_show(runs: Path) -> None:
     FakeRun(runs, label="été → 夏").begin().started().end("finished")
-    answer = cockpit("ls", PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
+    answer = in_a_process(runs, "ls", PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
     assert answer.returncode == 0
     assert "t\\xe9 \\u2192" in answer.stdout
 

@@ -32,6 +32,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> ExampleProject:
 def config(example: ExampleProject, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The example's config, for one thread; whatever a failing test leaves alive is ended."""
     monkeypatch.setenv("PYTHONPATH", str(example.folder))
+    monkeypatch.syspath_prepend(str(example.folder))
     file = tmp_path / "spiral.yaml"
     file.write_text(example.config.read_text() + "launch: {threads: 1}\n")
     yield str(file)

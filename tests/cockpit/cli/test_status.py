@@ -25,6 +25,8 @@ def test_the_line_tells_live_runs_and_recent_failures(cockpit: Cockpit, runs: Pa
     FakeRun(runs, "controls-20261127-201800-moss").begin().started().end("finished")
     (runs / "controls-20261127-201900-birch").mkdir()
     (runs / "controls-20261127-201900-birch" / "run.json").write_text("{garbage")
+    (runs / "a file").write_text("no run")
+    (runs / "controls-20261127-202000-cedar").symlink_to("x" * 300)  # stat fails, as where entering is forbidden
     with amber.locked(), copper.locked():
         assert cockpit("status", "--line").stdout == "● amber 3/150 0.300 · ● copper 0/9 · ✖2\n"
         assert cockpit("status", "--line", "--ascii").stdout == "* amber 3/150 0.300 . * copper 0/9 . x2\n"
@@ -90,13 +92,16 @@ def test_a_width_that_is_none_is_refused(cockpit: Cockpit, runs: Path) -> None:
     assert "--width 0" in answer.stderr
 
 
-def test_every_key_by_its_id_and_as_it_was_chosen(cockpit: Cockpit, tmp_path: Path) -> None:
+def test_every_key_by_its_id_and_as_it_was_chosen(
+    cockpit: Cockpit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = tmp_path / "config"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
     (home / "cockpit").mkdir(parents=True)
     (home / "cockpit" / "settings.json").write_text('{"keys": {"run.stop": "f8"}}')
-    found = {key["id"]: key for key in json.loads(cockpit("keys", "--json", XDG_CONFIG_HOME=str(home)).stdout)}
+    found = {key["id"]: key for key in json.loads(cockpit("keys", "--json").stdout)}
     assert found["run.stop"]["keys"] == "f8"
     assert found["run.pause"]["keys"] == "p"
     assert found["cockpit.leave"]["where"] == "everywhere"
     assert all(key["about"] for key in found.values())
-    assert "run.stop" in cockpit("keys", XDG_CONFIG_HOME=str(home)).stdout
+    assert "run.stop" in cockpit("keys").stdout

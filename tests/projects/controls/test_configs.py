@@ -67,9 +67,7 @@ def test_both_source_documents_configs_train_to_the_three_files(
     names = ("controls_v2.yaml", "controls_v2_seed001.yaml")
     runs = [LiveRun(launch.prepare_training(CONFIGS / name, [f"data.path={folder}", *SHORT])) for name in names]
     for live in runs:
-        live.start()
-    for live in runs:
-        assert live.wait_end() == "finished", live.log()
+        assert live.here() == "finished", live.log()
         made = {file.name for file in live.run.export.iterdir()}
         assert made >= {"control_policy_v2.pt", "control_config_v2.json", "training_log_v2.json"}
         exported = json.loads((live.run.export / "control_config_v2.json").read_text())

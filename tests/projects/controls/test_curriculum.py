@@ -152,12 +152,10 @@ def test_killed_in_the_second_stage_equals_uninterrupted(
     straight, killed = new_run(), new_run()
     pause = cmd.Pause(attempt=1, at_step=14)
     killed.send(pause)
-    straight.start()
     killed.start()
     killed.wait_answer(pause, "applied")
     killed.kill("engine")
-    killed.resume()
-    assert killed.wait_end() == straight.wait_end() == "finished", killed.log() + straight.log()
+    assert killed.resume_here() == straight.here() == "finished", killed.log() + straight.log()
     killed.reader.poll()
     assert len(killed.reader.history.resumes) == 1
     assert 6 <= killed.reader.history.resumes[0] <= 14
