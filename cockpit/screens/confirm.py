@@ -16,6 +16,7 @@ from cockpit.core.text import plain
 
 GRACE_SECONDS = 30
 """Between SIGTERM and SIGKILL: time to finish a step and to save."""
+TICK_SECONDS = 1.0
 
 
 class StopHarder(ModalScreen[None]):
@@ -60,7 +61,7 @@ class StopHarder(ModalScreen[None]):
     def action_terminate(self) -> None:
         if self._countdown is None:
             self._send(signal.SIGTERM)
-            self._countdown = self.set_interval(1.0, self._count_down)
+            self._countdown = self.set_interval(TICK_SECONDS, self._count_down)
             self._show_countdown()
 
     def _count_down(self) -> None:
