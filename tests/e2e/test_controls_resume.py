@@ -46,9 +46,7 @@ def test_killed_twice_equals_uninterrupted(demo_data: Path, tmp_path: Path, monk
         killed.start() if attempt == 1 else killed.resume()
         killed.wait_answer(pause, "applied")
         killed.kill(victim)
-    killed.resume()
-    straight.start()
-    assert killed.wait_end() == straight.wait_end() == "finished", killed.log() + straight.log()
+    assert killed.resume_here() == straight.here() == "finished", killed.log() + straight.log()
     ours, theirs = tensors(killed.run.last), tensors(straight.run.last)
     assert ours.keys() == theirs.keys()
     assert [place for place in ours if not torch.equal(ours[place], theirs[place])] == []

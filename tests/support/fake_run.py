@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from engines.contract import commands as cmd
 from engines.contract import events as ev
+from engines.contract.config import check_config
 from engines.contract.jsonl import RecordFollower
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory, RunInfo
@@ -45,11 +48,11 @@ _HOLDER = """
 import signal, sys, time
 from pathlib import Path
 from engines.contract.lock import RunLock
-from engines.contract.rundir import End, RunDirectory
-run = RunDirectory(Path(sys.argv[1]))
-lock = RunLock(run.lock)
+lock = RunLock(Path(sys.argv[2]))
 assert lock.acquire()
 def kill(number, frame):
+    from engines.contract.rundir import End, RunDirectory
+    run = RunDirectory(Path(sys.argv[1]))
     attempt = run.newest_attempt()
     attempt.ended = End(reason="stopped", time=time.time(), error="killed on request")
     run.write_attempt(attempt)
@@ -130,7 +133,7 @@ class FakeRun:
     @contextlib.contextmanager
     def locked(self) -> Iterator[int]:
         """Another process holds the lock, as the supervisor would; gives its id."""
-        command = [sys.executable, "-c", _HOLDER, str(self.run.path)]
+        command = [sys.executable, "-c", _HOLDER, str(self.run.path), str(self.run.lock)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"
@@ -176,3 +179,22 @@ class FakeEngine:
             for command in self._follower.poll():
                 self.heard.append(command)
                 self._react(command)
+
+
+def stopped_early(fake: FakeRun) -> FakeRun:
+    """Two of four epochs done, with the patience edited live after the first; best, last and both epochs are kept."""
+    tree = {"project": "controls", "data": {"path": "/data"}}
+    fake.run.config.write_text(check_config(tree, "config", {}, ["training.epochs=4"]).dump())
+    fake.run.write_info(msgspec.structs.replace(fake.run.info, engine="engines.train"))
+    fake.begin().started()
+    edit = cmd.SetPatience(attempt=1, patience=7)
+    for number in (1, 2):
+        fake.epochs(number, best=1)
+        names = ["last.pt", f"epoch_{number:03d}.pt", *(["best.pt"] if number == 1 else [])]
+        for name in names:
+            (fake.run.checkpoints / name).write_bytes(b"weights of epoch %d" % number)
+        step = number * STEPS_PER_EPOCH
+        fake.say(ev.Checkpoint(step=step, epoch=number, files=names, size=2_000_000, seconds=0.1))
+        if number == 1:
+            fake.say(ev.CommandAnswer(command=edit, state="applied", step=step, epoch=1))
+    return fake.end("stopped")

@@ -208,9 +208,8 @@ async def test_damage_is_a_quiet_line_and_the_rest_goes_on(cockpit: Make, fake: 
     fake.epochs(1)
     with fake.locked():
         async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: "3 bad lines in events.jsonl" in text(pilot))
-            assert "● running" in text(pilot)
-            assert len(rows(pilot)) == 1
+            await until(pilot, lambda: "3 bad lines in events.jsonl" in text(pilot) and "● running" in text(pilot))
+            await until(pilot, lambda: len(rows(pilot)) == 1)
 
 
 async def test_new_alerts_pop_up_and_old_ones_are_listed(cockpit: Make, fake: FakeRun) -> None:
