@@ -9,8 +9,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory, list_runs
 from engines.contract.state import RunReader
@@ -45,11 +43,8 @@ def epochs_of(run: RunDirectory) -> int:
     return len(reader.history.epochs)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
-def test_the_terminal_dies_and_the_run_does_not(
-    terminal: Open, tmp_path: Path, demo_data: Path, size: tuple[int, int]
-) -> None:
-    first = terminal(demo_command(demo_data), size)
+def test_the_terminal_dies_and_the_run_does_not(terminal: Open, tmp_path: Path, demo_data: Path) -> None:
+    first = terminal(demo_command(demo_data))
     run = training_run(tmp_path / "runs")
     first.wait_text("TrLoss")
     wait_for("three rows on the screen", lambda: rows_on(first) >= 3, first.screen)
@@ -60,7 +55,7 @@ def test_the_terminal_dies_and_the_run_does_not(
 
     before = epochs_of(run)
     wait_for("epochs after the terminal is gone", lambda: epochs_of(run) >= before + 2)
-    second = terminal(shlex.quote(str(COCKPIT)), size)
+    second = terminal(shlex.quote(str(COCKPIT)), (200, 50))
     second.wait_text("running")
     assert run.path.name[:20] in second.screen()
     second.press("Enter")
