@@ -41,6 +41,5 @@ def test_what_is_reckoned_is_near_what_is_measured(
     record_property(f"evaluation, save, resume, s, {size}", [
         found[f"{what}_seconds"] for what in ("evaluation", "save", "resume")
     ])  # fmt: skip
-    assert 0.4 < plain["time"]["per_step"]["mean"] / found["seconds_per_step"]["mean"] < 4
     if size == "large" and DEVICE == "cuda":
         assert 0.5 < reckoned / peak < 1.5
