@@ -20,7 +20,7 @@ STALL, DISK, BUDGET = "stall", "disk", "budget"
 LASTING = frozenset({NONFINITE, CHECKPOINT_FAILED, PLATEAU, OVERFIT, GRADIENT, DATA_WAIT, STALL, DISK, BUDGET})
 """What holds until it is over; other alerts tell of something that has happened."""
 
-PLATEAU_EPOCHS, PLATEAU_SHARE, PLATEAU_TREND = 10, 0.25, 1.0
+PLATEAU_EPOCHS, PLATEAU_SHARE = 12, 0.25
 OVERFIT_EPOCHS, OVERFIT_FALL, OVERFIT_CLIMB, OVERFIT_RISE = 8, -2.0, 4.0, 0.05
 SPARE_CHECKPOINTS, SPARE_BYTES = 2, 64 * 10**6
 """A new checkpoint is written beside the last one, and where links are not possible the best is a copy."""
@@ -54,7 +54,7 @@ def trend(values: Sequence[float]) -> float:
 
 
 def plateau(rows: Sequence[Epoch], tried: int, *, told: bool = False) -> Finding | None:
-    """No better score for ten epochs and a quarter of all, with no trend upwards over twice as long.
+    """No better score for twelve epochs and a quarter of all, and no trend upwards in them.
 
     `rows` are the epochs of one stage, the last `tried` of them since the person last changed something: the wait
     counts from there. Once `told` it holds until a better score or a change.
@@ -66,7 +66,7 @@ def plateau(rows: Sequence[Epoch], tried: int, *, told: bool = False) -> Finding
     waited = min(tried, sum(later > epoch for _, later in scored))
     if waited < max(PLATEAU_EPOCHS, math.ceil(PLATEAU_SHARE * len(scored))):
         return None
-    if not told and trend([score for score, _ in scored[-2 * waited :]]) >= PLATEAU_TREND:
+    if not told and trend([score for score, _ in scored[-waited:]]) > 0:
         return None
     return Finding(PLATEAU, f"no better score for {waited} epochs: the best is {best:.4g}, of epoch {epoch}")
 

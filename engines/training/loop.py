@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from engines.contract import events as ev
+from engines.contract.alerts import CHECKPOINT_FAILED
 from engines.contract.events import CommandAnswer, EventWriter
 from engines.contract.rundir import RunDirectory
 from engines.contract.schedule import learning_rate
@@ -269,7 +270,7 @@ class Trainer:
         except OSError as error:
             what = f"no checkpoint at step {self.state.step}: {error.strerror or error}"
             text = f"{what}; the older one is kept, free some space"
-            self.events.write(ev.Alert(code="checkpoint-failed", level="error", text=text, step=self.state.step))
+            self.events.write(ev.Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=self.state.step))
             return False
 
     def restore(self, content: dict[str, Any]) -> None:

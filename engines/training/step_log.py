@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engines.contract.alerts import NONFINITE
 from engines.contract.events import Alert, EventWriter
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import DATA_WAIT, StepWriter
@@ -72,7 +73,9 @@ class StepLog:
             loss = numbers[skipped[0], 0]
             what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
             text = f"step {step:.0f} of epoch {epoch:.0f} was skipped: {what}; stop it or lower the learning rate"
-            self._events.write(Alert(code="nonfinite", level="error", text=text, step=int(step)))
+            self._events.write(Alert(code=NONFINITE, level="error", text=text, step=int(step)))
             self._bad_before = True
-        if not bad_steps:
+        if self._bad_before and not bad_steps:
+            text = "losses and gradients are finite again"
+            self._events.write(Alert(code=NONFINITE, level="info", text=text, step=int(self._host[-1][0]), over=True))
             self._bad_before = False

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from engines.contract import alerts
@@ -21,11 +22,13 @@ from engines.contract.events import Epoch
 from engines.contract.stall import StallRule
 from engines.contract.step_alerts import exploding, starving, usual_norm
 
+Floats = Sequence[float] | npt.NDArray[np.float64]
+
 LOGS = Path(__file__).parents[3] / "shared" / "data" / "runlogs"
 real = pytest.mark.skipif(not LOGS.is_dir(), reason="the real logs are not beside this project (../shared/data)")
 
 
-def rows(scores: Sequence[float | None], train: Sequence[float] = (), validation: Sequence[float] = ()) -> list[Epoch]:
+def rows(scores: Sequence[float | None], train: Floats = (), validation: Floats = ()) -> list[Epoch]:
     """Epochs with these scores and losses, each marked best as the loop would."""
     made: list[Epoch] = []
     best = -math.inf
@@ -42,13 +45,13 @@ def rows(scores: Sequence[float | None], train: Sequence[float] = (), validation
     return made
 
 
-def first_plateau(scores: Sequence[float]) -> int | None:
+def first_plateau(scores: Floats) -> int | None:
     """Epochs done when it is first told."""
     made = rows([float(score) for score in scores])
     return next((n for n in range(1, len(made) + 1) if plateau(made[:n], n)), None)
 
 
-def first_overfit(train: Sequence[float], validation: Sequence[float], scores: Sequence[float | None]) -> int | None:
+def first_overfit(train: Floats, validation: Floats, scores: Sequence[float | None]) -> int | None:
     made = rows(scores, [float(loss) for loss in train], [float(loss) for loss in validation])
     return next((n for n in range(1, len(made) + 1) if overfit(made[:n], n)), None)
 
@@ -65,18 +68,18 @@ def test_the_trend_is_the_slope_by_its_standard_error() -> None:
 # -- plateau ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_plateau_is_told_after_ten_epochs_and_a_quarter_without_a_better_score() -> None:
+def test_a_plateau_is_told_after_twelve_epochs_and_a_quarter_without_a_better_score() -> None:
     scores = [1 - 0.5**epoch for epoch in range(20)] + [0.9] * 40
-    assert first_plateau(scores) == 30
-    (finding,) = [plateau(rows(scores[:30]), 30)]
-    assert finding == Finding("plateau", "no better score for 10 epochs: the best is 1, of epoch 20")
+    assert first_plateau(scores) == 32
+    (finding,) = [plateau(rows(scores[:32]), 32)]
+    assert finding == Finding("plateau", "no better score for 12 epochs: the best is 1, of epoch 20")
     assert first_plateau([*(0.5 + epoch / 1e6 for epoch in range(59)), 0.9, *[0.5] * 40]) == 80  # a quarter of 80 is 20
 
 
 def test_a_plateau_counts_from_what_a_person_changed_and_holds_until_a_better_score() -> None:
     flat = [0.5, *([0.4] * 30)]
-    assert plateau(rows(flat), 9) is None
-    assert plateau(rows(flat), 10)
+    assert plateau(rows(flat), 11) is None
+    assert plateau(rows(flat), 12)
     rising = [*flat, *(0.4 + 0.004 * epoch for epoch in range(20))]
     assert plateau(rows(rising), 40) is None
     assert plateau(rows(rising), 40, told=True)
@@ -88,7 +91,7 @@ def test_without_scores_there_is_no_plateau(scores: list[float | None]) -> None:
     assert plateau(rows(scores), len(scores)) is None
 
 
-@pytest.mark.parametrize(("slope", "least", "most"), [(0.5, 0, 0), (0.2, 0, 0.04), (0.1, 0.08, 0.3), (0.0, 1, 1)])
+@pytest.mark.parametrize(("slope", "least", "most"), [(0.5, 0, 0), (0.2, 0, 0.04), (0.1, 0.05, 0.25), (0.0, 1, 1)])
 def test_how_often_steady_progress_is_called_a_plateau(slope: float, least: float, most: float) -> None:
     """Lines of 100 epochs that rise by `slope` of their noise an epoch; at 0 there is a plateau to be found."""
     random = np.random.default_rng(0)
@@ -120,10 +123,10 @@ def test_real_runs_in_steady_progress_have_no_plateau() -> None:
 
 
 @real
-def test_a_real_run_that_came_to_its_end_is_told_fifteen_epochs_before_its_patience_ran_out() -> None:
+def test_a_real_run_that_came_to_its_end_is_told_thirteen_epochs_before_its_patience_ran_out() -> None:
     records = json.loads((LOGS / "03_mcgesture_training_log" / "training_log.json").read_text())
     scores = [record["val_combined_score"] for record in records]
-    assert (len(scores), int(np.argmax(scores)) + 1, first_plateau(scores)) == (45, 20, 30)
+    assert (len(scores), int(np.argmax(scores)) + 1, first_plateau(scores)) == (45, 20, 32)
 
 
 # -- overfit ---------------------------------------------------------------------------------------------------------
@@ -146,9 +149,9 @@ def test_real_overfit_is_told_and_its_absence_is_not() -> None:
 def test_how_often_noise_is_called_overfit() -> None:
     """Of 60 runs of 100 epochs each whose training loss falls; the validation loss is flat, falls, or rises."""
     random = np.random.default_rng(0)
-    at = np.arange(1, 101)
+    at = np.arange(1.0, 101.0)
 
-    def share(course: np.ndarray) -> float:
+    def share(course: npt.NDArray[np.floating]) -> float:
         found = 0
         for _ in range(60):
             train = 1 / np.sqrt(at) + 0.01 * random.standard_normal(100)
@@ -174,7 +177,7 @@ def test_a_score_that_still_improves_is_no_overfit() -> None:
 # -- steps -----------------------------------------------------------------------------------------------------------
 
 
-def norms_until_told(norms: np.ndarray) -> int | None:
+def norms_until_told(norms: npt.NDArray[np.float64]) -> int | None:
     """Steps done when the gradient is first told, looked at every ten."""
     for count in range(10, len(norms) + 1, 10):
         if exploding(norms[:count], usual_norm(norms[:count])):

@@ -113,8 +113,9 @@ def test_a_bad_step_changes_no_weight_and_is_told_once(tmp_path: Path) -> None:
     assert toy.trainer.state.step == 8
     events = (tmp_path / "events.jsonl").read_text().splitlines()
     alerts = [line for line in events if '"alert"' in line and '"nonfinite"' in line]
-    assert len(alerts) == 1
+    assert len(alerts) == 2
     assert "step 5 of epoch 1" in alerts[0]
+    assert "finite again" in alerts[1]
 
 
 def test_too_many_bad_steps_end_the_run_and_keep_the_checkpoint(tmp_path: Path) -> None:
