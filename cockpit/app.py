@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import time
 from collections.abc import Callable, Sequence
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 DEMO_POLL_SECONDS = 0.2
 RUNS = "runs"
-LATER_SECONDS = 0.5
-"""The footer is painted in a second picture: loading from the first one on would hold it up."""
+LATER_SECONDS = 0.2
+"""After the first picture, that loading does not hold up the rows of the second."""
 LATER = ("run", "launch", "launch_form", "play", "compare")
 """Modules of the screens that nobody sees first: loaded once the first screen is painted, which is there the sooner.
 So their messages are caught by the names that Textual gives handlers, not by class."""
@@ -96,7 +97,8 @@ class CockpitApp(TerminalApp):
             self._show_logs(self._watch_first)
         if self._compare_first:
             self._show_sweep(self._compare_first)
-        self.set_timer(LATER_SECONDS, partial(self.run_worker, _load_screens, thread=True, group="load"))
+        load = partial(self.run_worker, _load_screens, thread=True, group="load")
+        self.call_after_refresh(self.set_timer, LATER_SECONDS, load)
 
     @cached_property
     def machine(self) -> Machine:
@@ -276,6 +278,9 @@ class CockpitApp(TerminalApp):
 def _load_screens() -> None:
     for name in LATER:
         importlib.import_module(f"cockpit.screens.{name}")
+    if not gc.isenabled():
+        gc.freeze()  # what has been loaded stays: no collection needs to look at it
+        gc.enable()
 
 
 def run(

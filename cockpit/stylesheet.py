@@ -21,8 +21,12 @@ class KeepingStylesheet(Stylesheet):
         super().__init__(variables=variables)
         self._parse_cache: LRUCache[tuple[Any, ...], Any] = LRUCache(MOST_SOURCES)
 
+    def knows(self, variables: dict[str, str]) -> bool:
+        """Whether these are the variables in force."""
+        return variables == self._variables
+
     def set_variables(self, variables: dict[str, str]) -> None:
-        if variables != self._variables:
+        if not self.knows(variables):
             super().set_variables(variables)
 
     def reparse(self) -> None:

@@ -47,7 +47,11 @@ class TerminalApp(App[None]):
 
     BINDINGS = [
         Binding("ctrl+y", "copy", "copy", show=False, id="cockpit.copy", tooltip="Copy what is under the cursor"),
-    ]
+        Binding(
+            "ctrl+z", "suspend_process", "suspend", show=False, id="cockpit.suspend",
+            tooltip="Give the shell back until `fg`; every run goes on",
+        ),
+    ]  # fmt: skip
 
     ascii_only: var[bool] = var(False, init=False)
     """Whether everything is drawn in ASCII; may change at any time."""
@@ -62,7 +66,7 @@ class TerminalApp(App[None]):
         for theme in THEMES.values():
             self.register_theme(theme)
         self.theme = settings.value.theme if settings.value.theme in self.available_themes else DEFAULT
-        self.stylesheet = KeepingStylesheet(self.get_css_variables())
+        self.stylesheet: KeepingStylesheet = KeepingStylesheet(self.get_css_variables())
 
     def on_mount(self) -> None:
         self.set_interval(TITLE_SECONDS, self._show_title)
@@ -106,9 +110,14 @@ class TerminalApp(App[None]):
         filters = super().get_line_filters()
         return [*filters, self._ascii_filter] if self._ascii_filter.enabled else filters
 
+    def refresh_css(self, animate: bool = True) -> None:
+        """Style everything anew for another theme; Textual also asks for the one that a start begins with."""
+        if not self.stylesheet.knows(self.get_css_variables()):
+            super().refresh_css(animate)
+
     def watch_ascii_only(self, ascii_only: bool) -> None:
         self._ascii_filter.enabled = ascii_only
-        self.refresh_css(animate=False)  # what was drawn before is kept by widgets until their style changes
+        super().refresh_css(animate=False)  # what was drawn before is kept by widgets until their style changes
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Of Textual's own commands those that suit a cockpit, and the choices that have no key."""
@@ -141,6 +150,8 @@ class TerminalApp(App[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "copy":
             return self._copyable() is not None or None
+        if action == "suspend_process":
+            return self._driver is not None and self._driver.can_suspend  # in a browser there is no shell to go back to
         return super().check_action(action, parameters)
 
     def _copyable(self) -> Callable[[], str] | None:

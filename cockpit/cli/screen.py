@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from argparse import Namespace
@@ -44,6 +45,7 @@ def open_app(
 ) -> int:
     """Open the cockpit, at the demo, a play engine, logs or runs. Raises `UserError` without a terminal."""
     require_terminal()
+    gc.disable()  # a start makes hardly any garbage; the app enables it again
     from cockpit.app import run
     from cockpit.core.ascii import needs_ascii
 
