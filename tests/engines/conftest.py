@@ -34,7 +34,7 @@ def wait_for(what: str, condition: Callable[[], Any]) -> Any:
     while time.monotonic() < deadline:
         if value := condition():
             return value
-        time.sleep(0.01)
+        time.sleep(0.02)
     raise AssertionError(f"waited {PATIENCE:.0f} s in vain for {what}")
 
 

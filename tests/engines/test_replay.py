@@ -56,6 +56,9 @@ def steered(new_run: NewRun) -> LiveRun:
     live.send(pause)
     live.start()
     live.wait_answer(pause, "applied")
+    live.wait_state("paused")
+    with pytest.raises(UserError, match="is paused; replay it when it has ended"):
+        prepare_replay(live.run)
     live.kill("engine")
     live.send(cmd.SetLossWeights(attempt=2, at_step=290, weights={"radius": 0.2}))
     stop = cmd.Stop(attempt=2, at_step=451)
@@ -111,14 +114,6 @@ def test_a_difference_is_named_by_its_first_step(tmp_path: Path) -> None:
     assert len(found["different"]) == found["tensors"] == 4
 
 
-def test_what_cannot_be_replayed_is_refused(new_run: NewRun) -> None:
-    live = new_run(*SETTINGS)
+def test_a_run_without_a_checkpoint_is_not_replayed(new_run: NewRun) -> None:
     with pytest.raises(UserError, match="no checkpoint"):
-        prepare_replay(live.run)
-    live.send(cmd.Pause(attempt=1))
-    live.start()
-    live.wait_state("paused")
-    with pytest.raises(UserError, match="is paused; replay it when it has ended"):
-        prepare_replay(live.run)
-    live.send(cmd.Stop(attempt=1))
-    live.wait_end()
+        prepare_replay(new_run(*SETTINGS).run)

@@ -190,12 +190,15 @@ def test_the_end_is_recorded_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.
     assert not reserve.exists()
 
 
-def test_hang_up_is_nothing_and_sigterm_goes_to_the_engine(supervised: Callable[..., RunDirectory]) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_hang_up_is_nothing_and_sigterm_goes_to_the_engine(
+    supervised: Callable[..., RunDirectory], number: signal.Signals
+) -> None:
     run = supervised("sleeps")
     engine, supervisor = engine_of(run), lock_holder(run.lock)
     assert supervisor is not None
     os.kill(supervisor, signal.SIGHUP)
-    os.kill(supervisor, signal.SIGTERM)
+    os.kill(supervisor, number)
     assert end_of(run) == ("stopped", "ended before it could hear the request to save")
     assert not psutil.pid_exists(engine)
 
@@ -250,14 +253,13 @@ def test_a_spent_budget_stops_the_run(new_run: Callable[..., LiveRun]) -> None:
     assert (status.state, status.detail) == ("out-of-budget", "the budget of $8 is spent")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_real_engine_saves_on_a_signal_and_leaves(new_run: Callable[..., LiveRun], number: signal.Signals) -> None:
+def test_a_real_engine_saves_on_a_signal_and_leaves(new_run: Callable[..., LiveRun]) -> None:
     live = new_run("training.epochs=100000", "training.patience=100000")
     live.start()
     live.wait_state("running")
     supervisor = lock_holder(live.run.lock)
     assert supervisor is not None
-    os.kill(supervisor, number)
+    os.kill(supervisor, signal.SIGTERM)
     assert live.wait_end() == "stopped"
     assert live.run.last.is_file()
     assert live.run.attempt(1).ended is not None

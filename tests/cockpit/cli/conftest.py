@@ -50,7 +50,7 @@ def cockpit(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cock
                 code = main(arguments)
             except SystemExit as end:  # of the parser: help and wrong use
                 code = int(end.code or 0)
-        printed, told = (stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+        printed, told = (stream.buffer.getvalue().decode() for stream in (out, err))
         return Answer(["cockpit", *arguments], code, printed, told)
 
     return run
