@@ -77,7 +77,7 @@ class TrainStep:
 
     def _backward(self, batch: Batch, ctx: Context) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of the weighted loss of the whole batch; gives its totals, counts and value, detached."""
-        weights = self._weights[self._index]
+        weights = self._weights.index_select(0, self._index)
         parts = [batch] if self._parts == 1 else split_batch(batch, self._parts)
         counts: Tensor | None = None
         if self._parts > 1:  # the denominators of the whole batch, so that rare heads weigh as in one piece
