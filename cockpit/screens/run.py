@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Tab, Tabs
 
 from cockpit.core import run_away, titles
+from cockpit.core.alerts import sentence
 from cockpit.core.control import Target
 from cockpit.core.follow import AT_ONCE, News, RunFollower
 from cockpit.core.last_seen import Attention
@@ -54,12 +55,13 @@ class RunScreen(SteeringScreen):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]
     BINDINGS = [
         *SteeringScreen.STEERING,
-        Binding("k", "checkpoint", "save", show=False, id="run.checkpoint", tooltip="Save last.pt now"),
-        Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
-        Binding("w", "steer('weights')", "weights", show=False, id="run.weights", tooltip="Loss weights: shares, edit"),
-        Binding("l", "steer('end')", "rate", show=False, id="run.rate", tooltip="Learning rate, epochs, early stop"),
+        Binding("w", "steer('weights')", "weights", id="run.weights", tooltip="Loss weights: shares, edit"),
+        Binding("l", "steer('end')", "rate", id="run.rate", tooltip="Learning rate, epochs, early stop"),
+        Binding("k", "checkpoint", "save", id="run.checkpoint", tooltip="Save last.pt now"),
         Binding("t", "thresholds", "thresholds", id="run.thresholds", tooltip="Move its thresholds; review, then save"),
-        Binding("c", "compare", "compare", show=False, id="run.compare", tooltip="Choose runs to compare it with"),
+        Binding("c", "compare", "compare", id="run.compare", tooltip="Choose runs to compare it with"),
+        SteeringScreen.FORK,
+        Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
         Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
         *(
             Binding(str(place), f"tab('{name}')", name, show=False, id=f"show.{name}", tooltip=f"Show {name}")
@@ -201,12 +203,17 @@ class RunScreen(SteeringScreen):
             panel.show(away)
             self.set_timer(AWAY_SECONDS, panel.close)
 
+    def key_of(self, binding: str) -> str:
+        """The key of a binding as it is now; empty where there is none, or where it can do nothing."""
+        active = (one for one in self.active_bindings.values() if one.binding.id == binding and one.enabled)
+        return next((self.app.get_key_display(one.binding) for one in active), "")
+
     def _tell_alerts(self, news: News) -> None:
         """Toast what happened since the screen was opened; what happened before is in the events."""
         for event in news.events:
             if isinstance(event, Alert) and event.time >= self._opened:
                 severity = "information" if event.level == "info" else event.level
-                self.notify(plain(event.text), severity=severity, timeout=10, markup=False)
+                self.notify(sentence(event, self.key_of), severity=severity, timeout=10, markup=False)
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
@@ -234,7 +241,7 @@ class RunScreen(SteeringScreen):
     def _show_panes(self) -> None:
         if not self.is_active or not self.query(RunHeader):
             return
-        self.query_one(RunBanner).show(self.model)
+        self.query_one(RunBanner).show(self.model, self.key_of)
         self._tabs.show(self.model)
 
     def terminal_title(self) -> str:
@@ -258,6 +265,8 @@ class RunScreen(SteeringScreen):
             return self._playable  # not greyed: a narrow footer has no room for what most runs never have
         if action == "thresholds":
             return self._reviewable
+        if action == "resume" if self.model.live else action in ("pause", "continue", "stop", "checkpoint"):
+            return False  # not greyed: the footer has room for what is of use to a live run, or to one that has ended
         return super().check_action(action, parameters)
 
     def action_tab(self, name: str) -> None:

@@ -72,6 +72,7 @@ class RunsScreen(QueueingScreen):
         Binding("enter", "open", "open", id="runs.open", tooltip="Open the run under the cursor"),
         Binding("n", "new", "new", id="runs.new", tooltip="Start a run from a config"),
         *SteeringScreen.STEERING,
+        SteeringScreen.FORK,
         Binding("c", "compare", "compare", show=False, id="runs.compare", tooltip="Compare the 2 to 8 marked runs"),
         Binding("space", "mark", "mark", show=False, id="runs.mark", tooltip="Mark or unmark the run, and go on"),
         Binding("asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all shown"),

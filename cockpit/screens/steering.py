@@ -43,8 +43,8 @@ class SteeringScreen(ChangingKeysScreen):
         Binding(
             "r", "resume", "resume", id="run.resume", tooltip="Go on from the last checkpoint; asks what to change"
         ),
-        Binding("f", "fork", "fork", show=False, id="run.fork", tooltip="Begin a run of its own with a checkpoint"),
     ]
+    FORK = Binding("f", "fork", "fork", id="run.fork", tooltip="Begin a run of its own with a checkpoint")
 
     @dataclass
     class Sent(Message):

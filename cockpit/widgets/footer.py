@@ -26,6 +26,8 @@ class Shown(NamedTuple):
     key: str
     enabled: bool
     tooltip: str
+    stays: bool
+    """Whether it is there however narrow the line is: the way out, and to all other keys."""
 
     @property
     def width(self) -> int:
@@ -56,16 +58,28 @@ class Footer(Widget):
     def _read(self) -> list[Shown]:
         """The first key of each action that is to be shown."""
         found: dict[str, Shown] = {}
-        for _, binding, enabled, tooltip in self.screen.active_bindings.values():
+        for node, binding, enabled, tooltip in self.screen.active_bindings.values():
             if binding.show and binding.action not in found:
                 sign = self.app.get_key_display(binding)
-                found[binding.action] = Shown(sign, binding.description, binding.key, enabled, tooltip)
+                stays = node is self.app or binding.key == "escape"
+                found[binding.action] = Shown(sign, binding.description, binding.key, enabled, tooltip, stays)
         return list(found.values())
+
+    def _fitting(self) -> list[Shown]:
+        """Those there is room for: the earlier, the more important."""
+        room = self.size.width - sum(it.width + len(GAP) for it in self._shown if it.stays) + len(GAP)
+        fitting = []
+        for it in self._shown:
+            if not it.stays:
+                room -= it.width + len(GAP)
+            if it.stays or room >= 0:
+                fitting.append(it)
+        return fitting
 
     def render_line(self, y: int) -> Strip:
         gap = Segment(GAP, Style(bgcolor=self.rich_style.bgcolor))
         line: list[Segment] = []
-        for it in self._shown:
+        for it in self._fitting():
             line += [*([gap] if line else []), *self._segments(it)]
         return Strip(line)
 
@@ -79,7 +93,7 @@ class Footer(Widget):
         """The key under the pointer."""
         if (offset := event.get_content_offset(self)) is not None:
             start = 0
-            for it in self._shown:
+            for it in self._fitting():
                 if start <= offset.x < start + it.width:
                     return it
                 start += it.width + len(GAP)

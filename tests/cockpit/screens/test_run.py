@@ -11,9 +11,11 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from cockpit.app import CockpitApp
+from cockpit.screens.choose_runs import ChooseRunsScreen
 from cockpit.screens.confirm import StopHarder
 from cockpit.screens.run import RunScreen
 from cockpit.widgets.epoch_table import EpochTable
+from cockpit.widgets.footer import Footer
 from cockpit.widgets.metric_chart import MetricChart
 from cockpit.widgets.status_line import StatusLine
 from engines.contract import commands as cmd
@@ -163,11 +165,11 @@ async def test_a_lost_run_says_so_and_resumes(cockpit: Make, fake: FakeRun, monk
     async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
         with fake.locked():
             await until(pilot, lambda: "● running" in text(pilot))
-            assert not keys(pilot)["resume"]
+            assert "resume" not in keys(pilot)
         await until(pilot, lambda: "? lost" in text(pilot))
         assert "no engine and no end recorded" in text(pilot)
         assert keys(pilot)["resume"]
-        assert not keys(pilot)["stop"]
+        assert "stop" not in keys(pilot)
         await pilot.press("r", "enter")
         await until(pilot, lambda: asked)
         assert [run.path for run in asked] == [fake.run.path]
@@ -301,6 +303,30 @@ async def test_what_is_on_the_screen_follows_its_size_and_its_tab(cockpit: Make,
             await until(pilot, lambda: pilot.app.screen.query_one("#left").size.width == 80)  # the charts get the rest
             await pilot.resize_terminal(90, 45)
             await until(pilot, lambda: shown(pilot) == {"epochs", "log", "loss"})
+
+
+async def test_the_footer_has_the_keys_of_use_now_and_always_the_ways_out(cockpit: Make, fake: FakeRun) -> None:
+    def footer() -> list[str]:
+        return [key.split(" ")[-1] for key in text(pilot).splitlines()[-1].strip().split("  ")]
+
+    ways_out = ["runs", "help", "find", "leave"]
+    fake.begin().started().epochs(1, best=1)
+    app = cockpit(open_run=fake.run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        with fake.locked():
+            await until(pilot, lambda: "● running" in text(pilot))
+            await until(pilot, lambda: footer() == ["pause", "stop", "weights", "rate", "save", *ways_out])
+            await pilot.resize_terminal(200, 50)
+            steer = ["pause", "stop", "weights", "rate", "save", "compare", "fork"]
+            await until(pilot, lambda: footer() == [*steer, *ways_out])
+            await pilot.resize_terminal(40, 24)
+            await until(pilot, lambda: footer() == ways_out)
+        fake.end("stopped")
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: footer() == ["resume", "weights", "rate", "compare", *ways_out])
+        line = text(pilot).splitlines()[-1]
+        await pilot.click(Footer, offset=(line.index("compare") - 1, 0))
+        await until(pilot, lambda: isinstance(app.screen, ChooseRunsScreen))
 
 
 async def test_what_it_cost_is_in_the_header(cockpit: Make, fake: FakeRun) -> None:
