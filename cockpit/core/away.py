@@ -133,7 +133,6 @@ class Lookout:
 
         For a thread of its own or the very end: it may wait for a disk.
         """
-        while fleet.poll().loading:
-            pass
+        fleet.refresh()
         with contextlib.suppress(OSError):
             write(self._path, self._folder, fleet.summaries(), self._clock())

@@ -15,6 +15,7 @@ from cockpit.core import cost
 from cockpit.core.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
 from engines.contract.errors import UserError
+from engines.contract.events import Alert
 from engines.contract.lock import lock_holder
 from engines.contract.queue import parse_standing
 from engines.contract.rundir import Attempt, RunDirectory, RunInfo
@@ -59,6 +60,8 @@ class RunSummary:
     """Of the epochs, thinned to what a sparkline needs."""
     spans: tuple[cost.Span, ...] = ()
     device: str = ""
+    alert: Alert | None = None
+    """The newest of what is wrong now."""
     queued: tuple[str, int] | None = None
     """Device and place, from 1, of a run that waits for its device and knows where it stands."""
 
@@ -139,6 +142,7 @@ class _Watched:
             last_step=_last_step(attempts), done=done, total=total,
             score=best.score if best else None, scores=_thinned(scores),
             spans=cost.spans_of(attempts, self._last_seen, live=status.live), device=_device(reader, attempts),
+            alert=next(reversed(history.standing.values()), None) if status.live else None,
             queued=parse_standing(status.detail) if status.state == "queued" else None,
         )  # fmt: skip
 
@@ -168,51 +172,69 @@ class Fleet:
         self._runs: dict[str, _Watched] = {}
         """By name of the entry in the folder."""
         self._unread: list[str] = []
+        self._changed: dict[Path, RunSummary] = {}
+        self._gone: set[Path] = set()
+        """News that no poll has told yet, as `_changed`."""
         self._scan_due = 0.0
         self._one_at_a_time = threading.Lock()
 
     def poll(self, most: int = READ_AT_ONCE) -> FleetNews:
-        """What changed, reading at most `most` runs for the first time, newest first.
+        """What changed since the last poll, reading at most `most` runs for the first time, newest first.
 
         Never raises for what a run's files hold.
         """
         with self._one_at_a_time:
-            gone: tuple[Path, ...] = ()
-            looked_at = [watched for watched in self._runs.values() if watched.live]
-            if time.monotonic() >= self._scan_due:
-                self._scan_due = time.monotonic() + SCAN_SECONDS
-                gone = self._scan()
-                looked_at = list(self._runs.values())
-            fresh, self._unread = self._unread[:most], self._unread[most:]
-            for name in fresh:
-                self._runs[name] = _Watched(self.folder / name)
-                looked_at.append(self._runs[name])
-            changed = (watched.summary for watched in looked_at if watched.poll())
-            return FleetNews(tuple(summary for summary in changed if summary), gone, bool(self._unread))
+            self._look(most)
+            news = FleetNews(tuple(self._changed.values()), tuple(self._gone), bool(self._unread))
+            self._changed, self._gone = {}, set()
+            return news
+
+    def refresh(self) -> None:
+        """Look at every run, also those not read yet. What changed is left for the next poll to tell."""
+        loading = True
+        while loading:
+            with self._one_at_a_time:
+                self._look(READ_AT_ONCE)
+                loading = bool(self._unread)
 
     def summaries(self) -> list[RunSummary]:
-        """Every run as it was at the last poll."""
+        """Every run as it was when last looked at."""
         with self._one_at_a_time:
             return [watched.summary for watched in self._runs.values() if watched.summary]
+
+    def _look(self, most: int) -> None:
+        looked_at = [watched for watched in self._runs.values() if watched.live]
+        if time.monotonic() >= self._scan_due:
+            self._scan_due = time.monotonic() + SCAN_SECONDS
+            self._scan()
+            looked_at = list(self._runs.values())
+        fresh, self._unread = self._unread[:most], self._unread[most:]
+        for name in fresh:
+            self._runs[name] = _Watched(self.folder / name)
+            looked_at.append(self._runs[name])
+        for watched in looked_at:
+            if watched.poll() and watched.summary is not None:
+                self._changed[watched.run.path] = watched.summary
+                self._gone.discard(watched.run.path)
 
     def scan_now(self) -> None:
         """Look at every run at the next poll, whenever the next scan is due: something was changed from here."""
         self._scan_due = 0.0
 
-    def _scan(self) -> tuple[Path, ...]:
-        """Find new entries and give the runs that are no more."""
+    def _scan(self) -> None:
+        """Find new entries, and runs that are no more."""
         try:
             names = set(os.listdir(self.folder))
         except FileNotFoundError:
             names = set()
         except OSError:
-            return ()  # a volume that does not answer now says nothing about its runs
-        gone = self._runs.keys() - names
-        for name in gone:
-            del self._runs[name]
+            return  # a volume that does not answer now says nothing about its runs
+        for name in self._runs.keys() - names:
+            path = self._runs.pop(name).run.path
+            self._changed.pop(path, None)
+            self._gone.add(path)
         new = [name for name in names - self._runs.keys() if _is_run(self.folder, name)]
         self._unread = sorted(new, key=lambda name: name.split("-", 1)[-1], reverse=True)
-        return tuple(self.folder / name for name in gone)
 
 
 def _is_run(folder: Path, name: str) -> bool:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cockpit.core import fleet as module
-from cockpit.core.fleet import Fleet, RunSummary
+from cockpit.core.fleet import Fleet, FleetNews, RunSummary
 from engines.contract import events as ev
 from tests.support.fake_run import FakeRun
 
@@ -52,6 +52,27 @@ def test_only_changes_are_told(tmp_path: Path) -> None:
         assert everything(fleet)[fake.id].done == 1
         fake.end("finished")
         assert everything(fleet)[fake.id].state == "finished"
+
+
+def test_what_changes_while_another_looks_is_still_told(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    fleet, fake = Fleet(runs), FakeRun(runs).begin().started()
+    with fake.locked():
+        assert everything(fleet)[fake.id].state == "running"
+        fake.end("finished")
+    fleet.refresh()
+    fleet.refresh()
+    assert everything(fleet)[fake.id].state == "finished"
+
+    fake.run.path.rename(tmp_path / "elsewhere")
+    fleet.refresh()
+    (tmp_path / "elsewhere").rename(fake.run.path)
+    fleet.refresh()
+    news = fleet.poll()
+    assert ([summary.id for summary in news.changed], news.gone) == ([fake.id], ())
+    shutil.rmtree(fake.run.path)
+    fleet.refresh()
+    assert fleet.poll() == FleetNews((), (fake.run.path,), loading=False)
 
 
 def test_a_new_run_appears_and_a_deleted_one_goes(tmp_path: Path) -> None:
