@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -121,6 +122,19 @@ def test_plain_terminals_get_no_byte_above_ascii(
     assert line.sent.isascii()
     if setting["TERM"] in ("dumb", "linux"):
         assert b"\x1b]0;" not in line.sent
+
+
+def test_ctrl_z_gives_the_shell_back_until_it_goes_on(tmp_path: Path, env: dict[str, str], amber: FakeRun) -> None:
+    line = Line(tmp_path, env | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
+    line.wait(lambda sent: "● running".encode() in words(sent))
+    line.press(b"\x1a")
+    line.wait(lambda sent: "T" in Path(f"/proc/{line.process.pid}/stat").read_text().rpartition(")")[2].split()[0])
+    assert termios.tcgetattr(line._inner) == line.before
+    line.wait(lambda sent: b"\x1b[?1049l" in sent)
+    line.sent = b""
+    line.process.send_signal(signal.SIGCONT)
+    line.wait(lambda sent: b"\x1b[?1049h" in sent and "● running".encode() in words(sent))
+    line.leave()
 
 
 def test_clipboard_and_title_on_the_wire(tmp_path: Path, env: dict[str, str], amber: FakeRun) -> None:
