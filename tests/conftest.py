@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: the workers have no more than a core each
+settings.register_profile("quick", settings(), deadline=None, max_examples=40)
+settings.register_profile("slow", settings(), deadline=None, max_examples=400)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -19,8 +25,9 @@ def folders_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         yield
 
 
-def pytest_configure() -> None:
-    """Ctrl-C reaches the tests' programs, also where a shell started the tests in the background and so ignores it."""
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("quick" if config.option.markexpr == "not slow" else "slow")
+    # Ctrl-C reaches the tests' programs, also where a shell started the tests in the background and so ignores it
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from engines.contract import commands as cmd
+from engines.contract import launch
 from engines.contract.rundir import RunDirectory, list_runs
 from tests.e2e.conftest import COCKPIT, environment
+from tests.engines.conftest import LiveRun, effective_table
 
 QUICK = ("training.steps_per_epoch=12", "training.batch_size=16", "launch.threads=1")
 COLUMNS = "Ep TrLoss Act Look Hbar Curs Inv Idle VlLoss VlF1 Score LR".split()
@@ -76,13 +79,16 @@ def test_the_table_and_the_whole_run_directory(
 
 
 def test_the_same_config_resolved_starts_again(
-    finished: tuple[str, RunDirectory], env: dict[str, str], tmp_path: Path
+    finished: tuple[str, RunDirectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """config_resolved.yaml holds everything: a run from it gives the very same table."""
-    table, run = finished
-    again = cockpit(env, tmp_path, "train", str(run.config))
-    assert again.returncode == 0, again.stderr
-    assert again.stdout == table
+    """config_resolved.yaml holds everything: a run from it gives the very same table. Its report is not waited for."""
+    _, run = finished
+    monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path))
+    again = LiveRun(launch.prepare_training(run.config))
+    again.send(cmd.Stop(attempt=1, at_step=2 * 12 + 1, when="after_epoch"))
+    assert again.here() == "stopped", again.log()
+    assert effective_table(again.run) == effective_table(run)
+    assert len(effective_table(run)) == 3
 
 
 def test_a_users_mistakes_are_sentences(env: dict[str, str], tmp_path: Path, demo_data: Path) -> None:

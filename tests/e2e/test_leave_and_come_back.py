@@ -61,6 +61,10 @@ def test_the_terminal_dies_and_the_run_does_not(terminal: Open, tmp_path: Path, 
     second.press("Enter")
     second.wait_text("TrLoss")
     wait_for("the same rows again", lambda: rows_on(second) >= 3, second.screen)
+    for state in ("paused", "running"):
+        second.press("p")
+        wait_for(f"the run to be {state}", lambda state=state: RunReader(run).status().state == state, second.screen)  # type: ignore[misc]
+        second.wait_text(state)
     second.press("s")
     wait_for("the engine to stop", lambda: lock_holder(run.lock) is None, second.screen)
     second.wait_text("stopped")
@@ -80,18 +84,6 @@ def rows_on(terminal: Terminal) -> int:
     """Table rows on the screen: lines whose frame opens with an epoch number and a loss."""
     cells = [line.strip("│╭╰ ").split() for line in terminal.screen().splitlines()]
     return sum(len(row) > 6 and row[0].isdigit() and "." in row[1] for row in cells)
-
-
-def test_pause_and_continue_by_key(terminal: Open, tmp_path: Path, demo_data: Path) -> None:
-    screen = terminal(demo_command(demo_data), (120, 36))
-    run = training_run(tmp_path / "runs")
-    wait_for("a row", lambda: rows_on(screen) >= 1, screen.screen)
-    screen.press("p")
-    wait_for("the pause", lambda: RunReader(run).status().state == "paused", screen.screen)
-    screen.wait_text("paused")
-    screen.press("p")
-    wait_for("going on", lambda: RunReader(run).status().state == "running", screen.screen)
-    screen.wait_text("running")
 
 
 def test_a_frozen_cockpit_holds_nothing_up(terminal: Open, tmp_path: Path, demo_data: Path) -> None:
