@@ -62,11 +62,18 @@ def usd_since(spans: Iterable[Span], moment: float, now: float) -> float:
 
 
 def total_epochs(history: History) -> int:
-    """Epochs the run will have, live edits of this attempt included; 0 while nothing is known."""
+    """Epochs the run will have, live edits included; 0 while nothing is known.
+
+    Those of the attempt that told its plan last: a resume that is still loading has neither a plan nor edits.
+    """
     if history.started is None:
         return 0
     for answer in reversed(history.answers):
-        if answer.attempt == history.attempt and answer.state == "applied" and isinstance(answer.command, SetEpochs):
+        if (
+            answer.attempt >= history.started.attempt
+            and answer.state == "applied"
+            and isinstance(answer.command, SetEpochs)
+        ):
             return answer.command.epochs
     return history.started.epochs
 

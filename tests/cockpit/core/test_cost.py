@@ -63,6 +63,9 @@ def test_epochs_in_all_follow_a_persons_edit() -> None:
     assert cost.total_epochs(history(started())) == 10
     assert cost.total_epochs(history(started(), seen)) == 10
     assert cost.total_epochs(history(started(), seen, answer)) == 30
+    loading = ev.Phase(phase="loading", step=0, attempt=2)
+    assert cost.total_epochs(history(started(), answer, loading)) == 30
+    assert cost.total_epochs(history(started(), answer, loading, started(attempt=2))) == 10
 
 
 def test_how_far_it_is() -> None:
