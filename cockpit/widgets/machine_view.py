@@ -73,9 +73,13 @@ def _gpu_rows(index: int, gpu: Gpu) -> list[Row]:
     heat = [f"{gpu.watts:.0f} W"] if gpu.watts is not None else []
     heat += [f"{gpu.celsius} °C"] if gpu.celsius is not None else []
     return [
-        ("gpu", f"GPU {index}", gpu.utilisation, f"{percent(gpu.utilisation)}  {' '.join(heat)}"),
+        ("gpu", f"GPU {index}", gpu.utilisation or 0.0, f"{_busy(gpu)}  {' '.join(heat)}"),
         ("memory", "  mem", *_share(gpu.memory_used, gpu.memory_total)),
     ]
+
+
+def _busy(gpu: Gpu) -> str:
+    return "—" if gpu.utilisation is None else percent(gpu.utilisation)
 
 
 def _share(used: int, total: int) -> tuple[float, str]:
@@ -85,8 +89,7 @@ def _share(used: int, total: int) -> tuple[float, str]:
 def in_short(reading: Reading) -> list[str]:
     """The machine in a few words, for where there is no room for bars; the most telling ones first."""
     words = [
-        f"GPU {percent(gpu.utilisation)} · {gpu.memory_used / GB:.0f}/{gpu.memory_total / GB:.0f} GB"
-        for gpu in reading.gpus[:1]
+        f"GPU {_busy(gpu)} · {gpu.memory_used / GB:.0f}/{gpu.memory_total / GB:.0f} GB" for gpu in reading.gpus[:1]
     ]
     words.append(f"CPU {reading.cores_busy:.1f}/{reading.cores}")
     words.append(f"mem {reading.memory_used / GB:.1f}/{reading.memory_total / GB:.0f} GB")

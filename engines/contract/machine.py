@@ -23,8 +23,8 @@ CPU_SECONDS = 0.5
 @dataclass(frozen=True)
 class Gpu:
     name: str
-    utilisation: float
-    """Between 0 and 1."""
+    utilisation: float | None
+    """Between 0 and 1; a part of a divided card tells none."""
     memory_used: int
     memory_total: int
     """Bytes."""
@@ -119,15 +119,16 @@ def _read_gpu(nvml: Any, index: int) -> Gpu:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     name = nvml.nvmlDeviceGetName(handle)
     memory_info = nvml.nvmlDeviceGetMemoryInfo(handle)
-    watts = celsius = None
+    utilisation = watts = celsius = None
     with contextlib.suppress(nvml.NVMLError):  # not every device or driver tells these
+        utilisation = nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
+    with contextlib.suppress(nvml.NVMLError):
         watts = nvml.nvmlDeviceGetPowerUsage(handle) / 1000
     with contextlib.suppress(nvml.NVMLError):
         celsius = nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
     return Gpu(
         name.decode() if isinstance(name, bytes) else name,
-        nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100,
-        memory_info.used, memory_info.total, watts, celsius,
+        utilisation, memory_info.used, memory_info.total, watts, celsius,
     )  # fmt: skip
 
 

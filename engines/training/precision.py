@@ -23,11 +23,9 @@ def choose_device(wanted: str) -> torch.device:
     """
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # cards are numbered as the driver tells them
     try:
-        device = torch.device(_first_there_is() if wanted == "auto" else wanted)
+        device = torch.empty(1, device=_first_there_is() if wanted == "auto" else wanted).device  # with its number
         if device.type == "cuda":
-            device = torch.device("cuda", device.index or 0)
             torch.cuda.set_device(device)
-        torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"launch.device {wanted!r} cannot be used here ({reason}); use auto, cpu or cuda:0.") from None
@@ -80,8 +78,10 @@ def _on_gpu() -> bool:
 
 
 def random_state() -> dict[str, Any]:
-    """State of every random generator this process draws from, as tensors and plain numbers that load without running
-    code. Of GPUs only the run's own: to ask a process on the CPU for it would claim memory on one."""
+    """State of every random generator, as tensors and plain numbers that load without running code.
+
+    Of GPUs only the run's own: a process on the CPU that asked for theirs would claim memory on them.
+    """
     version, words, gauss = random.getstate()
     numpy_state: dict[str, Any] = np.random.get_state(legacy=False)
     return {

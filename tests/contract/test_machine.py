@@ -56,9 +56,12 @@ def test_a_device_is_read_as_a_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_what_a_device_does_not_tell_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml("nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature"))
-    (gpu,) = LocalMachine().read(tmp_path).gpus
-    assert (gpu.watts, gpu.celsius) == (None, None)
+    silent = "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature", "nvmlDeviceGetUtilizationRates"
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(*silent))
+    reading = LocalMachine().read(tmp_path)
+    (gpu,) = reading.gpus
+    assert (gpu.watts, gpu.celsius, gpu.utilisation) == (None, None, None)
+    assert {name for name in machine.measures(reading) if name.startswith("gpu")} == {"gpu0.memory_used"}
 
 
 def test_a_driver_that_falls_silent_ends_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
