@@ -112,10 +112,18 @@ def values_table(compared: Comparison) -> Table:
         (Cell(plain(row.name)), *(_words(one, row, place) for place, one in enumerate(row.values))) for row in rows
     )
     notes = [f"{BEST_MARK} best; others: last (lowest … highest)"] if rows else ["no metric logged yet"]
+    if rows and _weighted_differently(compared):
+        notes.append("loss weights differ: compare the losses of heads, or the score")
     if compared.several_projects:
         names = " and ".join(dict.fromkeys(run.project for run in compared.runs if run.project))
         notes.insert(0, f"{plain(names)} share {len(rows)} metric{'' if len(rows) == 1 else 's'}")
     return Table(("", *(run.name for run in compared.runs)), cells, " · ".join(notes))
+
+
+def _weighted_differently(compared: Comparison) -> bool:
+    """Whether the runs' losses, beside those of single heads, are sums with different weights."""
+    weights = [run.config.get("loss_weights") for run in compared.runs if run.config is not None]
+    return any(one != weights[0] for one in weights)
 
 
 def _words(one: Value | None, row: MetricRow, place: int) -> Cell:

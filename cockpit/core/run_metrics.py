@@ -11,7 +11,8 @@ import numpy as np
 
 from cockpit.core.metric_series import Floats, Series
 from cockpit.core.series import StepFollower, Steps
-from engines.contract.commands import Edit
+from cockpit.core.weight_sets import edited_weights
+from engines.contract.commands import Edit, SetLossWeights
 from engines.contract.errors import UserError
 from engines.contract.events import Checkpoint, CommandAnswer, Epoch, Event, RunStarted
 from engines.contract.history import History, column_value
@@ -38,6 +39,8 @@ class Mark:
     step: float
     epoch: float
     time: float
+    weights: str = ""
+    """`loss weights look 0.8`: those that losses were computed with from here on; empty where they stay."""
 
 
 class RunMetrics:
@@ -149,10 +152,18 @@ class RunMetrics:
         kept = [event for event in saved if not ALWAYS_REPLACED.issuperset(event.files) or event is saved[-1]]
         marks = [self._mark("checkpoint", event.step, event.time) for event in kept]
         marks += [self._mark("resume", event.resumed_step, event.time) for event in self._starts if event.resumed_step]
-        marks += [self._mark("edit", event.step, event.time) for event in self._edits.values()]
+        marks += self._edit_marks()
         if history.best is not None:
             marks.append(self._mark("best", history.best.step, history.best.time))
         return marks
+
+    def _edit_marks(self) -> list[Mark]:
+        edits = list(self._edits.values())
+        marks = [self._mark("edit", event.step, event.time) for event in edits]
+        return [
+            replace(mark, weights=edited_weights(edits[:place])) if isinstance(event.command, SetLossWeights) else mark
+            for place, (mark, event) in enumerate(zip(marks, edits, strict=True), 1)
+        ]
 
     def _mark(self, kind: MarkKind, step: int, time: float) -> Mark:
         return Mark(kind, step, float(self._epochs_done(np.array([float(step)]))[0]), time)

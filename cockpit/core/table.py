@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from rich.cells import cell_len
 
 from cockpit.core.format import fitted, number
 from cockpit.core.table_rows import Row, row_value
 from cockpit.core.text import fit_right, plain
+from cockpit.core.weight_sets import WEIGHTED
 from engines.contract.events import Epoch
 from engines.contract.spec import Column
 
@@ -25,7 +27,7 @@ class TableText:
         self.columns = tuple(columns)
         self._titles = [plain(column.title)[:WIDEST_TITLE] for column in columns]
         self.widths = [
-            max(cell_len(title), _value_width(column.format))
+            max(cell_len(title), _value_width(column.format) + (column.source in WEIGHTED))
             for title, column in zip(self._titles, columns, strict=True)
         ]
 
@@ -40,13 +42,26 @@ class TableText:
     def rule(self) -> str:
         return "-" * self.width
 
-    def cells(self, row: Row) -> list[str]:
-        """One padded cell a column; the best mark is not among them."""
-        return [_cell(column, row, width) for column, width in zip(self.columns, self.widths, strict=True)]
+    def cells(self, row: Row, mark: str = "") -> list[str]:
+        """One padded cell a column; the best mark is not among them.
 
-    def row(self, epoch: Epoch) -> str:
+        `mark` stands before the values that depend on the loss weights (`WeightSets`): there is a place for it.
+        """
+        columns = zip(self.columns, self.widths, strict=True)
+        return [
+            (mark or " ") + _cell(column, row, width - 1) if column.source in WEIGHTED else _cell(column, row, width)
+            for column, width in columns
+        ]
+
+    def mark_places(self) -> list[int]:
+        """Where in a row's line marks of loss weights stand."""
+        ends = accumulate(width + 1 for width in self.widths)
+        columns = zip(self.columns, self.widths, ends, strict=True)
+        return [end - 1 - width for column, width, end in columns if column.source in WEIGHTED]
+
+    def row(self, epoch: Epoch, mark: str = "") -> str:
         """The epoch's line, ending in ` *` when it was the best so far."""
-        return " ".join(self.cells(epoch)) + (f" {BEST_MARK}" if epoch.best else "")
+        return " ".join(self.cells(epoch, mark)) + (f" {BEST_MARK}" if epoch.best else "")
 
 
 def _value_width(spec: str) -> int:

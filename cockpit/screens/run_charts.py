@@ -13,6 +13,7 @@ from cockpit.core.model import RunModel
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.lines import Look, Member
+from cockpit.core.weight_sets import edited_weights
 from cockpit.widgets.metric_chart import Drawing
 from engines.contract.events import Epoch
 from engines.contract.history import column_value
@@ -33,7 +34,14 @@ def loss_curves(model: RunModel) -> Chart:
     train, validation = _of_epochs("train.loss", rows), _of_epochs("validation.loss", rows)
     old = (_of_epochs("validation.loss", tail) for tail in _old_tails(model))
     validation = replace(validation, old=tuple((tail.step, tail.value) for tail in old))
-    return _chart(model, [("logged", steps), ("train", train), ("validation", validation)])
+    members, drawing = _chart(model, [("logged", steps), ("train", train), ("validation", validation)])
+    return members, replace(drawing, signs=tuple(_with_weights(model, sign) for sign in drawing.signs))
+
+
+def _with_weights(model: RunModel, sign: Sign) -> Sign:
+    """An edit's sign says which weights the losses have now: losses of different ones are not to be compared."""
+    words = edited_weights(model.history.edits()) if sign.kind == "edit" else ""
+    return replace(sign, words=f"edit: {words}") if words else sign
 
 
 def score_curve(model: RunModel) -> Chart:

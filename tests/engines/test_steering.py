@@ -87,6 +87,25 @@ def test_edits_apply_at_their_step_and_not_before(tmp_path: Path) -> None:
     assert toy.trainer.state.live.weights == {"all": 1.0, "rare": 3.0}
 
 
+def test_the_validation_loss_is_that_of_the_weights_on_record_and_the_score_of_none(tmp_path: Path) -> None:
+    """An edit between the last step of an epoch and its evaluation: the model is the same, to the last bit."""
+    toy, plain = ToyRun(tmp_path, epochs=1), ToyRun(tmp_path / "plain", epochs=1)
+    send(toy, cmd.SetLossWeights(attempt=1, at_step=8, weights={"all": 0.25, "rare": 3.0}))
+    rows = []
+    for run in (toy, plain):
+        run.train()
+        rows += events_of(run, "epoch")
+    edited, usual = rows
+    assert {row["step"] for row in rows} == {8}
+    assert [edited[key] for key in ("score", "best", "train")] == [usual[key] for key in ("score", "best", "train")]
+    assert (edited["weights"], usual["weights"]) == ({"all": 0.25, "rare": 3.0}, {"all": 1.0, "rare": 0.5})
+    for row in rows:
+        validation, weights = row["validation"], row["weights"]
+        assert validation["loss"] == pytest.approx(sum(weights[head] * validation[head] for head in weights))
+    assert edited["validation"].pop("loss") != usual["validation"].pop("loss")
+    assert edited["validation"] == usual["validation"]
+
+
 def made(command: cmd.Command, step: int, epoch: int = 0) -> CommandAnswer:
     return CommandAnswer(command=command, state="applied", step=step, epoch=epoch)
 

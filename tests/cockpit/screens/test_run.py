@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widget import Widget
 
@@ -245,13 +246,22 @@ def chart_text(pilot: Pilot[None]) -> str:
 async def test_edits_resumes_and_the_best_epoch_are_marked_on_the_chart(cockpit: Make, fake: FakeRun) -> None:
     edit = cmd.SetLossWeights(attempt=1, weights={"look": 0.8})
     fake.begin().started().epochs(1, 2, best=2).say(ev.CommandAnswer(command=edit, state="applied", step=15))
-    fake.begin().started(resumed_step=20).epochs(3, 4)
+    fake.begin().started(resumed_step=20)
+    fake.say(*(replace(epoch(number), weights={"action": 1.0, "look": 0.8}) for number in (3, 4)))
     with fake.locked():
-        async with cockpit(open_run=fake.run).run_test(size=(140, 40)) as pilot:
+        async with cockpit(open_run=fake.run).run_test(size=(140, 40), tooltips=True) as pilot:
             await until(pilot, lambda: len(rows(pilot)) == 4)
             await until(pilot, lambda: all(sign in chart_text(pilot) for sign in "▲★"))
-            assert "▲ edit" in text(pilot)
+            assert "▲ edit: loss weights look 0.8" in text(pilot)
+            assert [row.split()[1] for row in rows(pilot)] == ["1.000", "0.500", "b0.333", "b0.250"]
+            assert "patience 2/3 · b: look 0.8" in text(pilot)
+            await pilot.hover(EpochTable)
+            await until(pilot, lambda: "b  look 0.8, from epoch 3" in text(pilot))
             assert "edit    loss weights look 0.8  applied at step 15" in text(pilot)
+            await pilot.press("3")
+            await until(pilot, lambda: "by step" in text(pilot))
+            await pilot.press("full_stop")
+            await until(pilot, lambda: "at step 40 · loss weights look 0.8" in text(pilot))
 
 
 async def test_steps_show_before_the_first_epoch(cockpit: Make, fake: FakeRun) -> None:
