@@ -166,7 +166,7 @@ class Watch:
         if history.started is None or status.state in BEFORE:
             return " ".join((status.state, status.detail)).strip()
         detail = (history.phase.detail if history.phase else "") or status.detail or status.state
-        epoch = min(len(history.epochs) + 1, total_epochs(history))
+        epoch = min(history.done + 1, total_epochs(history))
         return f"{status.state}: {detail}, epoch {epoch} of {total_epochs(history)}"
 
     def tell(self, text: str) -> None:

@@ -53,7 +53,7 @@ def weights(arguments: Namespace) -> int:
         return _ask(run, cmd.SetLossWeights(attempt=attempt, weights=wanted))
     reader = RunReader(run)
     reader.poll()
-    at_epoch = len(reader.history.epochs) + 1
+    at_epoch = reader.history.done + 1
     launch.send(run, cmd.SetLossWeights(attempt=attempt, weights=wanted, at_epoch=at_epoch))
     show(f"sent; applied when epoch {at_epoch} is over, `cockpit show {run.info.id}` tells")
     return codes.DONE

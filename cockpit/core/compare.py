@@ -146,7 +146,7 @@ class _Reader:
         best = history.best
         return RunFacts(
             id=info.id, name=called(self.run), project=info.project, state=status.state,
-            epochs=len(history.epochs), planned=cost.total_epochs(history),
+            epochs=history.done, planned=cost.total_epochs(history),
             best=None if best is None or best.score is None else (best.epoch, best.score),
             config=None if self._config is None else in_force(self._config, history.edits()),
             problem=self._config_problem,

@@ -106,7 +106,7 @@ class Course:
     def says(self, row: Row, model: RunModel) -> str:
         """What ⏎ on this row would do."""
         history = model.history
-        running = len(history.epochs) + 1
+        running = history.done + 1
         best = f"epoch {history.best.epoch}" if history.best else "the best epoch"
         match row:
             case "early":

@@ -24,7 +24,7 @@ def of_run(model: RunModel) -> str:
     if model.info is None:
         return "cockpit"
     history, progress = model.history, model.history.progress
-    done, total = len(history.epochs), cost.total_epochs(history)
+    done, total = history.done, cost.total_epochs(history)
     if model.is_task and progress is not None:
         done, total = int(progress.done), int(progress.total)
     told = f"{done}/{total}" if model.status.state == "running" and total else model.status.state

@@ -167,7 +167,7 @@ class WeightsScreen(FollowedRunScreen):
         self._apply(None)
 
     def action_apply_at_epoch(self) -> None:
-        self._apply(len(self.model.history.epochs) + 1)
+        self._apply(self.model.history.done + 1)
 
     def _apply(self, at_epoch: int | None) -> None:
         if self.table.take_typed() and (changes := self.table.draft.changes):

@@ -21,7 +21,7 @@ BAR_WIDTH = 12
 LABEL_WIDTH = 24
 GAP = "  "
 WIDE = 120
-"""From here on everything fits one line."""
+"""From here on everything fits one line of the terminal."""
 
 
 class RunHeader(Widget):
@@ -43,7 +43,7 @@ class RunHeader(Widget):
 
     def render(self) -> Text:
         who, how_far = self._parts
-        separator = Text("   " if self.size.width >= WIDE else "\n   ")
+        separator = Text("   " if self.app.size.width >= WIDE else "\n   ")
         return Text.assemble(who, separator, how_far, no_wrap=True, overflow="ellipsis")
 
     def _who(self, model: RunModel) -> Text:
@@ -93,7 +93,7 @@ def _progress(model: RunModel) -> str:
         progress = history.progress
         return f"{count(progress.done)}/{count(progress.total)} {plain(progress.unit)}" if progress else "…"
     total = cost.total_epochs(history)
-    return f"epoch {len(history.epochs)}/{total}" if total else "epoch —"
+    return f"epoch {history.done}/{total}" if total else "epoch —"
 
 
 def _spent(model: RunModel, now: float) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from engines.contract.alerts import CHECKPOINT_FAILED, LASTING
-from engines.contract.commands import Edit
+from engines.contract.commands import Edit, SetPatience
 from engines.contract.events import (
     Alert,
     Checkpoint,
@@ -107,6 +107,22 @@ class History:
     @property
     def newest(self) -> Epoch | None:
         return next(reversed(self.epochs.values()), None)
+
+    @property
+    def done(self) -> int:
+        """Epochs done, those that a fork's parent did for it among them."""
+        if (newest := self.newest) is not None:
+            return newest.epoch
+        started = self.started
+        return started.resumed_step // started.steps_per_epoch if started and started.steps_per_epoch else 0
+
+    @property
+    def patience(self) -> int:
+        """Epochs without a better score that end the run, as last set in this attempt; 0 where nothing is known."""
+        for answer in reversed(self.answers):
+            if answer.attempt == self.attempt and answer.state == "applied" and isinstance(answer.command, SetPatience):
+                return answer.command.patience
+        return self.started.patience if self.started else 0
 
     def answer(self, command_id: str, attempt: int) -> CommandAnswer | None:
         """The newest answer to a command in an attempt."""

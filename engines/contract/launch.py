@@ -119,7 +119,7 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
     current, wanted = (check_config(copy.deepcopy(tree), str(run.config), {}, sets) for sets in ((), overrides))
     attempt = max(run.attempt_numbers(), default=0) + 1
     changes, edits = plan_resume(recorded, current, wanted, attempt)
-    ended, done = "", len(reader.history.epochs)
+    ended, done = "", reader.history.done
     if status.state in ("finished", "early-stopped") and not any(_gives_more(edit, done) for edit in edits):
         ended = (
             f"{info.id} is {status.state} at epoch {done}; give it more to do, "

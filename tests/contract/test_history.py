@@ -97,6 +97,26 @@ def test_equal_runs_have_equal_views_whatever_their_attempts() -> None:
     assert table(straight) != table(resumed)
 
 
+def test_a_fork_counts_the_epochs_of_its_parent() -> None:
+    history = History()
+    history.extend([started(1, 2 * STEPS_PER_EPOCH)])
+    assert history.done == 2
+    history.extend([row(3, 1), row(4, 1)])
+    assert (history.done, len(history.epochs)) == (4, 2)
+
+
+def test_patience_is_that_of_the_last_edit_of_the_attempt() -> None:
+    history = History()
+    one = msgspec.structs.replace(started(1), patience=9)
+    edit = ev.CommandAnswer(attempt=1, command=cmd.SetPatience(attempt=1, patience=3), state="seen", step=5)
+    history.extend([one, edit])
+    assert history.patience == 9
+    history.add(msgspec.structs.replace(edit, state="applied"))
+    assert history.patience == 3
+    history.add(msgspec.structs.replace(started(2), patience=4))
+    assert history.patience == 4
+
+
 def test_a_new_attempt_forgets_what_the_old_one_was_doing() -> None:
     history = History()
     history.extend([started(1), ev.Phase(attempt=1, phase="paused"), ev.Progress(attempt=1, done=1, total=2, unit="x"),
