@@ -46,9 +46,10 @@ class Terminal:
             cwd=cwd, env={**env, "TERM": "tmux-256color"}, check=True,
         )  # fmt: skip
 
-    def screen(self) -> str:
+    def screen(self, *, colours: bool = False) -> str:
+        escapes = ["-e"] if colours else []
         shown = subprocess.run(
-            [*self._tmux, "capture-pane", "-p", "-t", self._name], capture_output=True, text=True, check=False
+            [*self._tmux, "capture-pane", *escapes, "-p", "-t", self._name], capture_output=True, text=True, check=False
         )
         return shown.stdout
 

@@ -1,0 +1,217 @@
+"""A person at a terminal, who presses keys and believes what is on the screen; and what the files of a run say.
+
+Textual hands printable keys to a widget at once and others to their bindings a little later: between the two kinds a
+person, and so these, waits to see what a key did.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.steps import read_series
+from tests.e2e.conftest import Terminal, wait_for
+
+CONFIG = """\
+# Small enough to tell a story in a minute.
+project: controls
+data: {{path: {data}}}
+model: {{d_model: 16, nhead: 2, num_layers: 1, dim_feedforward: 16}}
+training: {{epochs: 4000, steps_per_epoch: 40, batch_size: 16, lr: 1e-3, warmup_epochs: 1, patience: 10}}
+output: {{keep_epochs: 1}}
+launch: {{threads: 1}}
+"""
+
+
+def write_config(folder: Path, data: Path) -> None:
+    """The config that the launch screen finds first in `folder`."""
+    (folder / "configs").mkdir()
+    (folder / "configs" / "story.yaml").write_text(CONFIG.format(data=data))
+
+
+class Person:
+    """Does one thing after the other in a cockpit that is open in `terminal`; waits to see what each came to."""
+
+    def __init__(self, terminal: Terminal, runs: Path) -> None:
+        self.terminal, self.press = terminal, terminal.press
+        self._runs = runs
+
+    def see(self, pattern: str) -> re.Match[str]:
+        """Wait for the pattern on the screen."""
+        found: list[re.Match[str]] = []
+
+        def there() -> bool:
+            found[:] = re.finditer(pattern, self.terminal.screen())
+            return bool(found)
+
+        wait_for(f"{pattern} on the screen", there, self.terminal.screen)
+        return found[0]
+
+    # -- beginning and ending ----------------------------------------------------------------------------------------
+
+    def start_from_a_form(self) -> RunDirectory:
+        """The config in ./configs with a patience of 100 where it says 10."""
+        self.see("No runs yet")
+        self.press("n")
+        self.see(r"story\.yaml")
+        self.press("Enter")
+        self.see("nothing changed\n")
+        self.press("/")
+        self.see("filter: words")
+        self.press("patience", "Enter")
+        self.see("Epochs without")
+        self.see("⏎ edit")
+        self.press("Enter")
+        self.see("⏎ take it")
+        self.press("0")
+        self.see("patience +100 ")
+        self.press("Enter")
+        self.see("--set training.patience=100")
+        self.see("1 changed\n")
+        self.press("g")
+        return self._new_run(1)
+
+    def _new_run(self, count: int) -> RunDirectory:
+        """The newest of `count` trainings, once its screen is shown and it trains."""
+        wait_for(f"run {count}", lambda: len(list_runs(self._runs)) == count, self.terminal.screen)
+        run = max(list_runs(self._runs), key=lambda one: one.info.created)
+        self.see(f"◢ {run.path.name} .*● running")
+        return run
+
+    def stop(self) -> None:
+        self.press("s")
+        self.see("nothing of it is left")
+        self.see("■ stopped")
+
+    def resume(self, *, patience: int) -> None:
+        self.press("r")
+        self.see(r"patience 100 ")
+        before = self._patience_field()
+        self.press("Tab")
+        wait_for("the cursor in the field", lambda: self._patience_field() != before, self.terminal.screen)
+        self.press(str(patience))
+        self.see(rf"training\.patience +100 → {patience} +✓ applied")
+        self.press("Enter")
+
+    def _patience_field(self) -> str:
+        """With its colours, by which a person sees where the cursor is."""
+        found = re.search(r"epochs.*(patience.*?lr)", self.terminal.screen(colours=True))
+        return found[1] if found else ""
+
+    def fork(self, *, epoch: int) -> RunDirectory:
+        """From the end of one of the first epochs, the last in the list of checkpoints."""
+        self.press("f")
+        self.see(r"epoch \d+ +step")
+        self.press("End", *["Up"] * (epoch - 1), "Enter")
+        return self._new_run(2)
+
+    def open(self, run: RunDirectory, *, place: int) -> None:
+        """From the screen of another run, through the list, where so many are above it."""
+        self.press("Escape")
+        self.see("2 runs")
+        self.press("Home", *["Down"] * place)
+        self.see(rf">.*{run.path.name}")
+        self.press("Enter")
+        self.see(f"◢ {run.path.name}")
+
+    # -- steering ----------------------------------------------------------------------------------------------------
+
+    def change_weights(self, **weights: float) -> int:
+        """Of heads in the order in which they stand, none of them the first; the step they are applied at."""
+        self.press("w")
+        self.see("no changes")
+        heads = re.findall(r"│ . (\w+) +[\d.]+ +[\d.]+ ", self.terminal.screen())
+        at = 0
+        for head, weight in weights.items():
+            self.press(*["Down"] * (heads.index(head) - at))
+            at = heads.index(head)
+            self.see(f"{head} .*‹")
+            self.press(f"{weight:g}")
+            self.see(f"{weight:g}_›")
+        self.press("Enter")
+        said = ", ".join(f"{head} {weight:g}" for head, weight in weights.items())
+        return self._applied(said)
+
+    def change_rate(self, factor: float) -> int:
+        """The step it is applied at."""
+        self.press("l")
+        self.see("Learning rate × +1 ")
+        self.press(f"{factor:g}")
+        self.see(f"{factor:g}_›")
+        self.press("Enter")
+        return self._applied(f"learning rate × {factor:g}")
+
+    def _applied(self, what: str) -> int:
+        step = self.see(rf"{what}: applied at step (\d+)")[1]
+        self.press("Escape")
+        self.see("Overview +Table")
+        return int(step)
+
+    def pause_and_continue(self) -> tuple[int, int]:
+        """The steps they are applied at."""
+        self.press("p")
+        paused = self.see(r"pause applied at step (\d+)")
+        self.see("‖ paused")
+        self.press("p")
+        continued = self.see(r"continue applied at step (\d+)")
+        self.see("● running")
+        return int(paused[1]), int(continued[1])
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def rows(self) -> dict[int, list[str]]:
+        """The whole table, page by page: of each epoch its cells."""
+        self.press("2", "Home")
+        self.see(r"│[ ★]*1 +\d\.\d")
+        found: dict[int, list[str]] = {}
+        while not (page := dict(_rows(self.terminal.screen()))).keys() <= found.keys():
+            found |= page
+            self.press("NPage")
+            wait_for("the next page", self.terminal.screen, self.terminal.screen)
+        return found
+
+    def save_best_thresholds(self) -> None:
+        self.press("t")
+        self.see("as saved")
+        self.press("O")
+        self.see(r"\d+ changed")
+        self.press("d")
+        self.see("What saving changes")
+        self.see("save into")
+        self.press("Enter")
+        self.see("saved as reviewed")
+        self.press("Escape")
+
+
+def _rows(screen: str) -> Iterator[tuple[int, list[str]]]:
+    for line in screen.splitlines():
+        cells = line.strip("│╭╰ ★").split()
+        if len(cells) > 6 and cells[0].isdigit() and "." in cells[1]:
+            yield int(cells[0]), cells
+
+
+# -- what the files say ----------------------------------------------------------------------------------------------
+
+
+def lines_of(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def answers(run: RunDirectory, kind: str) -> list[tuple[str, int]]:
+    """State and step of each answer to commands of one kind."""
+    events = [event for event in lines_of(run.events) if event["type"] == "command"]
+    return [(event["state"], event["step"]) for event in events if event["command"]["type"] == kind]
+
+
+def logged(run: RunDirectory, column: str) -> npt.NDArray[np.float64]:
+    """One value a step."""
+    steps, values = read_series(run.steps, column)
+    assert steps.tolist() == list(range(len(steps)))
+    return values

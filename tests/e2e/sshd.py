@@ -1,0 +1,94 @@
+"""An OpenSSH server of the test's own: on loopback, with keys that are thrown away and a port that was free."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.e2e.conftest import wait_for
+
+CONFIG = """\
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/person.pub
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+UsePAM no
+UseDNS no
+StrictModes no
+PidFile none
+"""
+FOR_ROOT = Path("/run/sshd")
+"""A server that root starts wants this empty folder; elsewhere whatever starts the machine's own server makes it."""
+
+
+class SshServer:
+    def __init__(self, folder: Path, port: int, process: psutil.Process) -> None:
+        self._folder, self._port, self._process = folder, port, process
+
+    def command(self, program: str, cwd: Path, env: dict[str, str]) -> str:
+        """What a shell takes to run `program` at the other end of a connection, in a terminal."""
+        given = shlex.join(f"{name}={value}" for name, value in env.items())
+        there = f"cd {shlex.quote(str(cwd))} && exec env {given} {shlex.quote(program)}"
+        options = ("BatchMode=yes", "IdentitiesOnly=yes", f"UserKnownHostsFile={self._folder / 'known'}")
+        return shlex.join(
+            ["ssh", "-tt", "-F", "/dev/null", "-i", str(self._folder / "person"), "-p", str(self._port),
+             *(part for option in options for part in ("-o", option)), f"{getpass.getuser()}@127.0.0.1", there]
+        )  # fmt: skip
+
+    def at_the_other_end(self) -> list[psutil.Process]:
+        """What runs in the terminals of its connections."""
+        below = self._process.children(recursive=True)
+        return [process for process in below if process.name() != "sshd" and process.terminal()]
+
+    def cut(self) -> None:
+        """Kill what serves the connections: neither end gets to say anything more."""
+        for process in self._process.children(recursive=True):
+            if process.name() == "sshd":
+                process.kill()
+
+
+@contextmanager
+def ssh_server(folder: Path) -> Iterator[SshServer]:
+    """Skips the test where there is no OpenSSH server; not where CI must run it."""
+    program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if program is None or shutil.which("ssh") is None:
+        if os.environ.get("CI"):
+            pytest.fail("OpenSSH's server is missing, and CI must run the end-to-end tests")
+        pytest.skip("OpenSSH's server and client are not installed")
+    if os.geteuid() == 0:
+        FOR_ROOT.mkdir(mode=0o755, exist_ok=True)
+    for name in ("host", "person"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (folder / "known").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
+    (folder / "config").write_text(CONFIG.format(port=port, folder=folder))
+    with open(folder / "log", "wb") as log:
+        started = subprocess.Popen([program, "-D", "-e", "-f", str(folder / "config")], stdin=log, stderr=log)
+    try:
+        wait_for("the SSH server", lambda: _listens(port) or started.poll() is not None)
+        assert started.poll() is None, (folder / "log").read_text()
+        yield SshServer(folder, port, psutil.Process(started.pid))
+    finally:
+        started.send_signal(signal.SIGTERM)
+        started.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,65 @@
+"""Through a real OpenSSH server: a training started and steered, the connection cut, and found again by the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cockpit.core.remains import processes_of
+from engines.contract.lock import lock_holder
+from tests.e2e.conftest import COCKPIT, Terminal, wait_for
+from tests.e2e.person import Person, answers, lines_of, write_config
+from tests.e2e.sshd import SshServer, ssh_server
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SshServer]:
+    folder = tmp_path / "ssh"
+    folder.mkdir(mode=0o700)
+    with ssh_server(folder) as server:
+        yield server
+
+
+def test_a_cut_connection_costs_nothing(
+    terminal: Callable[..., Terminal], server: SshServer, tmp_path: Path, env: dict[str, str], demo_data: Path
+) -> None:
+    write_config(tmp_path, demo_data)
+    passed = {name: env[name] for name in ("HOME", "COCKPIT_RUNS", "COCKPIT_QUEUE")} | {"LANG": "C.UTF-8"}
+    connect = server.command(str(COCKPIT), tmp_path, passed)
+
+    line = terminal(connect, (100, 30))
+    me = Person(line, tmp_path / "runs")
+    run = me.start_from_a_form()
+    reweighted = me.change_weights(look=0.8, hotbar=2)
+    rescaled = me.change_rate(0.5)
+    paused, continued = me.pause_and_continue()
+    steered = (("set_loss_weights", reweighted), ("set_lr_scale", rescaled), ("pause", paused), ("continue", continued))
+    for kind, step in steered:
+        assert ("applied", step) in answers(run, kind)
+
+    watching = server.at_the_other_end()
+    assert watching
+    server.cut()
+    wait_for("the line to be dead", lambda: line.screen() == "", line.screen)
+    psutil.wait_procs(watching, timeout=30)
+    assert not [process for process in watching if process.is_running()]
+    before = len(lines_of(run.train_metrics))
+    wait_for("epochs that nobody sees", lambda: len(lines_of(run.train_metrics)) >= before + 2)
+
+    again = Person(terminal(connect, (120, 36)), tmp_path / "runs")
+    again.see(rf"● running +{run.path.name}")
+    again.press("Enter")
+    again.see(rf"◢ {run.path.name} .*● running")
+    again.stop()
+    table = {epoch: cells[1] for epoch, cells in again.rows().items()}
+    written = {row["epoch"]: f"{row['loss']:.3f}" for row in lines_of(run.train_metrics)}
+    assert list(written) == list(range(1, len(written) + 1))
+    assert table == written
+    assert len(written) >= before + 2
+    attempt = run.newest_attempt()
+    assert attempt is not None
+    assert lock_holder(run.lock) is None
+    assert processes_of(attempt.supervisor) == []
