@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.filter import LineFilter
 from textual.reactive import var
 from textual.screen import ModalScreen, Screen
 
-from cockpit import keys
+from cockpit import keys, notice
 from cockpit.core.ascii import PLAIN_TERMINALS
 from cockpit.core.settings import SettingsFile
 from cockpit.core.text import plain
@@ -76,6 +77,8 @@ class TerminalApp(App[None]):
             self._warn(self.settings.problem)
         if chosen.theme not in self.available_themes:
             self._warn(f"The theme {chosen.theme!r} in {self.settings.path} is not known; {DEFAULT} is used.")
+        if chosen.notify not in notice.CHOICES and not chosen.notify.startswith(notice.ADDRESS):
+            self._warn(f"notify in {self.settings.path} must be bell, osc9 or an address (https://…); nothing is told.")
         if chosen.keys:
             self.run_worker(self._take_keys, thread=True, group="keys")
 
@@ -126,6 +129,19 @@ class TerminalApp(App[None]):
                 yield command
         title = "All characters" if self.ascii_only else "ASCII only"
         yield SystemCommand(title, "Draw with plain characters alone, or with lines and dots", self._toggle_ascii)
+
+        if (choice := self.settings.value.notify) in notice.CHOICES:
+            about = f"Told {notice.CHOICES[choice]} now; then {notice.CHOICES[notice.following(choice)]}"
+            yield SystemCommand("Alerts elsewhere", about, self._change_notice)
+
+    def _change_notice(self) -> None:
+        choice = notice.following(self.settings.value.notify)
+        self._keep(notify=choice)
+        self.notify(f"Alerts are told beyond the screen {notice.CHOICES[choice]}.")
+
+    @on(notice.Notice)
+    def _tell_elsewhere(self, message: notice.Notice) -> None:
+        notice.tell(self, self.settings.value.notify, message.text)
 
     def _toggle_ascii(self) -> None:
         self.ascii_only = not self.ascii_only

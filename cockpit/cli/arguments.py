@@ -184,6 +184,7 @@ def _add_showing(commands: Commands[Parser]) -> None:
     review.add_argument("--diff", action="store_true", help="show only what changes")
     review.add_argument("--save", action="store_true", help="show what changes and save it in the exported config")
     _json_option(review)
+    _json_option(_run_command(commands, "advice", "advising:advice", "say what ten more epochs would bring and cost"))
     _json_option(_run_command(commands, "report", "showing:report", "print the tables that a run wrote"))
     _run_command(commands, "export", "export:export", "write what a run delivers anew, from its best checkpoint so far")
 

@@ -10,9 +10,11 @@ from typing import Self
 
 from cockpit.cli import codes
 from cockpit.cli.printing import StatusLine, say, show
+from cockpit.core.alerts import typed
 from cockpit.core.cost import total_epochs
 from cockpit.core.format import count, number, percent
 from cockpit.core.table import TableText
+from cockpit.core.weight_sets import WeightSets
 from engines.contract import commands as cmd
 from engines.contract import launch
 from engines.contract.errors import DataError
@@ -70,6 +72,7 @@ class Watch:
         self._history = history
         self._header = ""
         self._rows: dict[int, Epoch] = {}
+        self._weights, self._mark = WeightSets(), ""
         self._alerts, self._answers = len(history.alerts), len(history.answers)
         self._resumes = len(history.resumes)
 
@@ -133,7 +136,7 @@ class Watch:
                 self.tell(f"{self.id} goes on from step {step}")
             self._resumes = len(history.resumes)
         for alert in history.alerts[self._alerts :]:
-            self.tell(alert.text if alert.level == "info" else f"{alert.level}: {alert.text}")
+            self.tell(alert.text if alert.level == "info" else f"{alert.level}: {typed(alert, self.id)}")
         for answer in history.answers[self._answers :]:
             if answer.state != "seen":
                 self.tell(f"{cmd.describe(answer.command)}: {outcome(answer)}")
@@ -153,7 +156,12 @@ class Watch:
             self._show(table.rule())
         for row in reversed(fresh):
             self._rows[row.epoch] = row
-            self._show(table.row(row))
+            self._weights.note([row])
+            mark = self._weights.mark(row)
+            if mark not in ("", self._mark):
+                self.tell(f"losses with other loss weights are marked {self._weights.words(row)}")
+            self._mark = mark
+            self._show(table.row(row, mark))
 
     def _doing(self, status: Status) -> str:
         """One line on what the run does now."""

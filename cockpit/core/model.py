@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cockpit.core import cost
+from cockpit.core.advice import Advice, advise
 from cockpit.core.follow import Log, News
 from cockpit.core.series import NO_STEPS, Steps
 from engines.contract import commands as cmd
@@ -81,6 +82,7 @@ class RunModel:
         self._notable: dict[str, Notable] = {}
         self._in_order: list[Notable] | None = []
         self._last_epoch: Epoch | None = None
+        self._advice: tuple[Epoch | None, Advice | None] = (None, None)
 
     def add(self, news: News) -> None:
         if news.restarted:
@@ -162,6 +164,19 @@ class RunModel:
     @property
     def spans(self) -> tuple[cost.Span, ...]:
         return cost.spans_of(self.attempts, self._last_seen, live=self.live)
+
+    @property
+    def alerts(self) -> list[Alert]:
+        """What is wrong now, the newest first."""
+        return list(self.history.standing.values())[::-1] if self.live else []
+
+    @property
+    def advice(self) -> Advice | None:
+        """What more epochs would bring: worked out anew, in 5 ms, when one has ended."""
+        newest = self.history.newest
+        if newest is not self._advice[0]:
+            self._advice = newest, advise(self.history, self.attempt.usd_per_hour if self.attempt else 0.0)
+        return self._advice[1]
 
     def seconds_left(self, now: float) -> float | None:
         """Estimate of the time to the end, None unless it is running."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from engines.contract.alerts import STALL
+from engines.contract.events import Alert
 from engines.contract.state import LIVE, State
 
 Shown = State | Literal["broken"]
@@ -29,9 +31,11 @@ RESUMABLE: frozenset[Shown] = frozenset({"stopped", "out-of-budget", "failed", "
 WIDTH = max(len(state) for state in get_args(State)) + 2
 
 
-def label(state: Shown) -> str:
-    """`● running`."""
-    return f"{GLYPHS[state]} {state}"
+def label(state: Shown, alert: Alert | None = None) -> str:
+    """`● running`; with what is wrong with it `● running !`, and `● stalled !` of one that hangs."""
+    if alert is None:
+        return f"{GLYPHS[state]} {state}"
+    return f"{GLYPHS[state]} {'stalled' if alert.code == STALL else state} !"
 
 
 def is_live(state: Shown) -> bool:

@@ -23,3 +23,8 @@ class ChangingKeysScreen(Screen[None]):
         if shown != self._keys_shown:
             self._keys_shown = shown
             self.refresh_bindings()
+
+    def key_of(self, binding: str) -> str:
+        """The key of a binding as it is now; empty where there is none, or where it can do nothing."""
+        active = (one for one in self.active_bindings.values() if one.binding.id == binding and one.enabled)
+        return next((self.app.get_key_display(one.binding) for one in active), "")

@@ -22,7 +22,8 @@ from cockpit.core.play import can_play
 from cockpit.core.poller import Poller
 from cockpit.core.review import can_review
 from cockpit.core.settings import SettingsFile
-from cockpit.core.text import plain
+from cockpit.core.text import run_word
+from cockpit.notice import Notice
 from cockpit.screens.palette import ActionProvider
 from cockpit.screens.run_overview import WIDE, RunOverview
 from cockpit.screens.run_tabs import TABS, RunTabs, Shown
@@ -203,17 +204,14 @@ class RunScreen(SteeringScreen):
             panel.show(away)
             self.set_timer(AWAY_SECONDS, panel.close)
 
-    def key_of(self, binding: str) -> str:
-        """The key of a binding as it is now; empty where there is none, or where it can do nothing."""
-        active = (one for one in self.active_bindings.values() if one.binding.id == binding and one.enabled)
-        return next((self.app.get_key_display(one.binding) for one in active), "")
-
     def _tell_alerts(self, news: News) -> None:
         """Toast what happened since the screen was opened; what happened before is in the events."""
         for event in news.events:
             if isinstance(event, Alert) and event.time >= self._opened:
                 severity = "information" if event.level == "info" else event.level
                 self.notify(sentence(event, self.key_of), severity=severity, timeout=10, markup=False)
+                if event.level != "info":
+                    self.post_message(Notice(f"{run_word(self.run.path.name)}: {event.text}"))
 
     # -- showing ---------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from cockpit.core import cost, removal, run_order, titles
+from cockpit.core.alerts import sentence
 from cockpit.core.away import Lookout
 from cockpit.core.control import Target
 from cockpit.core.fleet import Fleet, FleetNews, RunSummary
@@ -24,8 +25,9 @@ from cockpit.core.poller import Poller
 from cockpit.core.run_order import ordered
 from cockpit.core.settings import SettingsFile
 from cockpit.core.states import Shown, is_live
-from cockpit.core.text import plain
+from cockpit.core.text import plain, run_word
 from cockpit.core.times import first_of_month, midnight
+from cockpit.notice import Notice
 from cockpit.screens.order import OrderScreen
 from cockpit.screens.palette import ActionProvider
 from cockpit.screens.queueing import QueueingScreen
@@ -174,6 +176,7 @@ class RunsScreen(QueueingScreen):
     @on(Looked)
     def _take(self, message: Looked) -> None:
         for summary in message.news.changed:
+            self._tell_alert(self._runs.get(summary.path), summary)
             self._runs[summary.path] = summary
             self.withdraw_question(summary.path, summary.state)
         for path in message.news.gone:
@@ -184,7 +187,16 @@ class RunsScreen(QueueingScreen):
             self._loading = False
             if (away := self._lookout.away(self._rows)) is not None:
                 self._away.show(away)
-        self._throttle.ask()
+            self._throttle.hurry()  # all that is there, not a second later
+        else:
+            self._throttle.ask()
+
+    def _tell_alert(self, before: RunSummary | None, now: RunSummary) -> None:
+        """Beyond the screen, on which it shows; what was there when the list was opened is no news."""
+        if now.alert is None or before is None:
+            return
+        if before.alert is None or now.alert.time > before.alert.time:
+            self.post_message(Notice(f"{run_word(now.id)}: {now.alert.text}"))
 
     def _arrange(self) -> None:
         now = self._clock()
@@ -256,6 +268,8 @@ class RunsScreen(QueueingScreen):
 
     def _words_on(self, row: RunSummary) -> str:
         """What there is no room for in its line; of one that waits first its place, and the keys that change it."""
+        if row.alert is not None:
+            return f"! {sentence(row.alert, self.key_of)}"
         parts = [row.label, row.notes, row.title]
         parts = [row.detail, self.queue_hint(), *parts] if row.queued else [*parts, row.detail]
         return " · ".join(plain(part) for part in parts if part) or plain(row.id)

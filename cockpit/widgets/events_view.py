@@ -6,6 +6,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
+from cockpit.core.advice import Advice
 from cockpit.core.model import Notable, RunModel
 from cockpit.core.notable import CHOICES, Choice, Told, tell
 from cockpit.core.run_filter import RunFilter
@@ -29,10 +30,11 @@ class EventsView(LineView):
         self._lines: list[Told] = []
         self._choice: Choice = CHOICES[0]
         self._sought = RunFilter()
+        self._advice: Advice | None = None
 
     def show(self, model: RunModel) -> None:
         """Take what happened so far; only what is new is put into words, and drawn."""
-        known = model.notable
+        known, self._advice = model.notable, model.advice
         if known is self._known:
             return
         before, self._known = self._known, known
@@ -59,7 +61,7 @@ class EventsView(LineView):
         if not self._told:
             return "none yet"
         if self._choice == CHOICES[0] and not self._sought.active:
-            return f"times in {zone()}"
+            return " · ".join([*([str(self._advice)] if self._advice else []), f"times in {zone()}"])
         return f"{self._choice}: {shown:,} of {len(self._told):,} · times in {zone()}"
 
     def line(self, index: int) -> Text:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.text import Text
 
+from cockpit.core.alerts import sentence
 from cockpit.core.model import RunModel
 from cockpit.core.text import plain
 from cockpit.widgets.steady import Steady
@@ -18,6 +21,7 @@ class RunBanner(Steady):
         padding: 0 1;
         color: $quiet;
         &.-shown { display: block; }
+        &.-warned { color: $best; }
         &.-bad { color: $bad; }
     }
     """
@@ -25,11 +29,15 @@ class RunBanner(Steady):
     def __init__(self) -> None:
         super().__init__(id="banner", markup=False)
 
-    def show(self, model: RunModel) -> None:
+    def show(self, model: RunModel, key: Callable[[str], str]) -> None:
+        """Take the newest facts; `key` gives the key of a binding, for what to do about an alert."""
         words = [model.problem] if model.problem else []
+        words += [f"! {sentence(alert, key)}" for alert in model.alerts]
         words += [] if model.live or not model.status.detail else [model.status.detail]
         words += model.damaged
         text = Text(" · ".join(plain(word) for word in words))
         self.set_class(bool(words), "-shown")
-        self.set_class(model.status.state in ("failed", "lost"), "-bad")
+        grave = any(alert.level == "error" for alert in model.alerts)
+        self.set_class(bool(model.alerts), "-warned")
+        self.set_class(grave or model.status.state in ("failed", "lost"), "-bad")
         self.update(text)

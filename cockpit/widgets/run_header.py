@@ -13,6 +13,7 @@ from cockpit.core import cost
 from cockpit.core.format import bar, count, duration, money, percent
 from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_left, plain
+from engines.contract.state import STALLED
 
 if TYPE_CHECKING:  # it brings numpy, for which the list of runs need not wait
     from cockpit.core.model import RunModel
@@ -54,7 +55,8 @@ class RunHeader(Widget):
             text.append(f"{GAP}{fit_left(words, min(cell_len(words), LABEL_WIDTH))}", self._style("header--text"))
         text.append(f"{GAP}{label(model.status.state)}", self._style(f"state--{tone(model.status.state)}"))
         if model.live and model.status.detail not in ("", "training", "working"):
-            text.append(f"{GAP}{model.status.detail}", self._style("header--quiet"))
+            bad = model.status.detail.startswith(STALLED)
+            text.append(f"{GAP}{model.status.detail}", self._style("state--bad" if bad else "header--quiet"))
         return text
 
     def _how_far(self, model: RunModel, now: float) -> Text:

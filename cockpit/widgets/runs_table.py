@@ -231,7 +231,7 @@ class RunsTable(LineView):
         """Text and style of every column, in their order."""
         progress = f"{row.done:,.0f}/{row.total:,.0f}" if row.total else "—"
         return [
-            (label(row.state) + (f" {ordinal(row.queued[1])}" if row.queued else ""), f"state--{tone(row.state)}"),
+            (_state(row), "state--bad" if row.alert else f"state--{tone(row.state)}"),
             (plain(row.id), "runs--name"),
             (plain(row.project), "runs--project"),
             (progress, "runs--number"),
@@ -246,6 +246,10 @@ class RunsTable(LineView):
         return self.get_component_rich_style(name, partial=True)
 
 
+def _state(row: RunSummary) -> str:
+    return label(row.state, row.alert) + (f" {ordinal(row.queued[1])}" if row.queued else "")
+
+
 def _spent(row: RunSummary, now: float) -> str:
     if not row.spans:
         return "—"
@@ -254,6 +258,8 @@ def _spent(row: RunSummary, now: float) -> str:
 
 
 def _note(row: RunSummary) -> str:
-    """A person's own words, else why it ended as it did, else what it runs."""
+    """What is wrong with it, else a person's own words, else why it ended as it did, else what it runs."""
+    if row.alert is not None:
+        return plain(row.alert.text)
     own = " · ".join(part for part in (row.label, row.notes) if part)
     return plain(own or ("" if is_live(row.state) else row.detail) or row.title)

@@ -24,8 +24,9 @@ class StatusLine(Widget):
         self._rest: list[Text] = []
 
     def show(self, model: RunModel, reading: Reading | None, order: Order | None) -> None:
-        """Take the newest numbers; draws only if a character changes. An order in flight hides the machine."""
-        numbers, rest = self._newest(model), [self._order(order)] if order else self._machine(reading)
+        """Take the newest numbers; draws only if a character changes. An order in flight hides all to the right."""
+        rest = [self._order(order)] if order else [*self._machine(reading), *self._advice(model, bool(reading))]
+        numbers = self._newest(model)
         if (numbers, rest) != (self._numbers, self._rest):
             self._numbers, self._rest = numbers, rest
             self.refresh()
@@ -60,6 +61,11 @@ class StatusLine(Widget):
         return [
             Text().append(f" · {word}" if place else word, self._style("quiet")) for place, word in enumerate(words)
         ]
+
+    def _advice(self, model: RunModel, beside: bool) -> list[Text]:
+        """The last to find room: in full it is told in the events."""
+        advice = model.advice if model.status.state == "running" else None
+        return [] if advice is None else [Text(f"{' · ' if beside else ''}{advice}", self._style("quiet"))]
 
     def _order(self, order: Order) -> Text:
         refused = order.answer is not None and order.answer.state == "refused"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.conftest import COCKPIT, ROOT, Terminal
+from tests.support.command import called
 
 SMALL = (
     "model.d_model=16", "model.nhead=2", "model.num_layers=1", "model.dim_feedforward=16",
@@ -40,8 +41,8 @@ def readme_commands() -> set[str]:
 class Story:
     """Runs README commands with its placeholders filled in, each at a time when it makes sense."""
 
-    def __init__(self, folder: Path, env: dict[str, str], data: Path) -> None:
-        self.folder, self.env = folder, env
+    def __init__(self, folder: Path, data: Path) -> None:
+        self.folder = folder
         self.left = readme_commands()
         self.run = "last"
         (folder / "configs").symlink_to(ROOT / "configs")
@@ -57,10 +58,7 @@ class Story:
 
     def tell(self, command: str, *more: str) -> str:
         """Run a command of the README to its end, which must be a good one, and give what it printed."""
-        done = subprocess.run(
-            [COCKPIT, *self.fill(command).split(), *more], cwd=self.folder, env=self.env, capture_output=True,
-            text=True, timeout=300, check=False,
-        )  # fmt: skip
+        done = called(*self.fill(command).split(), *more)
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
 
@@ -94,8 +92,14 @@ class Story:
 
 
 @pytest.fixture
-def story(tmp_path: Path, env: dict[str, str], demo_data: Path) -> Story:
-    return Story(tmp_path, env, demo_data)
+def story(tmp_path: Path, env: dict[str, str], demo_data: Path, monkeypatch: pytest.MonkeyPatch) -> Story:
+    """In the folder and with the environment that its terminals have."""
+    for name in os.environ.keys() - env.keys():
+        monkeypatch.delenv(name)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    return Story(tmp_path, demo_data)
 
 
 def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: Callable[..., Terminal]) -> None:
@@ -127,6 +131,7 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     story.tell("resume last")
     assert [line.split()[0] for line in story.tell("tail RUN").splitlines()[2:]] == ["1", "2"]
     assert "baselines" in story.tell("report RUN")
+    story.tell("advice RUN")
     story.tell("export RUN")
     assert "idle accuracy" in story.tell("thresholds RUN --optimize --save")
     story.places["FILE"] = str(next(Path(story.places["PATH"]).glob("*.npz")))

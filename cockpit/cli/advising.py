@@ -1,0 +1,47 @@
+"""What more epochs of a run would bring and cost."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from cockpit.cli import codes
+from cockpit.cli.printing import say, show_json, show_pairs
+from cockpit.core.advice import AHEAD, LEAST_SCORES, advise
+from cockpit.core.alerts import typed
+from cockpit.core.cost import total_epochs
+from cockpit.core.format import duration, money, number
+from engines.contract.rundir import find_training
+from engines.contract.state import RunReader
+
+
+def advice(arguments: Namespace) -> int:
+    run = find_training(arguments.run)
+    reader = RunReader(run)
+    live = reader.status().live
+    history, attempt = reader.history, run.newest_attempt()
+    found = advise(history, attempt.usd_per_hour if attempt else 0.0)
+    if arguments.json:
+        gain = found.gain if found else None
+        show_json(
+            {
+                "id": run.info.id, "epochs_ahead": AHEAD, "best_score": found.best if found else None,
+                "best_epoch": found.best_epoch if found else None, "gain_low": gain.low if gain else None,
+                "gain_middle": gain.middle if gain else None, "gain_high": gain.high if gain else None,
+                "seconds": found.seconds if found else None, "usd": found.usd if found else None,
+            }
+        )  # fmt: skip
+    elif found is None:
+        say(f"{run.info.id}: too early to say; it takes {LEAST_SCORES} scored epochs of a stage")
+    else:
+        cost = duration(found.seconds) + (f", {money(found.usd)}" if found.usd is not None else "")
+        standing = reversed(history.standing.values()) if live else ()
+        show_pairs(
+            {
+                "best so far": f"{number(found.best, '.4f')} in epoch {found.best_epoch}",
+                "epochs": f"{history.done} of {total_epochs(history)}",
+                f"gain of {AHEAD} more": f"{found.gain}, four times in five",
+                "they cost": cost,
+                "alerts": "; ".join(typed(alert, run.info.id) for alert in standing),
+            }
+        )
+    return codes.DONE

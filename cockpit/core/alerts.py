@@ -1,0 +1,56 @@
+"""What a person can do about an alert: the keys by the ids of their bindings, and the commands that do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cockpit.core.text import plain
+from engines.contract import alerts
+from engines.contract.events import Alert
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """`binding` is an id as `cockpit keys` lists it; `command` is typed after `cockpit`, {run} being the run."""
+
+    binding: str
+    words: str
+    command: str = ""
+
+
+_STOP = Remedy("run.stop", "stop it", "stop {run}")
+_LOWER = Remedy("run.rate", "lower the learning rate", "lr {run} 0.5x")
+_EARLY = Remedy("run.rate", "end it early, the best is kept, or lower the rate", "early-stop {run}")
+_ROOM = Remedy("go.runs", "delete old runs", "delete OLD --yes")
+REMEDIES: dict[str, tuple[Remedy, ...]] = {
+    alerts.NONFINITE: (_LOWER, _STOP),
+    alerts.GRADIENT: (_LOWER, _STOP),
+    alerts.PLATEAU: (_EARLY,),
+    alerts.OVERFIT: (_EARLY,),
+    alerts.DATA_WAIT: (Remedy("show.system", "see what the machine does"),),
+    alerts.STALL: (Remedy("show.log", "see its log"), _STOP),
+    alerts.DISK: (_ROOM,),
+    alerts.CHECKPOINT_FAILED: (_ROOM,),
+    alerts.BUDGET: (Remedy("run.rate", "let it end sooner", "epochs {run} N"), _STOP),
+}
+"""By the alert's code, the likeliest first."""
+
+
+def sentence(alert: Alert, key: Callable[[str], str]) -> str:
+    """The alert and what to press now: `… · l lower the learning rate · s stop it`.
+
+    `key` gives the key that a binding has now, empty where it has none or cannot be used.
+    """
+    pressed = [(key(remedy.binding), remedy.words) for remedy in _remedies(alert)]
+    return " · ".join([plain(alert.text), *(f"{name} {words}" for name, words in pressed if name)])
+
+
+def typed(alert: Alert, run: str) -> str:
+    """The alert and what to type: `… (cockpit early-stop RUN)`."""
+    commands = " or ".join(f"cockpit {remedy.command.format(run=run)}" for remedy in _remedies(alert) if remedy.command)
+    return f"{alert.text} ({commands})" if commands else alert.text
+
+
+def _remedies(alert: Alert) -> tuple[Remedy, ...]:
+    return () if alert.over else REMEDIES.get(alert.code, ())

@@ -1,0 +1,38 @@
+"""An alert told beyond the screen's own words, by the terminal the person sits at: its bell, or a notice of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.app import App
+from textual.message import Message
+
+from cockpit.core.text import plain
+from cockpit.title import write
+
+CHOICES = {"": "not at all", "bell": "by the terminal's bell", "osc9": "by a notice of the terminal (OSC 9)"}
+ADDRESS = ("https://", "http://")
+"""Begins the other choice: the run's supervisor posts to it, with or without a cockpit."""
+LONGEST = 200
+
+
+class Notice(Message):
+    """Something went wrong that a person who looks elsewhere would want to know."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+def following(choice: str) -> str:
+    """The choice after this one, in turn."""
+    known = list(CHOICES)
+    return known[(known.index(choice) + 1) % len(known)]
+
+
+def tell(app: App[Any], choice: str, text: str) -> None:
+    """Ring or show, as chosen. Terminals that know no OSC 9 ignore it, tmux does so unless passthrough is on."""
+    if choice == "bell":
+        app.bell()
+    elif choice == "osc9":
+        write(app, f"\x1b]9;{plain(text)[:LONGEST]}\x07")
