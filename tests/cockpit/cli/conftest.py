@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
-from cockpit.cli import main
+from tests.support.command import Answer, called
 
-Answer = subprocess.CompletedProcess[str]
 Cockpit = Callable[..., Answer]
 COMMAND = [sys.executable, "-P", "-m", "cockpit.cli"]
 
@@ -36,24 +33,9 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def cockpit(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cockpit:
-    """Runs `cockpit …` to its end, without the third of a second that a process takes; an escaping error fails.
-
-    What only a process can show (signals, pipes, a terminal, another environment) is shown with one, by `COMMAND`.
-    """
+    """Runs `cockpit …` to its end, in this process: see `called`."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Answer:
-        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-        with monkeypatch.context() as patch, redirect_stdout(out), redirect_stderr(err), open(os.devnull) as nothing:
-            patch.setattr(sys, "stdin", nothing)
-            try:
-                code = main(arguments)
-            except SystemExit as end:  # of the parser: help and wrong use
-                code = int(end.code or 0)
-        printed, told = (stream.buffer.getvalue().decode() for stream in (out, err))
-        return Answer(["cockpit", *arguments], code, printed, told)
-
-    return run
+    return called
 
 
 def in_a_process(folder: Path, *arguments: str, **environment: str) -> Answer:

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from cockpit.cli import main
+from engines.contract import commands as cmd
+from engines.contract.jsonl import RecordFollower
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import find_run, list_runs
 from engines.contract.state import RunReader
@@ -147,6 +149,8 @@ def test_interrupting_train_twice_leaves_the_run_to_itself(config: str) -> None:
         assert f"stops by itself; watch it with `cockpit tail {run.info.id}`" in train.stderr.read()
         assert train.wait() == 130
     assert lock_holder(run.lock) == holder
+    assert [type(command) for command in RecordFollower(run.commands, cmd.decoder).poll()] == [cmd.Stop]
+    os.kill(holder, signal.SIGQUIT)
     os.kill(holder, signal.SIGCONT)
     assert main(["tail", "last"]) == 3
 
