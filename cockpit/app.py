@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 DEMO_POLL_SECONDS = 0.2
 RUNS = "runs"
-LATER_SECONDS = 0.2
-"""After the first picture, that loading does not hold up the rows of the second."""
+LATER_SECONDS = 1.0
+"""After the first picture, that loading does not hold up the rows of the next ones; a person still reads."""
 LATER = ("run", "launch", "launch_form", "play", "compare")
 """Modules of the screens that nobody sees first: loaded once the first screen is painted, which is there the sooner.
 So their messages are caught by the names that Textual gives handlers, not by class."""

@@ -23,7 +23,7 @@ from engines.contract.state import RunReader, status_of
 
 SCORES_KEPT = 32
 SCAN_SECONDS = 1.0
-READ_AT_ONCE = 50
+READ_AT_ONCE = 100
 SETTLED_NS = 2_000_000_000
 """The age from which a directory's time tells every later change, on network volumes too."""
 GRACE_SECONDS = 5.0

@@ -39,7 +39,7 @@ class RunFilter:
 
     def matching(self, rows: Iterable[RunSummary]) -> list[RunSummary]:
         """The runs it lets through, in their order."""
-        return [row for row in rows if self.lets_through(_searched(row))]
+        return [row for row in rows if self.lets_through(_searched(row))] if self.active else list(rows)
 
     def lets_through(self, text: str) -> bool:
         """Whether `text`, of whatever is listed, is to be shown."""

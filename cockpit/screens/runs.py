@@ -25,7 +25,7 @@ from cockpit.core.poller import Poller
 from cockpit.core.run_order import ordered
 from cockpit.core.settings import SettingsFile
 from cockpit.core.states import Shown, is_live
-from cockpit.core.text import plain, run_word
+from cockpit.core.text import plain
 from cockpit.core.times import first_of_month, midnight
 from cockpit.notice import Notice
 from cockpit.screens.order import OrderScreen
@@ -196,7 +196,7 @@ class RunsScreen(QueueingScreen):
         if now.alert is None or before is None:
             return
         if before.alert is None or now.alert.time > before.alert.time:
-            self.post_message(Notice(f"{run_word(now.id)}: {now.alert.text}"))
+            self.post_message(Notice(now.path.name, now.alert))
 
     def _arrange(self) -> None:
         now = self._clock()

@@ -28,6 +28,10 @@ class Throttle:
             self._due = True
             self._owner.set_timer(wait, self._fire)
 
+    def hurry(self) -> None:
+        """Show it now, however short a time ago something was shown."""
+        self._fire()
+
     def _fire(self) -> None:
         self._due = False
         self._last = time.monotonic()

@@ -9,6 +9,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -103,31 +104,37 @@ class Attempt(msgspec.Struct, kw_only=True):
     ended: End | None = None
 
 
+def _below(*names: str) -> cached_property[Path]:
+    """A path in a run's directory, made when it is first asked for: a list of a thousand runs asks for few of them."""
+    return cached_property(lambda run: run.path.joinpath(*names))
+
+
 class RunDirectory:
     """Paths and records of one run."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path = path.absolute()
-        self.info_file = path / "run.json"
-        self.config = path / "config_resolved.yaml"
-        self.attempts = path / "attempts"
-        self.lock = path / "engine.lock"
-        self.events = path / "events.jsonl"
-        self.commands = path / "commands.jsonl"
-        self.steps = path / "metrics" / "steps"
-        self.system = path / "metrics" / "system"
-        self.train_metrics = path / "metrics" / "train_metrics.jsonl"
-        self.val_metrics = path / "metrics" / "val_metrics.jsonl"
-        self.checkpoints = path / "checkpoints"
-        self.last = self.checkpoints / "last.pt"
-        self.best = self.checkpoints / "best.pt"
-        self.fork = self.checkpoints / "fork.pt"
-        """Of a fork: the checkpoint of its parent that it began with, kept."""
-        self.stdout = path / "logs" / "stdout.log"
-        self.supervisor_log = path / "logs" / "supervisor.log"
-        self.review = path / "review"
-        self.report = path / "report.json"
-        self.export = path / "export"
+        self.path = path.absolute()
+
+    info_file = _below("run.json")
+    config = _below("config_resolved.yaml")
+    attempts = _below("attempts")
+    lock = _below("engine.lock")
+    events = _below("events.jsonl")
+    commands = _below("commands.jsonl")
+    steps = _below("metrics", "steps")
+    system = _below("metrics", "system")
+    train_metrics = _below("metrics", "train_metrics.jsonl")
+    val_metrics = _below("metrics", "val_metrics.jsonl")
+    checkpoints = _below("checkpoints")
+    last = _below("checkpoints", "last.pt")
+    best = _below("checkpoints", "best.pt")
+    fork = _below("checkpoints", "fork.pt")
+    """Of a fork: the checkpoint of its parent that it began with, kept."""
+    stdout = _below("logs", "stdout.log")
+    supervisor_log = _below("logs", "supervisor.log")
+    review = _below("review")
+    report = _below("report.json")
+    export = _below("export")
 
     def make(self) -> None:
         """Make the directory and the folders in it. Raises `DataError` where that is not possible."""
