@@ -28,6 +28,17 @@ from tests.support.example_project import ExampleProject
 ENGINES = {
     "sleeps": "import time\nwhile True: time.sleep(0.05)",
     "raises": "raise SystemExit(7)",
+    "saves": (
+        "import signal, sys, time\n"
+        "from pathlib import Path\n"
+        "from engines.contract.events import Ended, EventWriter\n"
+        "run = Path(sys.argv[sys.argv.index('--run-dir') + 1])\n"
+        "def leave(number, frame):\n"
+        "    EventWriter(run / 'events.jsonl', 1).write(Ended(reason='stopped', step=0))\n"
+        "    sys.exit(3)\n"
+        "signal.signal(signal.SIGTERM, leave)\n"
+        "while True: time.sleep(0.05)\n"
+    ),
     "floods": "for _ in range(100_000): print('x' * 99)",
     "prints": "print('no such treasure'); raise SystemExit(1)",
     "leaves_orphans": (
@@ -242,15 +253,10 @@ def test_a_second_engine_is_refused_and_the_first_untouched(supervised: Callable
     assert run.attempt_numbers() == [1]
 
 
-def test_a_spent_budget_stops_the_run(new_run: Callable[..., LiveRun]) -> None:
-    """A dollar a second, eight to spend, most of it in a pause: then saved and stopped."""
-    live = new_run("cost.usd_per_hour=3600", "cost.budget_usd=8")
-    live.send(cmd.Pause(attempt=1, at_step=1))
-    live.start()
-    assert live.wait_end() == "out-of-budget"
-    assert live.run.last.is_file()
-    status = live.reader.status()
-    assert (status.state, status.detail) == ("out-of-budget", "the budget of $8 is spent")
+def test_a_spent_budget_stops_the_run(supervised: Callable[..., RunDirectory]) -> None:
+    """A dollar a second, one and a half to spend: asked to stop as by a person, and why is on record."""
+    run = supervised("saves", "cost: {usd_per_hour: 3600, budget_usd: 1.5}")
+    assert end_of(run) == ("out-of-budget", "the budget of $1.5 is spent")
 
 
 def test_a_real_engine_saves_on_a_signal_and_leaves(new_run: Callable[..., LiveRun]) -> None:
