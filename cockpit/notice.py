@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from textual.app import App
 from textual.message import Message
 
-from cockpit.core.text import plain
+from cockpit.core.text import plain, run_word
 from cockpit.title import write
+from engines.contract.events import Alert
 
 CHOICES = {"": "not at all", "bell": "by the terminal's bell", "osc9": "by a notice of the terminal (OSC 9)"}
 ADDRESS = ("https://", "http://")
@@ -16,12 +18,21 @@ ADDRESS = ("https://", "http://")
 LONGEST = 200
 
 
+@dataclass
 class Notice(Message):
-    """Something went wrong that a person who looks elsewhere would want to know."""
+    """A run was alerted of something that a person who looks elsewhere would know; several screens may say so."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
+    run: str
+    alert: Alert
+
+    @property
+    def text(self) -> str:
+        return f"{run_word(self.run)}: {self.alert.text}"
+
+    @property
+    def key(self) -> tuple[str, str, float]:
+        """The same for the same alert."""
+        return self.run, self.alert.code, self.alert.time
 
 
 def following(choice: str) -> str:

@@ -64,6 +64,7 @@ class TerminalApp(App[None]):
         self.set_reactive(TerminalApp.ascii_only, self._ascii_filter.enabled)
         self.animation_level = "none"
         self._terminal_title = TerminalTitle(self, os.environ)
+        self._noticed: set[tuple[str, str, float]] = set()
         for theme in THEMES.values():
             self.register_theme(theme)
         self.theme = settings.value.theme if settings.value.theme in self.available_themes else DEFAULT
@@ -141,7 +142,9 @@ class TerminalApp(App[None]):
 
     @on(notice.Notice)
     def _tell_elsewhere(self, message: notice.Notice) -> None:
-        notice.tell(self, self.settings.value.notify, message.text)
+        if message.key not in self._noticed:
+            self._noticed.add(message.key)
+            notice.tell(self, self.settings.value.notify, message.text)
 
     def _toggle_ascii(self) -> None:
         self.ascii_only = not self.ascii_only

@@ -22,7 +22,6 @@ from cockpit.core.play import can_play
 from cockpit.core.poller import Poller
 from cockpit.core.review import can_review
 from cockpit.core.settings import SettingsFile
-from cockpit.core.text import run_word
 from cockpit.notice import Notice
 from cockpit.screens.palette import ActionProvider
 from cockpit.screens.run_overview import WIDE, RunOverview
@@ -211,7 +210,7 @@ class RunScreen(SteeringScreen):
                 severity = "information" if event.level == "info" else event.level
                 self.notify(sentence(event, self.key_of), severity=severity, timeout=10, markup=False)
                 if event.level != "info":
-                    self.post_message(Notice(f"{run_word(self.run.path.name)}: {event.text}"))
+                    self.post_message(Notice(self.run.path.name, event))
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
