@@ -83,7 +83,7 @@ class EndScreen(FollowedRunScreen):
 
     def _show_about(self) -> None:
         colours = self.app.theme_variables
-        says = self.view.course.says(self.view.row, self.model)
+        says = self.view.meant.says(self.view.row, self.model)
         if self._asked:
             says += " Press ⏎ again to do it."
         words = Content.assemble(says, "\n", (self._last_orders(), colours["quiet"]))
@@ -95,7 +95,7 @@ class EndScreen(FollowedRunScreen):
 
     def _show_plan(self) -> None:
         """The rate so far, what is planned, and, where the person has changed something, what would be."""
-        course, started = self.view.course, self.model.history.started
+        course, started = self.view.meant, self.model.history.started
         curves = [self.curves.series.get("lr")]
         if started is not None and course.peak and "epochs" in course.now:
             steps = started.steps_per_epoch

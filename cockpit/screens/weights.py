@@ -107,7 +107,7 @@ class WeightsScreen(FollowedRunScreen):
 
     def _changes(self) -> Content:
         draft = self.table.draft
-        changes = [f"{plain(head)} {draft.now[head]:g} → {weight:g}" for head, weight in draft.changes.items()]
+        changes = [f"{plain(head)} {draft.now[head]:g} → {weight:g}" for head, weight in self.table.meant.items()]
         if not changes:
             return Content.styled("no changes", self._colour("quiet"))
         many = "1 change" if len(changes) == 1 else f"{len(changes)} changes"

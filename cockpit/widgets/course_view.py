@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.text import Text
 from textual import events
 from textual.binding import Binding
@@ -47,6 +49,14 @@ class CourseView(LineView):
     @property
     def row(self) -> Row:
         return ROWS[self._cursor]
+
+    @property
+    def meant(self) -> Course:
+        """With what is being typed, as far as that can be taken."""
+        meant = replace(self.course, new=dict(self.course.new))
+        if self.typed:
+            meant.type_in(self.row, self.typed)
+        return meant
 
     def redraw(self) -> None:
         self.resize_to(len(ROWS), 0)

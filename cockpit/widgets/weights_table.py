@@ -82,6 +82,14 @@ class WeightsTable(LineView):
         """The one under the cursor; empty without heads."""
         return self.draft.heads[self._cursor] if self.draft.heads else ""
 
+    @property
+    def meant(self) -> dict[str, float]:
+        """What ⏎ would change, what is being typed among it as far as that can be taken."""
+        new = dict(self.draft.new)
+        if self.typed and self.head not in self.draft.locked and (weight := typed_weight(self.typed)) is not None:
+            new[self.head] = weight
+        return {head: weight for head, weight in new.items() if weight != self.draft.now[head]}
+
     # -- showing ---------------------------------------------------------------------------------------------------
 
     def show(self, known: Known) -> None:

@@ -72,7 +72,9 @@ async def test_weights_are_changed_and_applied_and_the_answer_is_followed(cockpi
             # 1 × 0.6, 0.5 × 0.4 and 0.25 × 0.8 are 60 %, 20 % and 20 % of 1.0
             assert [line(pilot, head).count("20") for head in LOSSES] == [0, 2, 2]
             assert not keys(pilot)["apply"]
-            await pilot.press("down", "right", "right", "down", "0", ".", "7", "5", "up")
+            await pilot.press("down", "right", "right", "down", "0", ".", "7", "5")
+            await until(pilot, lambda: "2 changes   look 0.5 → 0.6   idle 0.25 → 0.75" in text(pilot))  # while typed
+            await pilot.press("up")
             await until(pilot, lambda: "2 changes   look 0.5 → 0.6   idle 0.25 → 0.75" in text(pilot))
             assert line(pilot, "look")[2:5] == ["0.5", "0.5", "*"]
             await until(pilot, lambda: keys(pilot)["apply"])
@@ -228,7 +230,9 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
             await until(pilot, lambda: keys(pilot).get("rate"))
             await pilot.press("l")
             await until(pilot, lambda: isinstance(app.screen, EndScreen) and "Patience, epochs" in text(pilot))
-            await pilot.press("0", ".", "5", "enter")
+            await pilot.press("0", ".", "5")
+            await until(pilot, lambda: "schedule is multiplied by 0.5" in text(pilot))  # said before it is done
+            await pilot.press("enter")
             await until(pilot, lambda: "learning rate × 0.5: applied at step 30" in text(pilot))
             await pilot.press("down", "right")
             await until(pilot, lambda: "ends after epoch 14 instead of 4" in text(pilot))
