@@ -82,14 +82,12 @@ def weights(toy: ToyRun) -> dict[str, torch.Tensor]:
     ("fault", "told"),
     [
         ("raises", "the writer wandb failed: RuntimeError: the server says no (more in logs/wandb.log)"),
-        ("blocks", "the writer wandb was ended: it had not written the rest"),
         ("is killed", "the writer wandb was killed by signal 9"),
     ],
 )
 def test_a_failing_writer_is_told_of_once_and_harms_nothing(
     tmp_path: Path, fake_wandb: Path, monkeypatch: pytest.MonkeyPatch, fault: str, told: str
 ) -> None:
-    monkeypatch.setattr(beside, "END_SECONDS", 3.0)
     monkeypatch.setenv("FAKE_FAULT", fault)
     alone, mirrored = toy_run(tmp_path / "alone"), toy_run(tmp_path / "mirrored", "wandb", "tensorboard")
     (text,) = alerts(mirrored)
@@ -98,6 +96,14 @@ def test_a_failing_writer_is_told_of_once_and_harms_nothing(
     for name, tensor in weights(alone).items():
         assert torch.equal(tensor, weights(mirrored)[name])
     assert len(scalars(mirrored.run.path)) > 3  # the other writer is not harmed either
+
+
+def test_a_writer_that_hangs_is_ended(tmp_path: Path, fake_wandb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "END_SECONDS", 1.0)
+    monkeypatch.setenv("FAKE_FAULT", "blocks")
+    assert alerts(toy_run(tmp_path, "wandb")) == [
+        "the writer wandb was ended: it had not written the rest 1 s after the end"
+    ]
 
 
 def test_a_missing_package_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
