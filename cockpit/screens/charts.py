@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -30,11 +30,10 @@ class ChartsScreen(Screen[None]):
         self._source, self._marks = source, marks
 
     def compose(self) -> ComposeResult:
-        colours = self.app.theme_variables
         yield Static(
-            Text.assemble(
-                ("◢ cockpit", f"bold {colours['accent']}"), ("   Charts   ", f"bold {colours['foreground']}"),
-                (plain(self._source.title), colours["quiet"]),
+            Content.assemble(
+                ("◢ cockpit", "bold $accent"), ("   Charts   ", "bold $foreground"),
+                (plain(self._source.title), "$quiet"),
             ),
             id="title", markup=False,
         )  # fmt: skip

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import OptionList, Static, Tab, Tabs
@@ -85,12 +85,11 @@ class CompareScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(Tabs).can_focus = False
-        colours = self.app.theme_variables
         self.query_one("#title", Static).update(
-            Text.assemble(
-                ("◢ cockpit", f"bold {colours['accent']}"), ("   Compare   ", f"bold {colours['foreground']}"),
-                (f"{len(self._runs)} runs", colours["foreground"]),
-                ("   l: hide one, open one", colours["quiet"]),
+            Content.assemble(
+                ("◢ cockpit", "bold $accent"), ("   Compare   ", "bold $foreground"),
+                (f"{len(self._runs)} runs", "$foreground"),
+                ("   l: hide one, open one", "$quiet"),
             )
         )  # fmt: skip
         self._show()

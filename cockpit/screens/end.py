@@ -82,11 +82,10 @@ class EndScreen(FollowedRunScreen):
         self.refresh_keys()
 
     def _show_about(self) -> None:
-        colours = self.app.theme_variables
         says = self.view.meant.says(self.view.row, self.model)
         if self._asked:
             says += " Press ⏎ again to do it."
-        words = Content.assemble(says, "\n", (self._last_orders(), colours["quiet"]))
+        words = Content.assemble(says, "\n", (self._last_orders(), "$quiet"))
         self.query_one("#about", Steady).update(words)
 
     def _last_orders(self) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
@@ -31,15 +31,17 @@ class HelpScreen(ModalScreen[None]):
             dialog.border_subtitle = "escape closes"
             yield Static(self._keys(), id="keys", markup=False)
 
-    def _keys(self) -> Text:
-        areas: dict[str, list[Text]] = {}
+    def _keys(self) -> Content:
+        areas: dict[str, list[Content]] = {}
         for active in self._actions():
             area = (active.binding.id or "").partition(".")[0]
             areas.setdefault(area, []).append(self._line(active))
-        quiet, strong = (self.app.theme_variables[name] for name in ("quiet", "foreground"))
-        parts = [Text("\n").join([Text(area.title(), f"bold {strong}"), *lines]) for area, lines in areas.items()]
+        parts = [
+            Content("\n").join([Content.styled(area.title(), "bold $foreground"), *lines])
+            for area, lines in areas.items()
+        ]
         where = f"Other keys: `keys` in {plain(str(self._settings))}; `cockpit keys` lists every id."
-        return Text("\n").join([*parts, Text(), Text(where, quiet)])
+        return Content("\n").join([*parts, Content.styled(f"\n{where}", "$quiet")])
 
     def _actions(self) -> Iterator[ActiveBinding]:
         """Every action once, by the first of its keys."""
@@ -49,9 +51,8 @@ class HelpScreen(ModalScreen[None]):
                 seen.add((active.node, active.binding.action))
                 yield active
 
-    def _line(self, active: ActiveBinding) -> Text:
-        colours = self.app.theme_variables
+    def _line(self, active: ActiveBinding) -> Content:
         key = self.app.get_key_display(active.binding)
-        style = f"bold {colours['accent']}" if active.enabled else colours["quiet"]
-        about = (active.tooltip or active.binding.description, "" if active.enabled else colours["quiet"])
-        return Text.assemble((f"{key:>{KEY_WIDTH}}  ", style), about)
+        style = "bold $accent" if active.enabled else "$quiet"
+        about = (active.tooltip or active.binding.description, "" if active.enabled else "$quiet")
+        return Content.assemble((f"{key:>{KEY_WIDTH}}  ", style), about)

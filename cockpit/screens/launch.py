@@ -12,6 +12,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
@@ -78,9 +79,8 @@ class LaunchScreen(Screen[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        colours = self.app.theme_variables
         self.query_one("#title", Static).update(
-            Text.assemble(("◢ cockpit", f"bold {colours['accent']}"), ("   New run   ", "bold"), "choose a config")
+            Content.assemble(("◢ cockpit", "bold $accent"), ("   New run   ", "bold"), "choose a config")
         )
         self._in_thread(lambda: self.post_message(self.Found(by_project(find_configs()))))
 
@@ -101,13 +101,12 @@ class LaunchScreen(Screen[None]):
             self.query_one("#empty", Static).update("No project is installed and there is no config here.")
             self.action_type()
 
-    def _heading(self, group: ProjectConfigs) -> Text:
-        colours = self.app.theme_variables
-        heading = Text.assemble((plain(group.name) or "other files", f"bold {colours['name']}"), no_wrap=True)
-        heading.append(f"  {plain(group.title)}", colours["quiet"])
-        if group.broken:
-            heading.append(f"✖ {plain(group.broken)}", colours["bad"])
-        return heading
+    def _heading(self, group: ProjectConfigs) -> Content:
+        return Content.assemble(
+            (plain(group.name) or "other files", "bold $name"),
+            (f"  {plain(group.title)}", "$quiet"),
+            (f"✖ {plain(group.broken)}" if group.broken else "", "$bad"),
+        )
 
     def _offer(self, prompt: Text, opens: Open, config: ConfigFile | None) -> None:
         key = str(len(self._choices))

@@ -11,6 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Container, Vertical, VerticalScroll
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input
 
@@ -161,7 +162,7 @@ class LaunchFormScreen(ChangingKeysScreen):
         self._show()
 
     def _show_title(self) -> None:
-        self.query_one("#title", Steady).update(form_title(self._form, self.app.theme_variables))
+        self.query_one("#title", Steady).update(form_title(self._form))
 
     def _show(self) -> None:
         lines = [
@@ -172,13 +173,11 @@ class LaunchFormScreen(ChangingKeysScreen):
         sections = {line.field.key[:-1] for line in lines} - {()}
         section_faults = {".".join(at): " ".join(found) for at in sections if (found := self._faults_at(at))}
         self.query_one(FormView).show(lines, section_faults)
-        colours, check = self.app.theme_variables, self.query_one(CheckPane)
+        check = self.query_one(CheckPane)
         command = self._form.command if self._form.path else "a saves the settings: a run starts from a file"
-        self.query_one("#command", Steady).update(
-            Text.assemble(("$ ", colours["accent"]), plain(command), overflow="fold")
-        )
+        self.query_one("#command", Steady).update(Content.assemble(("$ ", "$accent"), plain(command)))
         self.query_one("#state", Steady).update(
-            about_start(self._form, self._faults, check.found_for(self._form.arguments), self._devices, colours)
+            about_start(self._form, self._faults, check.found_for(self._form.arguments), self._devices)
         )
         told = [*self._told.splitlines(), *self._faults_at(())]
         self.query_one("#told", Steady).update(Text("\n".join(map(plain, told))))
@@ -196,8 +195,8 @@ class LaunchFormScreen(ChangingKeysScreen):
     @on(FormView.Moved)
     def _show_field(self) -> None:
         field = self.query_one(FormView).field
-        about = Text("No field has these words.") if field is None else about_field(
-            self._form, field, self._faults_at(field.key), self._devices, self.app.theme_variables
+        about = Content("No field has these words.") if field is None else about_field(
+            self._form, field, self._faults_at(field.key), self._devices
         )  # fmt: skip
         self.query_one("#field", Steady).update(about)
         self.refresh_keys()

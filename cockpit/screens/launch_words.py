@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.text import Text
+from textual.content import Content
 
 from cockpit.core.check_facts import facts_of
 from cockpit.core.config_fields import NOTHING, Field
@@ -17,13 +17,12 @@ from cockpit.widgets.form_view import FieldLine
 
 DEVICE, PRICE, BUDGET = ("launch", "device"), ("cost", "usd_per_hour"), ("cost", "budget_usd")
 NOTE_VALUE_WIDTH = 24
-Colours = Mapping[str, str]
 
 
-def form_title(form: LaunchForm, colours: Colours) -> Text:
+def form_title(form: LaunchForm) -> Content:
     """The line above all: of which project the form is, and over which file."""
-    return Text.assemble(
-        ("◢ cockpit", f"bold {colours['accent']}"),
+    return Content.assemble(
+        ("◢ cockpit", "bold $accent"),
         ("   New run   ", "bold"),
         plain(form.spec.name),
         f" · {plain(str(form.path)) if form.path else 'from its defaults, no file yet'}",
@@ -55,46 +54,45 @@ def _short(value: Any) -> str:
     return fit_left(shown(value), NOTE_VALUE_WIDTH).rstrip()
 
 
-def about_field(
-    form: LaunchForm, field: Field, faults: Sequence[str], devices: Devices | None, colours: Colours
-) -> Text:
+def about_field(form: LaunchForm, field: Field, faults: Sequence[str], devices: Devices | None) -> Content:
     """Everything about one field: type and limits, default, what the file says, help, faults."""
-    quiet = colours["quiet"]
-    text = Text.assemble((plain(field.name), "bold"), (f"   {plain(field.type)}", quiet))
+    quiet = ""
     if (default := field.value_in({})) is not NOTHING and field.key[0] != "--name":
-        text.append(f"   default {_short(default)}", quiet)
+        quiet += f"   default {_short(default)}"
     if form.changed(field) and (before := _short(form.file_value(field))):
-        text.append(f"   file {before}", quiet)
+        quiet += f"   file {before}"
     if field.choices and field.key == DEVICE and devices is not None:
-        text.append("".join(f"\n  {'▸' if choice == form.value(field) else ' '} {plain(devices.words(choice))}"
-                            for choice in field.choices[1:]), quiet)  # fmt: skip
-    if field.help:
-        text.append(f"\n{plain(field.help)}")
-    for fault in faults:
-        text.append(f"\n✖ {plain(fault)}", colours["bad"])
-    return text
+        quiet += "".join(
+            f"\n  {'▸' if choice == form.value(field) else ' '} {plain(devices.words(choice))}"
+            for choice in field.choices[1:]
+        )
+    return Content.assemble(
+        (plain(field.name), "bold"),
+        (f"   {plain(field.type)}{quiet}", "$quiet"),
+        f"\n{plain(field.help)}" if field.help else "",
+        *((f"\n✖ {plain(fault)}", "$bad") for fault in faults),
+    )
 
 
 def about_start(
-    form: LaunchForm, faults: Sequence[Fault] | None, found: Mapping[str, Any] | None, devices: Devices | None,
-    colours: Colours,
-) -> Text:  # fmt: skip
+    form: LaunchForm, faults: Sequence[Fault] | None, found: Mapping[str, Any] | None, devices: Devices | None
+) -> Content:
     """One line: what is changed, whether it can start, what it costs, whether the device is free."""
     changes = len(form.overrides)
-    parts = [Text(f"{changes} changed" if changes else "nothing changed", colours["quiet"])]
+    parts = [Content.styled(f"{changes} changed" if changes else "nothing changed", "$quiet")]
     if faults is None:
-        parts.append(Text("checking the settings …", colours["quiet"]))
+        parts.append(Content.styled("checking the settings …", "$quiet"))
     elif faults:
-        parts.append(Text(f"✖ {len(faults)} fault{'s' * (len(faults) > 1)}", colours["bad"]))
+        parts.append(Content.styled(f"✖ {len(faults)} fault{'s' * (len(faults) > 1)}", "$bad"))
     elif form.path is None:
-        parts.append(Text("a saves it as a file, then it can be checked and started", colours["accent"]))
+        parts.append(Content.styled("a saves it as a file, then it can be checked and started", "$accent"))
     values = {field.key: form.value(field) for field in form.fields if field.key in (DEVICE, PRICE, BUDGET)}
     if isinstance(price := values.get(PRICE), int | float) and price > 0:
-        parts.append(Text(f"{money(price)}/h", colours["foreground"]))
+        parts.append(Content.styled(f"{money(price)}/h", "$foreground"))
     if found and (words := facts_of({name: found.get(name) for name in ("time", "cost")}).get("cost")):
-        parts.append(Text(f"about {plain(words)}", colours["foreground"]))
+        parts.append(Content.styled(f"about {plain(words)}", "$foreground"))
     elif isinstance(budget := values.get(BUDGET), int | float):
-        parts.append(Text(f"at most {money(budget)}", colours["quiet"]))
+        parts.append(Content.styled(f"at most {money(budget)}", "$quiet"))
     if devices is not None and (busy := devices.busy.get(devices.meant(shown(values.get(DEVICE, ""))))):
-        parts.append(Text(f"‖ {devices.meant(shown(values[DEVICE]))} is busy with {plain(busy)}", colours["best"]))
-    return Text(" · ", colours["quiet"]).join(parts)
+        parts.append(Content.styled(f"‖ {devices.meant(shown(values[DEVICE]))} is busy with {plain(busy)}", "$best"))
+    return Content.styled(" · ", "$quiet").join(parts)

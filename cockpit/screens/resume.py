@@ -12,6 +12,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -152,9 +153,9 @@ class ResumeScreen(ModalScreen[Choice | None]):
                 if field.has_focus:
                     field.action_select_all()  # as when one comes to a field: typing replaces
 
-    def _lines(self, outlook: Outlook) -> Table | Text:
+    def _lines(self, outlook: Outlook) -> Table | Content:
         if not outlook.lines:
-            return Text("nothing is changed", style=self.app.theme_variables["quiet"])
+            return Content.styled("nothing is changed", "$quiet")
         table = Table.grid(padding=(0, 2))
         table.add_column(no_wrap=True)
         table.add_column()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.cells import cell_len
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
+from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -65,11 +65,11 @@ class WatchScreen(Screen[None]):
         self._entitle()
 
     def _entitle(self) -> None:
-        colours, chosen = self.app.theme_variables, self._watched.chosen
+        chosen = self._watched.chosen
         self.query_one("#title", Static).update(
-            Text.assemble(
-                ("◢ cockpit", f"bold {colours['accent']}"), ("   Watch   ", f"bold {colours['foreground']}"),
-                (plain(chosen.name), colours["foreground"]), (f"   {plain(str(chosen.parent))}", colours["quiet"]),
+            Content.assemble(
+                ("◢ cockpit", "bold $accent"), ("   Watch   ", "bold $foreground"),
+                (plain(chosen.name), "$foreground"), (f"   {plain(str(chosen.parent))}", "$quiet"),
             ),
             layout=False,
         )  # fmt: skip
@@ -94,17 +94,16 @@ class WatchScreen(Screen[None]):
         listed.set_class(len(facts) > 1, "-shown")
         self.refresh_bindings()
 
-    def _words(self, one: Facts) -> Text:
+    def _words(self, one: Facts) -> Content:
         """Three lines of one width, so that no value moves another."""
-        colours = self.app.theme_variables
-        words = Text(_end(plain(one.name)), colours["foreground"])
         told = f"{one.rows:,} rows"
         damage = f"! {one.problems} problem{'s' if one.problems > 1 else ''}" if one.problems else ""
-        words.append(f"\n{told:<{ROOM - len(damage)}}", colours["quiet"]).append(damage, colours["bad"])
+        words = [(_end(plain(one.name)), "$foreground")]
+        words += [(f"\n{told:<{ROOM - len(damage)}}", "$quiet"), (damage, "$bad")]
         for name, value in one.newest:
-            words.append(f"\n{fit_left(plain(name), ROOM - 9):<{ROOM - 9}}", colours["quiet"])
-            words.append(f"{number(value, '.4g'):>9}", colours["foreground"])
-        return words
+            words.append((f"\n{fit_left(plain(name), ROOM - 9):<{ROOM - 9}}", "$quiet"))
+            words.append((f"{number(value, '.4g'):>9}", "$foreground"))
+        return Content.assemble(*words)
 
     @on(OptionList.OptionHighlighted)
     def _choose(self, event: OptionList.OptionHighlighted) -> None:

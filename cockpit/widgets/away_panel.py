@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.text import Text
+from textual.content import Content
 from textual.widgets import Static
 
 from cockpit.core.away import Away
@@ -32,9 +32,8 @@ class AwayPanel(Static):
         return self.has_class("-there")
 
     def show(self, away: Away) -> None:
-        accent = self.app.theme_variables["accent"]
-        intro = (f"while you were away ({duration(away.seconds)}): ", f"bold {accent}")
-        self.update(Text.assemble(intro, " · ".join(away.happened)))
+        intro = (f"while you were away ({duration(away.seconds)}): ", "bold $accent")
+        self.update(Content.assemble(intro, " · ".join(away.happened)))
         self.add_class("-there")
 
     def close(self) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
@@ -114,21 +114,21 @@ class CheckPane(VerticalScroll):
             self._say("\n".join(f"✖ {plain(line)}" for line in message.found.splitlines()), "bad")
         else:
             self._found = message.found
-            self.query_one("#facts", Static).update(_words(message.found, self.app.theme_variables))
+            self.query_one("#facts", Static).update(_words(message.found))
         self.post_message(self.Changed())
 
     def _say(self, text: str, colour: str) -> None:
-        self.query_one("#facts", Static).update(Text(text, self.app.theme_variables[colour]))
+        self.query_one("#facts", Static).update(Content.styled(text, f"${colour}"))
 
 
-def _words(found: Mapping[str, Any], colours: Mapping[str, str]) -> Text:
+def _words(found: Mapping[str, Any]) -> Content:
     """Faults first, then facts as names and words: what a run takes before what the data holds."""
-    lines = [Text.assemble((f"✖ {plain(fault)}", colours["bad"])) for fault in found["faults"]]
+    lines = [Content.styled(f"✖ {plain(fault)}", "$bad") for fault in found["faults"]]
     if not lines:
-        lines.append(Text("✔ nothing is wrong", colours["good"]))
+        lines.append(Content.styled("✔ nothing is wrong", "$good"))
     facts = facts_of(dict(found))
     for name in sorted(facts, key=lambda name: name.startswith("data ")):
         if words := facts[name]:
             name = fit_left(plain(name), max(NAME_WIDTH, len(name))) + "  "
-            lines.append(Text.assemble((name, colours["quiet"]), plain(words)))
-    return Text("\n").join(lines)
+            lines.append(Content.assemble((name, "$quiet"), plain(words)))
+    return Content("\n").join(lines)

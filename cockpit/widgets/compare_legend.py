@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
-from rich.text import Text
 from textual.binding import Binding
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
@@ -36,7 +36,7 @@ class CompareLegend(OptionList):
 
     def __init__(self) -> None:
         super().__init__(id="legend", markup=False, compact=True)
-        self._words: list[Text] = []
+        self._words: list[Content] = []
 
     def show(self, runs: Sequence[RunFacts], hidden: Collection[int]) -> None:
         """Only lines that differ are painted again."""
@@ -47,23 +47,22 @@ class CompareLegend(OptionList):
             self.highlighted = 0
         else:
             for place, (old, new) in enumerate(zip(self._words, words, strict=True)):
-                if old != new:
+                if not old.is_same(new):
                     self.replace_option_prompt_at_index(place, new)
         self._words = words
 
-    def _line(self, place: int, run: RunFacts, width: int, hidden: bool) -> Text:
-        colours = self.app.theme_variables
+    def _line(self, place: int, run: RunFacts, width: int, hidden: bool) -> Content:
         sign = (ASCII if is_ascii_only(self.app) else UNICODE).runs[place]
-        line = Text(no_wrap=True)
-        line.append(f"{sign} ", colours["faint" if hidden else f"run-{place + 1}"])
-        line.append(fit_left(run.name, width), colours["faint" if hidden else "foreground"])
         state = "✖ gone" if run.state == "gone" else f"{GLYPHS[run.state]} {run.state}"
         done = f"{run.epochs}/{run.planned}" if run.planned else str(run.epochs)
-        line.append(f"  {fit_left(state, 15)} {done:>9}", colours["quiet"])
-        if run.best is not None:
-            line.append(f"  ★ {number(run.best[1], '.4g'):<7} ep {run.best[0]}", colours["best"])
-        line.append("  hidden" if hidden else "", colours["quiet"])
-        return line
+        best = f"  ★ {number(run.best[1], '.4g'):<7} ep {run.best[0]}" if run.best is not None else ""
+        return Content.assemble(
+            (f"{sign} ", "$faint" if hidden else f"$run-{place + 1}"),
+            (fit_left(run.name, width), "$faint" if hidden else "$foreground"),
+            (f"  {fit_left(state, 15)} {done:>9}", "$quiet"),
+            (best, "$best"),
+            ("  hidden" if hidden else "", "$quiet"),
+        )
 
     def action_hide(self) -> None:
         if self.highlighted is not None:
