@@ -23,16 +23,10 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
     await pilot.pause()
 
 
-async def settled(pilot: Pilot[None], *words: str) -> None:
-    """Everything is on the screen, a pane has the focus, and nothing has changed for a while."""
-    await until(pilot, lambda: all(word in text(pilot) for word in words) and pilot.app.focused)
-    for widget in pilot.app.screen.query():
-        widget.styles.scrollbar_size_vertical = 0  # a thumb may stand a row off, by which of size and place came last
-    before, same = "", 0
-    while same < 5:
-        same = same + 1 if text(pilot) == before else 0
-        before = text(pilot)
-        await pilot.pause(0.1)
+def shows(pilot: Pilot[None], *words: str) -> bool:
+    """Whether all of that is on the screen."""
+    shown = text(pilot)
+    return all(word in shown for word in words)
 
 
 def text(pilot: Pilot[None]) -> str:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
 from cockpit.screens import play as play_screen
@@ -21,7 +20,6 @@ from tests.support.fake_run import FakeRun
 from tests.support.fake_scenes import FakeScenes, scene
 
 Make = Callable[..., CockpitApp]
-SIZES = pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
 
 
 @pytest.fixture(autouse=True)
@@ -196,16 +194,3 @@ async def test_it_opens_from_the_run_that_has_an_export_and_goes_back_there(
         await until(pilot, lambda: "frame 412" in text(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunScreen) and app.screen.run.path == training.run.path)
-
-
-@SIZES
-def test_picture(snap_compare: Any, cockpit: Make, play: FakeRun, engine: FakeScenes, size: tuple[int, int]) -> None:
-    async def ready(pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: "frame 412" in text(pilot) and "leave" in text(pilot))
-        before, same = "", 0
-        while same < 5:
-            same = same + 1 if text(pilot) == before else 0
-            before = text(pilot)
-            await pilot.pause(0.05)
-
-    assert snap_compare(cockpit(play=play.run), terminal_size=size, run_before=ready)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -18,35 +15,18 @@ from cockpit.screens.resume import ForkScreen, ResumeScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
 from engines.contract import commands as cmd
-from engines.contract import events as ev
 from engines.contract import launch
-from engines.contract.config import check_config, load_config
+from engines.contract.config import load_config
 from engines.contract.rundir import RunDirectory
-from tests.cockpit.driving import commands_of, keys, settled, text, until
-from tests.cockpit.looks import LOOKS, SIZES
-from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun
+from tests.cockpit.driving import commands_of, keys, text, until
+from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun, stopped_early
 
 Make = Callable[..., CockpitApp]
 
 
 @pytest.fixture
 def stopped(fake: FakeRun) -> FakeRun:
-    """Two of four epochs done, with the patience edited live after the first; best, last and both epochs are kept."""
-    tree = {"project": "controls", "data": {"path": "/data"}}
-    fake.run.config.write_text(check_config(tree, "config", {}, ["training.epochs=4"]).dump())
-    fake.run.write_info(msgspec.structs.replace(fake.run.info, engine="engines.train"))
-    fake.begin().started()
-    edit = cmd.SetPatience(attempt=1, patience=7)
-    for number in (1, 2):
-        fake.epochs(number, best=1)
-        names = ["last.pt", f"epoch_{number:03d}.pt", *(["best.pt"] if number == 1 else [])]
-        for name in names:
-            (fake.run.checkpoints / name).write_bytes(b"weights of epoch %d" % number)
-        step = number * STEPS_PER_EPOCH
-        fake.say(ev.Checkpoint(step=step, epoch=number, files=names, size=2_000_000, seconds=0.1))
-        if number == 1:
-            fake.say(ev.CommandAnswer(command=edit, state="applied", step=step, epoch=1))
-    return fake.end("stopped")
+    return stopped_early(fake)
 
 
 @pytest.fixture
@@ -113,6 +93,26 @@ async def test_every_change_of_a_resume_says_what_becomes_of_it(
     assert (epochs.epochs, rate.scale, rate.attempt) == (9, 2.0, 2)
     recorded = load_config(stopped.run.config).settings
     assert (recorded.training.log_every, recorded.training.epochs) == (5, 4)
+
+
+async def test_a_finished_run_goes_on_when_it_is_given_more_to_do(
+    cockpit: Make, stopped: FakeRun, started: list[RunDirectory]
+) -> None:
+    stopped.epochs(3, 4).end("finished")
+    async with cockpit(open_run=stopped.run).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: keys(pilot).get("resume"))
+        await pilot.press("r")
+        await until(pilot, lambda: "is finished at epoch 4; give it more to do." in text(pilot))
+        await pilot.press("3", "enter")  # not more than it has done
+        await until(pilot, lambda: "4 → 3" in text(pilot) and "give it more to do" in text(pilot))
+        await type_over(pilot, "epochs", "6")
+        await until(pilot, lambda: "4 → 6" in text(pilot) and "give it more to do" not in text(pilot))
+        assert started == []
+        await pilot.press("enter")
+        await until(pilot, lambda: started)
+    [more] = commands_of(stopped)
+    assert isinstance(more, cmd.SetEpochs)
+    assert (more.epochs, more.attempt) == (6, 2)
 
 
 async def test_leaving_the_dialog_starts_nothing(cockpit: Make, stopped: FakeRun, started: list[RunDirectory]) -> None:
@@ -182,25 +182,3 @@ def test_only_what_was_typed_is_a_change() -> None:
     assert going_on.overrides_of(typed, usual, "data.path='/a b' launch.queue=true") == [
         "training.patience=9", "data.path=/a b", "launch.queue=true",
     ]  # fmt: skip
-
-
-async def open_dialog(pilot: Pilot[None], key: str) -> None:
-    await until(pilot, lambda: keys(pilot).get("resume"))
-    await pilot.press(key)
-    await until(pilot, lambda: "edited live, stays" in text(pilot))
-    await type_over(pilot, "more", "model.num_layers=2 training.log_every=5")
-    for field in pilot.app.screen.query(Input):
-        field.cursor_blink = False
-    await settled(pilot, "ignored because", "applied")
-
-
-@LOOKS
-@SIZES
-def test_picture_of_a_fork(
-    snap_compare: Any, cockpit: Make, stopped: FakeRun, look: dict[str, Any], size: tuple[int, int]
-) -> None:
-    assert snap_compare(cockpit(**look), terminal_size=size, run_before=partial(open_dialog, key="f"))
-
-
-def test_picture_of_a_resume(snap_compare: Any, cockpit: Make, stopped: FakeRun) -> None:
-    assert snap_compare(cockpit(), terminal_size=(80, 24), run_before=partial(open_dialog, key="r"))
