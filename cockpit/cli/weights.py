@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show_json, show_table
-from cockpit.core.loss_weights import WeightDraft, configured, recent_mean, shares
+from cockpit.core.loss_weights import WeightDraft, configured, recent_means, shares
 from cockpit.core.run_config import read_config
 from cockpit.core.run_metrics import RunMetrics
 from engines.contract.rundir import RunDirectory
@@ -20,7 +20,7 @@ def show_weights(run: RunDirectory, *, json: bool) -> int:
     draft = WeightDraft(configured(read_config(run).tree))
     loss = series.get("loss")
     draft.follow(reader.history, int(loss.step[-1]) + 1 if loss is not None and len(loss.step) else 0)
-    losses = {head: recent_mean(series.get(head)) for head in draft.heads}
+    losses = recent_means(series, draft.heads)
     measured = reader.history.gradients
     share, pull = shares(draft.now, losses), shares(draft.now, measured.norms if measured else {})
     if json:

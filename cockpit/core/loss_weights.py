@@ -27,11 +27,18 @@ def configured(config: Mapping[str, Any]) -> dict[str, float]:
     return {str(head): float(weight) for head, weight in given.items()} if isinstance(given, Mapping) else {}
 
 
-def recent_mean(series: Series | None) -> float | None:
-    """Mean of the last finite values that were logged; None where there is none."""
-    if series is None:
-        return None
-    values = series.value[-RECENT:]
+def recent_means(series: Mapping[str, Series], heads: Sequence[str]) -> dict[str, float | None]:
+    """Of each head the mean of what the last logged steps tell and is finite; None where that is nothing.
+
+    So it is for a head that is off in this stage, whatever it told in an earlier one.
+    """
+    loss = series.get("loss")
+    since = float(loss.step[-RECENT:][0]) if loss is not None and len(loss.step) else -math.inf
+    return {head: _recent_mean(series[head], since) if head in series else None for head in heads}
+
+
+def _recent_mean(one: Series, since: float) -> float | None:
+    values = one.value[-RECENT:][one.step[-RECENT:] >= since]
     values = values[np.isfinite(values)]
     return float(values.mean()) if len(values) else None
 

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from cockpit.core.format import count
-from cockpit.core.loss_weights import WeightDraft, configured, recent_mean
+from cockpit.core.loss_weights import WeightDraft, configured, recent_means
 from cockpit.core.model import Order
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import Sign, View
@@ -88,7 +88,7 @@ class WeightsScreen(FollowedRunScreen):
     def show(self) -> None:
         draft, history = self.table.draft, self.model.history
         draft.follow(history, self.model.step)
-        self._losses = {head: recent_mean(self.curves.series.get(head)) for head in draft.heads}
+        self._losses = recent_means(self.curves.series, draft.heads)
         glyphs = ASCII if is_ascii_only(self.app) else UNICODE
         signs = dict(zip(draft.heads, glyphs.runs, strict=False))
         self.table.show(Known(self._losses, history.gradients.norms if history.gradients else {}, signs))

@@ -13,7 +13,7 @@ from torch import Tensor
 from engines.contract.alerts import NONFINITE
 from engines.contract.events import Alert, EventWriter
 from engines.contract.rundir import RunDirectory
-from engines.contract.steps import DATA_WAIT, StepWriter
+from engines.contract.steps import ABSENT, DATA_WAIT, StepWriter
 
 HOST_COLUMNS = ("epoch", "time", "lr", DATA_WAIT)
 ORDINARY_OVERFLOWS = 16
@@ -35,6 +35,9 @@ class StepLog:
     ) -> None:
         self._writer = StepWriter(run.steps, [*HOST_COLUMNS, "loss", *heads, "grad_norm", "skipped"])
         self._events = events
+        self._heads = list(heads)
+        self._off: list[int] = []
+        """Columns of a row that hold no loss in this stage."""
         self._block = torch.zeros(every, len(heads) + 3, device=device)
         self._host: list[tuple[float, ...]] = []
         self._bad_before = False
@@ -44,6 +47,11 @@ class StepLog:
     def due(self) -> bool:
         """Whether the block is full."""
         return len(self._host) == len(self._block)
+
+    def set_active(self, heads: frozenset[str]) -> None:
+        """Take the heads of a stage, with nothing gathered: the others have no loss, which is no bad one."""
+        assert not self._host
+        self._off = [1 + place for place, head in enumerate(self._heads) if head not in heads]
 
     def add(self, row: Tensor, *, step: int, epoch: int, lr: float, data_wait: float) -> None:
         """Keep one step's `row: (heads + 3,)` on the device; nothing is transferred. `data_wait` is in seconds."""
@@ -55,6 +63,7 @@ class StepLog:
         if not self._host:
             return bad_steps
         numbers = self._block[: len(self._host)].cpu().numpy().astype(np.float64)
+        numbers[:, self._off] = ABSENT
         self._writer.append(np.concatenate([np.array(self._host), numbers], axis=1))
         for skipped in numbers[:, -1]:
             bad_steps = bad_steps + 1 if skipped else 0

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.core.loss_weights import WeightDraft, nudged, shares
+from cockpit.core.loss_weights import RECENT, WeightDraft, nudged, recent_means, shares
 from cockpit.core.lr_plan import planned
+from cockpit.core.metric_series import Series
 from cockpit.core.presets import Presets
 from engines.contract.errors import UserError
 from engines.contract.steps import read_series
@@ -28,6 +29,27 @@ def test_equal_shares_are_equal_and_leave_the_sum(weights: dict[str, float], dat
     now = shares(draft.new, losses)
     assert all(share == pytest.approx(1 / len(weights), rel=0.02) for share in now.values())
     assert sum(draft.new[head] * losses[head] for head in weights) == pytest.approx(before, rel=0.01)
+
+
+def test_raw_losses_are_of_the_last_steps_and_none_of_a_head_that_is_off() -> None:
+    def series(name: str, step: np.ndarray, value: np.ndarray) -> Series:
+        return Series(name, step, step / 10, step + 1e9, value)
+
+    step = np.arange(200.0)
+    told = {
+        "loss": series("loss", step, step),
+        "on": series("on", step, np.where(step == 190, np.nan, 2 * step)),
+        "rare": series("rare", step[::7], step[::7]),
+        "off": series("off", step[:90], step[:90]),
+    }
+    recent = step[-RECENT:]
+    assert recent_means(told, ["on", "rare", "off", "unknown"]) == {
+        "on": pytest.approx(2 * recent[recent != 190].mean()),
+        "rare": pytest.approx(recent[recent % 7 == 0].mean()),
+        "off": None,
+        "unknown": None,
+    }
+    assert recent_means({"off": told["off"]}, ["off"]) == {"off": pytest.approx(step[40:90].mean())}
 
 
 def test_shares_leave_out_what_is_not_known() -> None:
