@@ -28,6 +28,8 @@ from engines.contract.state import RunReader, Status
 POLL_SECONDS = 0.1
 GONE_SECONDS = 30.0
 LOG_LINES = 20
+TRACE_LINES = 200
+"""How far back the beginning of a traceback is looked for."""
 BEFORE = ("queued", "starting")
 
 
@@ -113,14 +115,14 @@ class Watch:
 
     def _explain(self, ended: End, detail: str) -> str:
         """Show the log of a failed run where only it explains the failure, and give what remains to be said."""
-        lines = last_lines(self.run.stdout, LOG_LINES)
+        lines = last_lines(self.run.stdout, TRACE_LINES)
         crashed = ended.signal is not None or any(line.startswith("Traceback") for line in lines)
         if self._log is not None:  # shown already, and the engine's sentence is its last line
             return "" if ended.error else detail
         if not crashed and ended.error:
             return ended.error
         say(f"the last lines of {self.run.stdout}:")
-        for line in lines:
+        for line in lines[-LOG_LINES:]:
             say(f"  {line}")
         return detail
 

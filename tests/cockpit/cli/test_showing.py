@@ -140,6 +140,10 @@ def test_a_crash_is_explained_by_the_log_and_a_sentence_explains_itself(cockpit:
     assert "line 99" in answer.stderr
     assert "line 70" not in answer.stderr
     assert "killed by SIGKILL" in answer.stderr
+    deep = FakeRun(runs, "controls-20261127-103000-ash").begin().started()
+    deep.run.stdout.write_text("Traceback (most recent call last):\n" + "  deeper\n" * 40 + "KeyError: 'k'\n")
+    deep.end("failed", exit_code=1, error="KeyError: 'k'")
+    assert cockpit("tail", deep.id).stderr.count("deeper") == 19
     refused = FakeRun(runs, "controls-20261127-110000-elm").begin()
     refused.run.stdout.write_text("noise\nThe folder holds no recordings.\n")
     refused.end("failed", exit_code=2, error="The folder holds no recordings.")
