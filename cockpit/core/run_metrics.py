@@ -40,7 +40,7 @@ class Mark:
     epoch: float
     time: float
     weights: str = ""
-    """`loss weights look 0.8`: those that losses were computed with from here on; empty where they stay."""
+    """`weights look 0.8`: those that losses were computed with from here on; empty where they stay."""
 
 
 class RunMetrics:

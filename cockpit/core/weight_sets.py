@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from string import ascii_lowercase
 
 from cockpit.core.text import plain
-from engines.contract.commands import SetLossWeights, describe
+from engines.contract.commands import SetLossWeights
 from engines.contract.events import CommandAnswer, Epoch
 
 WEIGHTED = frozenset({"train.loss", "validation.loss"})
@@ -17,12 +17,13 @@ BEYOND = "+"
 
 
 def edited_weights(edits: Iterable[CommandAnswer]) -> str:
-    """`loss weights look 0.8, idle 0.3`: all that these edits have changed; empty where they changed none."""
+    """`weights look 0.8, idle 0.3`: all that these edits have changed; empty where they changed none."""
     weights: dict[str, float] = {}
     for edit in edits:
         if isinstance(edit.command, SetLossWeights):
             weights |= edit.command.weights
-    return plain(describe(SetLossWeights(attempt=0, weights=weights))) if weights else ""
+    named = (f"{plain(head)} {weight:g}" for head, weight in weights.items())
+    return f"weights {', '.join(named)}" if weights else ""
 
 
 class WeightSets:

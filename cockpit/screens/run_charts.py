@@ -26,7 +26,10 @@ LABELS = 7
 
 
 def loss_curves(model: RunModel) -> Chart:
-    """Loss of every step, and of every epoch in training and in validation; there with what resumes superseded."""
+    """Loss of every step, and of every epoch in training and in validation; there with what resumes superseded.
+
+    The title says with which weights it is computed now, where a person has changed them.
+    """
     rows = list(model.history.epochs.values())
     loss = model.steps.column("loss")
     told = logged(loss)  # a log from elsewhere may have no loss at all, or not at every step
@@ -35,13 +38,7 @@ def loss_curves(model: RunModel) -> Chart:
     old = (_of_epochs("validation.loss", tail) for tail in _old_tails(model))
     validation = replace(validation, old=tuple((tail.step, tail.value) for tail in old))
     members, drawing = _chart(model, [("logged", steps), ("train", train), ("validation", validation)])
-    return members, replace(drawing, signs=tuple(_with_weights(model, sign) for sign in drawing.signs))
-
-
-def _with_weights(model: RunModel, sign: Sign) -> Sign:
-    """An edit's sign says which weights the losses have now: losses of different ones are not to be compared."""
-    words = edited_weights(model.history.edits()) if sign.kind == "edit" else ""
-    return replace(sign, words=f"edit: {words}") if words else sign
+    return members, replace(drawing, about=edited_weights(model.history.edits()))
 
 
 def score_curve(model: RunModel) -> Chart:

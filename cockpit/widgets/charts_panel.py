@@ -26,7 +26,7 @@ from cockpit.core.run_metrics import Mark
 from cockpit.core.text import plain
 from cockpit.widgets.ascii_filter import is_ascii_only
 from cockpit.widgets.chart_grid import ChartGrid
-from cockpit.widgets.charts_words import legend_words, state_words
+from cockpit.widgets.charts_words import legend_words, state_words, weights_at
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 from cockpit.widgets.steady import Steady
 from cockpit.widgets.throttle import Throttle
@@ -200,6 +200,8 @@ class ChartsPanel(Vertical):
         """How the charts are drawn, and what their lines and signs mean: one line, most telling first."""
         colours = self.app.theme_variables
         state = [*state_words(self.look, self.viewport, self.cursor)]
+        if weights := weights_at([(self._place(mark), mark.weights) for mark in self._marks], self.cursor):
+            state.append(weights)
         if (text := self.query_one("#filter", Input).value) and not self.grid.enlarged:
             state.append(f"“{plain(text)}”: {len(self.grid.matching)} of {self.grid.count}")
         legend = legend_words(self._charts, self._marks, self._glyphs, colours, self._names)

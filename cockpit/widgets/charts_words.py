@@ -19,6 +19,14 @@ COLOURS = {"step": "quiet", "test": "good", "checkpoint": "quiet"}
 """Of styles that are not called like their colour."""
 
 
+def weights_at(marks: Sequence[tuple[float, str]], cursor: float | None) -> str:
+    """The loss weights in force at the cursor, of `marks` with their places; empty where none was ever changed."""
+    changes = sorted((place, weights) for place, weights in marks if weights)
+    if cursor is None or not changes:
+        return ""
+    return next((weights for place, weights in reversed(changes) if place <= cursor), "weights as configured")
+
+
 def state_words(look: Look, view: Viewport, cursor: float | None) -> list[str]:
     """How the charts are drawn: `by step`, `smoothing 0.9`, `at step 412`."""
     words = [f"by {look.axis}"]

@@ -9,6 +9,7 @@ from cockpit.core.model import RunModel
 from cockpit.core.series import Steps
 from cockpit.core.table import TableText
 from cockpit.core.table_rows import Row, TableRows
+from cockpit.core.weight_sets import WeightSets
 from cockpit.widgets.line_view import LineView
 from engines.contract.events import Epoch, RunStarted
 from engines.contract.spec import Column
@@ -19,6 +20,7 @@ BEST = "★"
 class EpochTable(LineView):
     COMPONENT_CLASSES = {
         "table--header", "table--row", "table--new", "table--best", "table--mark", "table--bad", "table--step",
+        "table--weights",
     }  # fmt: skip
     HEADER_LINES = 1
 
@@ -27,6 +29,7 @@ class EpochTable(LineView):
         self._text = TableText(())
         self._started: RunStarted | None = None
         self._rows = TableRows()
+        self._weights = WeightSets()
         self._newest: Epoch | None = None
         self._best: Epoch | None = None
 
@@ -50,6 +53,9 @@ class EpochTable(LineView):
         self._newest, self._best = history.newest, history.best
         changed = self._rows.update(list(history.epochs.values()), steps, every)
         rows = self._rows.rows
+        self._weights.note(row for row in rows[changed:] if isinstance(row, Epoch))
+        if (legend := self._weights.legend()) != (str(self.tooltip) if self.tooltip else ""):
+            self.tooltip = Text(legend) if legend else None
         self.resize_to(len(rows), self._text.width)
         for index in range(changed, max(len(rows), count)):
             self.refresh_index(index)
@@ -76,6 +82,8 @@ class EpochTable(LineView):
         parts = [f"best {self._best.epoch}", f"score {number(self._best.score)}"]
         if patience := model.history.patience:
             parts.append(f"patience {self._newest.epoch - self._best.epoch}/{patience}")
+        if words := self._weights.words(self._newest):
+            parts.append(words)
         return " · ".join(parts)
 
     def header(self) -> Text:
@@ -94,7 +102,10 @@ class EpochTable(LineView):
         if not isinstance(row, Epoch):
             return self.styled(" ".join(self._text.cells(row)), "table--step")
         name = "best" if best else "new" if row is self._newest else "row"
-        line = self.styled(" ".join(self._text.cells(row)), f"table--{name}")  # one piece: each costs 40 bytes a line
+        mark = self._weights.mark(row)
+        line = self.styled(" ".join(self._text.cells(row, mark)), f"table--{name}")  # a piece costs 40 bytes a line
+        for place in self._text.mark_places() if mark else ():
+            line.stylize(self.get_component_rich_style("table--weights", partial=True), place, place + 1)
         line.highlight_words(["nan"], self.get_component_rich_style("table--bad", partial=True))
         return line
 

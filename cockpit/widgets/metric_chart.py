@@ -31,6 +31,8 @@ class Drawing:
     glyphs: Glyphs = UNICODE
     legend: bool = False
     """Whether each chart says what the signs mean."""
+    about: str = ""
+    """What the title says behind the chart's name, as far as there is room."""
 
 
 class MetricChart(Widget, can_focus=True):
@@ -81,8 +83,9 @@ class MetricChart(Widget, can_focus=True):
             self.refresh(*(Region(first, y, stop - first, 1) for y, first, stop in changes))
 
     def _paint(self, drawing: Drawing) -> Cells:
+        title = plain(" · ".join(filter(None, (self.name, drawing.about))))
         return paint(
-            plain(self.name or ""), self.lines, drawing.signs, drawing.view, self.size, drawing.glyphs,
+            title, self.lines, drawing.signs, drawing.view, self.size, drawing.glyphs,
             log=drawing.look.log, selected=self.has_focus, legend=drawing.legend,
         )  # fmt: skip
 

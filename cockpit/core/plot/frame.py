@@ -36,8 +36,6 @@ class Sign:
 
     kind: str
     x: float
-    words: str = ""
-    """What a legend says of it; its kind where it is not special."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,7 @@ def draw_note(cells: Cells, lines: Sequence[Line], view: View) -> None:
 def draw_legend(cells: Cells, signs: Sequence[Sign], glyphs: Glyphs) -> None:
     """What the signs on the axis mean, at the left of the lower edge."""
     x = 2
-    for kind, told in {sign.kind: sign.words or sign.kind for sign in signs}.items():
-        words = f" {glyphs.signs[kind]} {told} "
+    for kind in dict.fromkeys(sign.kind for sign in signs):
+        words = f" {glyphs.signs[kind]} {kind} "
         cells.write(x, cells.codes.shape[0] - 1, words, STYLE[kind])
         x += len(words)

@@ -77,8 +77,8 @@ def test_the_weights_of_every_edit_are_those_before_it_too(tmp_path: Path) -> No
     metrics = RunMetrics(fake.run, "amber")
     metrics.poll()
     marks = [(mark.step, mark.weights) for mark in metrics.marks() if mark.kind == "edit"]
-    assert marks == [(5, "loss weights look 0.8"), (10, ""), (15, "loss weights look 0.8, action 2")]
-    assert weights_at(marks, 4) == "loss weights as configured"
+    assert marks == [(5, "weights look 0.8"), (10, ""), (15, "weights look 0.8, action 2")]
+    assert weights_at(marks, 4) == "weights as configured"
     assert [weights_at(marks, at) for at in (5, 14, 15, 99)] == [marks[0][1], marks[0][1], marks[2][1], marks[2][1]]
     assert weights_at(marks, None) == weights_at([(10, "")], 12) == edited_weights([]) == ""
 

@@ -252,7 +252,8 @@ async def test_edits_resumes_and_the_best_epoch_are_marked_on_the_chart(cockpit:
         async with cockpit(open_run=fake.run).run_test(size=(140, 40), tooltips=True) as pilot:
             await until(pilot, lambda: len(rows(pilot)) == 4)
             await until(pilot, lambda: all(sign in chart_text(pilot) for sign in "▲★"))
-            assert "▲ edit: loss weights look 0.8" in text(pilot)
+            assert "Loss · weights look 0.8" in text(pilot)
+            assert "▲ edit" in text(pilot)
             assert [row.split()[1] for row in rows(pilot)] == ["1.000", "0.500", "b0.333", "b0.250"]
             assert "patience 2/3 · b: look 0.8" in text(pilot)
             await pilot.hover(EpochTable)
@@ -261,7 +262,7 @@ async def test_edits_resumes_and_the_best_epoch_are_marked_on_the_chart(cockpit:
             await pilot.press("3")
             await until(pilot, lambda: "by step" in text(pilot))
             await pilot.press("full_stop")
-            await until(pilot, lambda: "at step 40 · loss weights look 0.8" in text(pilot))
+            await until(pilot, lambda: "at step 40 · weights look 0.8" in text(pilot))
 
 
 async def test_steps_show_before_the_first_epoch(cockpit: Make, fake: FakeRun) -> None:
