@@ -33,8 +33,7 @@ def test_it_is_checked_trained_in_stages_and_resumed(example: ExampleProject, mo
     live.start()
     live.wait_answer(pause, "applied")
     live.kill("engine")
-    live.resume()
-    assert live.wait_end() == "finished", live.log()
+    assert live.resume_here() == "finished", live.log()
     rows = effective_table(live.run)
     assert [row["stage"] for row in rows] == ["radius only"] * 2 + ["everything"] * 4
     assert [row["train"]["side"] is None for row in rows] == [True] * 2 + [False] * 4
