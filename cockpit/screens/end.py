@@ -16,13 +16,13 @@ from cockpit.core.lr_plan import planned
 from cockpit.core.metric_series import Floats, Series
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import View
-from cockpit.core.plot.glyphs import ASCII, UNICODE, Glyphs
+from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Look, Member
 from cockpit.core.text import plain
 from cockpit.screens.followed import FollowedRunScreen
 from cockpit.screens.unapplied import Changes
-from cockpit.widgets.ascii_filter import is_ascii_only
+from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.course_view import CourseView
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 from cockpit.widgets.steady import Steady
@@ -112,7 +112,7 @@ class EndScreen(FollowedRunScreen):
 
     @property
     def _glyphs(self) -> Glyphs:
-        return ASCII if is_ascii_only(self.app) else UNICODE
+        return glyphs_of(self.app)
 
     # -- keys ------------------------------------------------------------------------------------------------------
 

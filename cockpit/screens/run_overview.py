@@ -8,9 +8,8 @@ from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
 from cockpit.core.model import RunModel
-from cockpit.core.plot.glyphs import ASCII, UNICODE
 from cockpit.screens.run_charts import loss_curves, score_curve
-from cockpit.widgets.ascii_filter import is_ascii_only
+from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.epoch_table import EpochTable
 from cockpit.widgets.events_view import EventsView
 from cockpit.widgets.log_view import LogView
@@ -53,7 +52,7 @@ class RunOverview(Container):
         self.query_one("#left").styles.width = self._left_width(table.needs_width, is_task=model.is_task)
         self.query_one(EventsView).show(model)
         self.query_one(LogView).show(model.log)
-        glyphs = ASCII if is_ascii_only(self.app) else UNICODE
+        glyphs = glyphs_of(self.app)
         for chart, (members, drawing) in (("#loss", loss_curves(model)), ("#score", score_curve(model))):
             self.query_one(chart, MetricChart).show(members, replace(drawing, glyphs=glyphs))
 

@@ -12,6 +12,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
@@ -238,20 +239,19 @@ class RunsScreen(QueueingScreen):
         self._show_detail()
         self.refresh_keys()
 
-    def _title(self) -> Text:
+    def _title(self) -> Content:
         """As much as there is room for: counts and money of today and this month, else money of the month alone."""
         counts = Counter(row.state for row in self._rows)
         told = [(name, sum(counts[state] for state in states)) for name, states in COUNTED]
         words = " · ".join(f"{number} {name}" for name, number in told if number) or "none"
-        accent, strong = self.app.theme_variables["accent"], self.app.theme_variables["foreground"]
-        title = Text.assemble(("◢ cockpit", f"bold {accent}"), ("   Runs   ", f"bold {strong}"), words)
+        title = Content.assemble(("◢ cockpit", "bold $accent"), ("   Runs   ", "bold $foreground"), words)
         if self._has_price:
             now = self._clock()
             today, month = (
                 money(cost.usd_since(self._priced, moment, now)) for moment in (midnight(now), first_of_month(now))
             )
             spent = f"   today {today} · month {month}"
-            title.append(spent if title.cell_len + len(spent) < self.size.width - 1 else f"   month {month}")
+            title += spent if title.cell_length + len(spent) < self.size.width - 1 else f"   month {month}"
         return title
 
     def terminal_title(self) -> str:

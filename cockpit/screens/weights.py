@@ -16,7 +16,6 @@ from cockpit.core.loss_weights import WeightDraft, configured, recent_means
 from cockpit.core.model import Order
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import Sign, View
-from cockpit.core.plot.glyphs import ASCII, UNICODE
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Look
 from cockpit.core.presets import Presets
@@ -25,7 +24,7 @@ from cockpit.core.text import plain
 from cockpit.screens.followed import FollowedRunScreen
 from cockpit.screens.presets import PresetScreen, Wish
 from cockpit.screens.unapplied import Changes
-from cockpit.widgets.ascii_filter import is_ascii_only
+from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 from cockpit.widgets.steady import Steady
 from cockpit.widgets.weights_table import Known, WeightsTable
@@ -89,7 +88,7 @@ class WeightsScreen(FollowedRunScreen):
         draft, history = self.table.draft, self.model.history
         draft.follow(history, self.model.step)
         self._losses = recent_means(self.curves.series, draft.heads)
-        glyphs = ASCII if is_ascii_only(self.app) else UNICODE
+        glyphs = glyphs_of(self.app)
         signs = dict(zip(draft.heads, glyphs.runs, strict=False))
         self.table.show(Known(self._losses, history.gradients.norms if history.gradients else {}, signs))
         self._show_pending()
@@ -97,21 +96,16 @@ class WeightsScreen(FollowedRunScreen):
         self.refresh_keys()
 
     def _show_pending(self) -> None:
-        words = Content("\n").join(
-            [self._changes(), Content.styled(self._hint(), self._colour("quiet")), self._last_orders()]
-        )
+        words = Content("\n").join([self._changes(), Content.styled(self._hint(), "$quiet"), self._last_orders()])
         self.query_one("#pending", Steady).update(words)
-
-    def _colour(self, name: str) -> str:
-        return self.app.theme_variables[name]
 
     def _changes(self) -> Content:
         draft = self.table.draft
         changes = [f"{plain(head)} {draft.now[head]:g} → {weight:g}" for head, weight in self.table.meant.items()]
         if not changes:
-            return Content.styled("no changes", self._colour("quiet"))
+            return Content.styled("no changes", "$quiet")
         many = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
-        return Content.assemble((f"{many}   ", f"bold {self._colour('edit')}"), "   ".join(changes))
+        return Content.assemble((f"{many}   ", "bold $edit"), "   ".join(changes))
 
     def _hint(self) -> str:
         measured = self.model.history.gradients
@@ -124,10 +118,8 @@ class WeightsScreen(FollowedRunScreen):
     def _last_orders(self) -> Content:
         last = self.orders(SetLossWeights)[:LAST_ORDERS]
         if not last:
-            return Content.styled(
-                "↑↓ head   ←→ weight   0-9 type   x lock   d defaults   o presets", self._colour("quiet")
-            )
-        return Content.styled("   ".join(self._told(one) for one in last), self._colour("quiet"))
+            return Content.styled("↑↓ head   ←→ weight   0-9 type   x lock   d defaults   o presets", "$quiet")
+        return Content.styled("   ".join(self._told(one) for one in last), "$quiet")
 
     def _told(self, order: Order) -> str:
         assert isinstance(order.command, SetLossWeights)
@@ -141,7 +133,7 @@ class WeightsScreen(FollowedRunScreen):
         view = View("step", start, max(end, start + 1.0))
         signs = tuple(Sign(mark.kind, mark.step) for mark in self.curves.marks if mark.kind == "edit")
         look = Look(smoothing=SMOOTHING, log=self._log_scale)
-        glyphs = ASCII if is_ascii_only(self.app) else UNICODE
+        glyphs = glyphs_of(self.app)
         self.query_one(MetricChart).show(members, Drawing(look, view, signs, glyphs, legend=True))
 
     # -- keys ------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 from cockpit.core.ascii import text_in_ascii
+from cockpit.core.plot.glyphs import ASCII, UNICODE, Glyphs
 
 
 class AsciiFilter(LineFilter):
@@ -19,6 +20,6 @@ class AsciiFilter(LineFilter):
         return [Segment(text_in_ascii(text), style, control) for text, style, control in segments]
 
 
-def is_ascii_only(app: App[Any]) -> bool:
-    """Whether the app shows ASCII alone: for those who can draw better with that in mind."""
-    return any(isinstance(line_filter, AsciiFilter) for line_filter in app.get_line_filters())
+def glyphs_of(app: App[Any]) -> Glyphs:
+    """What to draw with: in ASCII, characters chosen for it are better than translated ones."""
+    return ASCII if any(isinstance(it, AsciiFilter) for it in app.get_line_filters()) else UNICODE

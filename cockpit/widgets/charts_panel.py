@@ -11,20 +11,21 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input
 
 from cockpit.core.metric_series import MetricSource, Series
 from cockpit.core.plot.axis import AXES, AxisName, coordinates, extent, first_time, roomy_end
 from cockpit.core.plot.frame import Sign, View
-from cockpit.core.plot.glyphs import ASCII, UNICODE, Glyphs
+from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.groups import Role, grouped
 from cockpit.core.plot.lines import Look, Member
 from cockpit.core.plot.viewport import Viewport
 from cockpit.core.poller import Poller
 from cockpit.core.run_metrics import Mark
 from cockpit.core.text import plain
-from cockpit.widgets.ascii_filter import is_ascii_only
+from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.chart_grid import ChartGrid
 from cockpit.widgets.charts_words import legend_words, state_words, weights_at
 from cockpit.widgets.metric_chart import Drawing, MetricChart
@@ -191,22 +192,26 @@ class ChartsPanel(Vertical):
 
     @property
     def _glyphs(self) -> Glyphs:
-        return ASCII if is_ascii_only(self.app) else UNICODE
+        return glyphs_of(self.app)
 
     def _place(self, mark: Mark) -> float:
         return {"step": mark.step, "epoch": mark.epoch, "time": mark.time - self.look.origin}[self.look.axis]
 
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        if self.query("#problems"):  # not before it is composed
+            self._show_words()
+
     def _show_words(self) -> None:
         """How the charts are drawn, and what their lines and signs mean: one line, most telling first."""
-        colours = self.app.theme_variables
         state = [*state_words(self.look, self.viewport, self.cursor)]
         if weights := weights_at([(self._place(mark), mark.weights) for mark in self._marks], self.cursor):
             state.append(weights)
         if (text := self.query_one("#filter", Input).value) and not self.grid.enlarged:
             state.append(f"“{plain(text)}”: {len(self.grid.matching)} of {self.grid.count}")
-        legend = legend_words(self._charts, self._marks, self._glyphs, colours, self._names)
+        legend = legend_words(self._charts, self._marks, self._glyphs, self._names)
         self.query_one("#state", Steady).update(
-            Text.assemble((" · ".join(state), colours["foreground"]), "   ", legend), layout=False
+            Content.assemble((" · ".join(state), "$foreground"), "   ", legend), layout=False
         )
         self.query_one("#problems").set_class(bool(self._problems), "-shown")
         self.query_one("#problems", Steady).update(

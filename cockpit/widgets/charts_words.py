@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.text import Text
+from textual.content import Content
 
 from cockpit.core.plot.axis import place_name
 from cockpit.core.plot.glyphs import Glyphs
@@ -37,19 +37,18 @@ def state_words(look: Look, view: Viewport, cursor: float | None) -> list[str]:
 
 
 def legend_words(
-    charts: Mapping[str, Sequence[Member]], marks: Sequence[Mark], glyphs: Glyphs, colours: Mapping[str, str],
-    names: Mapping[str, str],
-) -> Text:  # fmt: skip
+    charts: Mapping[str, Sequence[Member]], marks: Sequence[Mark], glyphs: Glyphs, names: Mapping[str, str]
+) -> Content:
     """The looks of lines and the signs on the axis, of those that are there; `names` of roles where not their own."""
-    legend = Text()
+    legend: list[tuple[str, str]] = []
     roles: set[str] = {role for members in charts.values() for role, _ in members}
     if {"train", "logged"} <= roles:
         roles = roles - {"logged"} | {"step"}
     for role, (style, dash) in LOOKS.items():
         if role in roles:
-            legend.append(f"{glyphs.sample(style, dash)} ", colours[COLOURS.get(style, style)])
-            legend.append(f"{plain(names.get(role, role))}  ", colours["quiet"])
+            legend.append((f"{glyphs.sample(style, dash)} ", f"${COLOURS.get(style, style)}"))
+            legend.append((f"{plain(names.get(role, role))}  ", "$quiet"))
     for kind in dict.fromkeys(mark.kind for mark in marks):
-        legend.append(f"{glyphs.signs[kind]} ", colours[COLOURS.get(kind, kind)])
-        legend.append(f"{NAMES.get(kind, kind)}  ", colours["quiet"])
-    return legend
+        legend.append((f"{glyphs.signs[kind]} ", f"${COLOURS.get(kind, kind)}"))
+        legend.append((f"{NAMES.get(kind, kind)}  ", "$quiet"))
+    return Content.assemble(*legend)

@@ -14,10 +14,9 @@ from textual.widgets.option_list import Option
 
 from cockpit.core.compare import RunFacts
 from cockpit.core.format import number
-from cockpit.core.plot.glyphs import ASCII, UNICODE
 from cockpit.core.states import GLYPHS
 from cockpit.core.text import fit_left
-from cockpit.widgets.ascii_filter import is_ascii_only
+from cockpit.widgets.ascii_filter import glyphs_of
 
 WIDEST_NAME = 24
 
@@ -52,7 +51,7 @@ class CompareLegend(OptionList):
         self._words = words
 
     def _line(self, place: int, run: RunFacts, width: int, hidden: bool) -> Content:
-        sign = (ASCII if is_ascii_only(self.app) else UNICODE).runs[place]
+        sign = glyphs_of(self.app).runs[place]
         state = "✖ gone" if run.state == "gone" else f"{GLYPHS[run.state]} {run.state}"
         done = f"{run.epochs}/{run.planned}" if run.planned else str(run.epochs)
         best = f"  ★ {number(run.best[1], '.4g'):<7} ep {run.best[0]}" if run.best is not None else ""

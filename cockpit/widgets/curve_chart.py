@@ -10,10 +10,10 @@ from textual.message import Message
 
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import LEFT, Sign, View, draw_cursor, draw_title, plot_width
-from cockpit.core.plot.glyphs import ASCII, UNICODE
 from cockpit.core.plot.lines import Line, Look
 from cockpit.core.plot.picture import paint
 from cockpit.core.plot.scale import label, multiples, nice_step
+from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 
 TICKS = 10
@@ -51,8 +51,7 @@ class CurveChart(MetricChart, can_focus=False):
         low, high = bounds
         step = nice_step((high - low) / TICKS, whole=False)
         ticks = tuple((x, label(x, step)) for x in multiples(low, high, step))
-        glyphs = ASCII if getattr(self.app, "ascii_only", False) else UNICODE
-        self.show((), Drawing(Look(), View("step", low, high, at, ticks), tuple(signs), glyphs))
+        self.show((), Drawing(Look(), View("step", low, high, at, ticks), tuple(signs), glyphs_of(self.app)))
 
     def _paint(self, drawing: Drawing) -> Cells:
         view, glyphs = drawing.view, drawing.glyphs

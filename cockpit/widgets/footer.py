@@ -49,6 +49,13 @@ class Footer(Widget):
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
         self._shown = self._read()
 
+    def notify_style_update(self) -> None:
+        """Names of keys are others in ASCII."""
+        super().notify_style_update()
+        if self._shown:
+            self._shown = self._read()
+            self.refresh()
+
     def _bindings_changed(self, screen: Screen[Any]) -> None:
         """Without the terminal's focus nothing on the screen has it either, and half of the keys are away."""
         if self.app.app_focus and self.is_attached and (shown := self._read()) != self._shown:

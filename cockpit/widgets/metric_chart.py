@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from rich.segment import Segment
@@ -19,6 +19,7 @@ from cockpit.core.plot.glyphs import UNICODE, Glyphs
 from cockpit.core.plot.lines import ChartLines, Line, Look, Member, nearest
 from cockpit.core.plot.picture import paint
 from cockpit.core.text import plain
+from cockpit.widgets.ascii_filter import glyphs_of
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,13 @@ class MetricChart(Widget, can_focus=True):
 
     def on_resize(self) -> None:
         self.look()
+
+    def notify_style_update(self) -> None:
+        """Other colours need no more than a repaint, which this asks for; other characters another picture."""
+        super().notify_style_update()
+        if self._drawing is not None and self._drawing.glyphs is not (glyphs := glyphs_of(self.app)):
+            self._drawing = replace(self._drawing, glyphs=glyphs)
+            self.look()
 
     def watch_has_focus(self, focused: bool) -> None:
         super().watch_has_focus(focused)

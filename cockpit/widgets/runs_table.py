@@ -136,6 +136,10 @@ class RunsTable(LineView):
         self._shown.clear()
         self._draw()
 
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._shown.clear()  # composed in the colours of before
+
     def _draw(self) -> None:
         """Compose the lines in view anew and draw those that differ."""
         top = self.scroll_offset.y
