@@ -29,7 +29,7 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
     alerts.PLATEAU: (_EARLY,),
     alerts.OVERFIT: (_EARLY,),
     alerts.DATA_WAIT: (Remedy("show.system", "see what the machine does"),),
-    alerts.STALL: (Remedy("show.log", "see its log"), _STOP),
+    alerts.STALL: (Remedy("show.log", "see its log"), Remedy("run.stop", "stop it, twice: harder", "stop {run}")),
     alerts.DISK: (_ROOM,),
     alerts.CHECKPOINT_FAILED: (_ROOM,),
     alerts.BUDGET: (Remedy("run.rate", "let it end sooner", "epochs {run} N"), _STOP),

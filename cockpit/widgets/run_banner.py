@@ -1,4 +1,4 @@
-"""What is wrong with a run, in a line; not there when nothing is."""
+"""What is wrong with a run, a line each, the newest alert first; not there when nothing is."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ class RunBanner(Steady):
 
     def show(self, model: RunModel, key: Callable[[str], str]) -> None:
         """Take the newest facts; `key` gives the key of a binding, for what to do about an alert."""
+        alerts = model.alerts
         words = [model.problem] if model.problem else []
-        words += [f"! {sentence(alert, key)}" for alert in model.alerts]
         words += [] if model.live or not model.status.detail else [model.status.detail]
         words += model.damaged
-        text = Text(" · ".join(plain(word) for word in words))
-        self.set_class(bool(words), "-shown")
-        grave = any(alert.level == "error" for alert in model.alerts)
-        self.set_class(bool(model.alerts), "-warned")
+        lines = [" · ".join(plain(word) for word in words)] if words else []
+        text = Text("\n".join([*lines, *(f"! {sentence(alert, key)}" for alert in alerts)]))
+        self.set_class(bool(words or alerts), "-shown")
+        self.set_class(bool(alerts), "-warned")
+        grave = any(alert.level == "error" for alert in alerts)
         self.set_class(grave or model.status.state in ("failed", "lost"), "-bad")
         self.update(text)

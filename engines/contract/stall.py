@@ -14,6 +14,8 @@ LEAST_SECONDS = {
 USUAL, LONGEST = 10.0, 3.0
 """Times the median silence of a phase, and times the longest of the recent ones: the larger of both is waited for."""
 KEPT = 20
+TOLD_USUAL = 15.0
+"""A shorter usual silence is that of who looks, not of the training."""
 
 
 class StallRule:
@@ -37,7 +39,7 @@ class StallRule:
         if phase not in LEAST_SECONDS or self.silence < self.patience(phase):
             return None
         usual = self._silences[phase]
-        beside = f", where {span(median(usual))} is usual" if usual else ""
+        beside = f", where {span(median(usual))} is usual" if usual and median(usual) >= TOLD_USUAL else ""
         return Finding(STALL, f"no sign of life for {span(self.silence)} in {phase}{beside}", "error")
 
     def patience(self, phase: str) -> float:

@@ -44,7 +44,7 @@ async def test_an_alert_in_the_list_and_on_the_screen_of_its_run(
             assert toasts(pilot) == []  # it was there when the screen was opened
             fake.say(Alert(code="stall", level="error", text="no sign of life for 2 min in training", step=110))
             await until(pilot, lambda: "stalled in training" in text(pilot))
-            stalled = "no sign of life for 2 min in training · 4 see its log · s stop it"
+            stalled = "no sign of life for 2 min in training · 4 see its log · s stop it, twice: harder"
             await until(pilot, lambda: toasts(pilot) == [stalled])
             assert len(rung) == 2
             await pilot.press("8")
