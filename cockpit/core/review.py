@@ -23,7 +23,7 @@ from engines.thresholds.head import Head
 from engines.thresholds.objectives import F1, F1_LESS_IDLE, Objective
 from engines.thresholds.review import ABOUT, Review, read_review
 from engines.thresholds.search import exact_optimum
-from engines.thresholds.sweep import Sweep
+from engines.thresholds.tally import Tally
 
 FEW = 30
 """Fewer positives or negatives than this are told: a threshold from so few may be chance."""
@@ -63,20 +63,20 @@ class Row:
 
 
 class HeadReview:
-    """One head and its sweep, which is made when it is first needed, or taken from another review of these frames."""
+    """One head and its tally, which is made when it is first needed, or taken from another review of these frames."""
 
-    def __init__(self, head: Head, sweep: Sweep | None = None) -> None:
+    def __init__(self, head: Head, tally: Tally | None = None) -> None:
         self.head = head
-        self._made = sweep
+        self._made = tally
 
     def aimed_at(self, objective: Objective) -> HeadReview:
         """The same frames, judged by another objective."""
         return HeadReview(replace(self.head, objective=objective), self._made)
 
     def prepare(self) -> None:
-        """Find what a key may ask for at once: the sweep and the best threshold."""
+        """Find what a key may ask for at once: the tally and the best threshold."""
         if self.judged:
-            _ = self.sweep, self.best, self.flag
+            _ = self.tally, self.best, self.flag
 
     @property
     def objectives(self) -> list[Objective]:
@@ -85,10 +85,10 @@ class HeadReview:
         return list(dict.fromkeys([self.head.objective, F1, *idle]))
 
     @property
-    def sweep(self) -> Sweep:
+    def tally(self) -> Tally:
         """Raises `DataError` where a score is not a number."""
         if self._made is None:
-            self._made = Sweep(self.head.scores, self.head.targets, self.head.idle)
+            self._made = Tally(self.head.scores, self.head.targets, self.head.idle)
         return self._made
 
     @cached_property
@@ -111,7 +111,7 @@ class HeadReview:
         head = self.head
         if head.untunable:
             return f"cannot tune: {head.untunable}; kept"
-        if len(self.sweep.scores) == 1:
+        if head.scores.min() == head.scores.max():
             return "all scores are equal"
         kinds = ((head.positives, "positive"), (head.negatives, "negative"))
         few = [f"{count} {kind}{'s' * (count > 1)}" for count, kind in kinds if count < FEW]
@@ -121,7 +121,7 @@ class HeadReview:
         """None where there is nothing to judge by."""
         if not self.judged:
             return None
-        counts = self.sweep.at(threshold)
+        counts = self.tally.at(threshold)
         idle = math.nan if self.head.idle is None else float(counts.idle_rate)
         rates = (counts.f1, counts.precision, counts.recall, idle, self.head.objective.value(counts))
         return Numbers(*(None if math.isnan(rate) else float(rate) for rate in rates))

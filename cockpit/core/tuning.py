@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from cockpit.core.review import HeadReview, Row, ThresholdReview
 from engines.contract.errors import UserError
 
@@ -150,11 +148,10 @@ def fine_step(it: HeadReview, at: float, direction: int) -> float:
     near = _step(it, at, direction, FINE)
     if not it.judged:
         return near
-    scores = it.sweep.scores
-    other = int(np.searchsorted(scores, at, "left")) - (direction < 0)
-    if not 0 <= other < len(scores):
+    score = it.tally.lowest_from(at) if direction > 0 else it.tally.highest_below(at)
+    if score is None:
         return near
-    score, (low, high) = float(scores[other]), it.head.bounds
+    low, high = it.head.bounds
     if direction > 0:  # the score is said yes to, until the threshold lies above it
         return max(near, _step(it, score, 1, FINE)) if score < high else near
     if score < low:

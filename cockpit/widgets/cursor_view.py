@@ -60,7 +60,7 @@ def _rows(facts: Facts, width: int) -> Iterator[Row]:
 
 
 def _confusion(it: HeadReview, threshold: float) -> Iterator[Row]:
-    counts = it.sweep.at(threshold)
+    counts = it.tally.at(threshold)
     hits, false_yes = int(counts.hits), int(counts.false_yes)
     missed, rest = int(counts.positives) - hits, int(counts.negatives) - false_yes
     yield _cells((f"{'':{LABEL}}{'says yes':>10}{'says no':>10}", "quiet"))

@@ -112,9 +112,14 @@ def _control(arrays: Arrays, k: int) -> Head:
         objective=F1_LESS_IDLE if action else F1,
         scores=arrays["scores"][kept, k],
         targets=arrays["targets"][kept, k],
-        groups=arrays["groups"][kept],
-        idle=arrays["idle"][kept] if action else None,
+        groups=_of(arrays["groups"], kept),
+        idle=_of(arrays["idle"], kept) if action else None,
     )
+
+
+def _of(array: NDArray[Any], kept: NDArray[np.bool_]) -> NDArray[Any]:
+    """What is kept of it: not one more copy for each control where all is."""
+    return array if kept.all() else array[kept]
 
 
 def _hotbar(arrays: Arrays) -> Head:

@@ -19,6 +19,7 @@ from engines.thresholds.head import Head
 from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_IDLE, Objective
 from engines.thresholds.search import exact_optimum, order_keys
 from engines.thresholds.sweep import Sweep
+from engines.thresholds.tally import Tally
 
 OBJECTIVES = [F1, F1_LESS_IDLE, ACCURACY_COVERAGE]
 Rows = list[tuple[float, bool, bool]]
@@ -126,12 +127,13 @@ def test_curves_hold_the_rates_of_every_cut(rows: Rows) -> None:
         assert [float(curve[k]) for curve in curves] == pytest.approx(expected, nan_ok=True)
 
 
+@pytest.mark.parametrize("kind", [Sweep, Tally])
 @settings(deadline=None)
-@given(any_rows, st.floats(allow_nan=False))
-def test_counts_at_any_threshold(rows: Rows, threshold: float) -> None:
-    head = head_of(rows, F1_LESS_IDLE)
+@given(any_rows, st.floats(allow_nan=False), st.sampled_from([np.float32, np.float64]))
+def test_counts_at_any_threshold(kind: type[Sweep | Tally], rows: Rows, threshold: float, dtype: Any) -> None:
+    head = head_of(rows, F1_LESS_IDLE, dtype)
     assert head.idle is not None
-    counts = Sweep(head.scores, head.targets, head.idle).at(threshold)
+    counts = kind(head.scores, head.targets, head.idle).at(threshold)
     on = head.scores.astype(np.float64) >= threshold
     assert counts.hits == (on & head.targets).sum()
     assert counts.false_yes == (on & ~head.targets).sum()
@@ -139,6 +141,22 @@ def test_counts_at_any_threshold(rows: Rows, threshold: float) -> None:
     assert counts.positives == head.positives
     assert counts.negatives == head.negatives
     assert counts.idle == head.idle.sum()
+
+
+@settings(deadline=None)
+@given(any_rows, st.floats(allow_nan=False), st.sampled_from([np.float32, np.float64]), st.booleans())
+def test_a_tally_knows_what_a_sweep_knows(rows: Rows, near: float, dtype: Any, between: bool) -> None:
+    """Counts at every distinct score and beside it, and the scores next to any threshold."""
+    head = head_of(rows, F1_LESS_IDLE, dtype)
+    sweep = Sweep(head.scores, head.targets, head.idle)
+    tally = Tally(head.scores, head.targets, head.idle)
+    at = np.array([near, *(math.nextafter(score, math.inf) if between else score for score in sweep.scores)])
+    expected, found = sweep.at(at), tally.at(at)
+    for kind in ("hits", "false_yes", "idle_yes", "positives", "negatives", "idle"):
+        assert np.array_equal(getattr(found, kind), getattr(expected, kind))
+    for threshold in at.tolist():
+        assert tally.lowest_from(threshold) == min(sweep.scores[sweep.scores >= threshold], default=None)
+        assert tally.highest_below(threshold) == max(sweep.scores[sweep.scores < threshold], default=None)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda it: it.title)
@@ -234,8 +252,9 @@ def test_yes_to_nothing_where_the_highest_score_is_one() -> None:
 def test_scores_that_are_not_numbers_are_refused() -> None:
     with pytest.raises(DataError, match=r"1 of 3 scores are not numbers \(the first at index 1\)"):
         tuned([0.5, math.nan, 0.2], [1, 0, 0])
-    with pytest.raises(DataError, match="1 of 2 scores"):
-        Sweep(np.array([math.nan, 0.1]), np.array([True, False]))
+    for kind in (Sweep, Tally):
+        with pytest.raises(DataError, match="1 of 2 scores"):
+            kind(np.array([math.nan, 0.1]), np.array([True, False]))
 
 
 def test_why_a_head_cannot_be_tuned() -> None:
