@@ -113,7 +113,7 @@ def show_run(arguments: Namespace) -> int:
 
 def _show_lists(facts: dict[str, Any]) -> None:
     attempts = [
-        (it["number"], _clock(it["started"]), _clock(it["ended"]), it["reason"] or "", it["error"] or "")
+        (it["number"], _clock(it["started"]), _clock(it["ended"]), it["reason"] or "", it["detail"] or "")
         for it in facts["attempts"]
     ]
     edits = [(edit["step"], edit["what"]) for edit in facts["edits"]]

@@ -8,7 +8,7 @@ from typing import Any
 from cockpit.core import cost
 from engines.contract import commands as cmd
 from engines.contract.rundir import Attempt, RunDirectory
-from engines.contract.state import RunReader
+from engines.contract.state import RunReader, describe_end
 
 
 def summarise(run: RunDirectory) -> dict[str, Any]:
@@ -72,4 +72,5 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
         "exit_code": ended.exit_code if ended else None,
         "signal": ended.signal if ended else None,
         "error": ended.error if ended else None,
+        "detail": describe_end(ended) if ended else None,
     }

@@ -87,6 +87,7 @@ def test_show_tells_attempts_edits_and_alerts(cockpit: Cockpit, runs: Path) -> N
         "0.200 in epoch 2",
         "14.2 MB",
         "loss weights look 0.25",
+        "killed by SIGKILL after step 0",
         "the loss is nan",
         "UTC",
     ):
