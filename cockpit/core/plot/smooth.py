@@ -9,9 +9,9 @@ import numpy as np
 
 from cockpit.core.metric_series import Floats
 
-ROW = 64
+ROW = 16
 """Values averaged one after the other; rows of so many are averaged side by side."""
-BLOCK = 1 << 15
+BLOCK = 1 << 16
 """Values that go through every step together: so many stay in the processor's cache."""
 UNBIASED = 1e-17
 """Share of weight that may miss without changing a sum of double precision."""
@@ -74,21 +74,19 @@ class Smoother:
     def _sums(self, y: Floats) -> Floats:
         """`s_k = w s_(k-1) + (1 - w) y_k`, going on from the last sum: `(m,)`.
 
-        In rows of `ROW` values: each from zero, all rows at once, a value a time; then what each carries from the row
+        In rows of `ROW` values: each from zero, all rows at once, a value a time; then what each carries from the rows
         before it, which by then weighs `w^1 … w^ROW`.
         """
-        weight, rows = self._weight, -(-len(y) // ROW)
-        padded = np.zeros(rows * ROW)
-        np.multiply(y, 1 - weight, out=padded[: len(y)])
-        columns = padded.reshape(rows, ROW).T.copy()
-        past = np.empty(rows)
+        weight, whole = self._weight, len(y) // ROW
+        columns = np.zeros((ROW, -(-len(y) // ROW)))
+        np.multiply(y[: whole * ROW].reshape(whole, ROW).T, 1 - weight, out=columns[:, :whole])
+        if rest := len(y) - whole * ROW:
+            columns[:rest, whole] = y[whole * ROW :] * (1 - weight)
+        past = np.empty(columns.shape[1])
         for before, column in pairwise(columns[: len(y)]):
             column += np.multiply(before, weight, out=past)
-        decay, carried = weight**ROW, self._sum
-        for row, last in enumerate(columns[-1].tolist()):
-            past[row] = carried
-            carried = last + carried * decay
-        columns += np.multiply.outer(weight ** np.arange(1.0, ROW + 1), past)
+        past[0], past[1:] = self._sum, columns[-1, :-1]
+        columns += np.multiply.outer(weight ** np.arange(1.0, ROW + 1), _carried(past, weight**ROW))
         return columns.T.reshape(-1)[: len(y)]
 
     def _biased(self, new: int) -> int:
@@ -96,3 +94,12 @@ class Smoother:
         if not self._weight:
             return 0
         return min(max(math.ceil(math.log(UNBIASED) / math.log(self._weight)) - self._count, 0), new)
+
+
+def _carried(new: Floats, decay: float) -> Floats:
+    """`c_k = new_k + decay c_(k-1)`, `(m,)`: of one row before, then of two, four, …"""
+    carried, reach = new.copy(), 1
+    while reach < len(carried) and decay:
+        carried[reach:] += decay * carried[:-reach]
+        decay, reach = decay * decay, 2 * reach
+    return carried
