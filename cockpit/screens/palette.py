@@ -10,7 +10,7 @@ from textual.types import IgnoreReturnCallbackType
 
 
 class ActionProvider(Provider):
-    """Offers the actions bound to keys that have an id (those without only scroll)."""
+    """Offers the actions bound to keys that have an id and a tooltip (others only move a cursor), each once."""
 
     async def discover(self) -> Hits:
         for name, callback, about in self._actions():
@@ -23,9 +23,12 @@ class ActionProvider(Provider):
                 yield Hit(score, matcher.highlight(name), callback, help=about)
 
     def _actions(self) -> Iterator[tuple[str, IgnoreReturnCallbackType, str]]:
-        for active in self.screen.active_bindings.values():
+        actions = {
+            (active.binding.id, active.binding.action): active for active in self.screen.active_bindings.values()
+        }
+        for active in actions.values():
             binding = active.binding
-            if binding.id and active.enabled:
+            if binding.id and active.tooltip and active.enabled:
                 area, _, _ = binding.id.partition(".")
                 run = partial(self.app.run_action, binding.action, active.node)
                 yield f"{area}: {binding.description}", run, active.tooltip

@@ -32,6 +32,17 @@ async def test_leaving_asks_nothing_and_touches_nothing(cockpit: Make, fake: Fak
         assert commands_of(fake) == []
 
 
+async def test_what_is_typed_after_leaving_is_for_the_shell(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started()
+    with fake.locked():
+        app = cockpit(open_run=fake.run)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "● running" in text(pilot))
+            app.action_leave()
+            assert not await app.run_action("stop", app.screen)
+        assert commands_of(fake) == []
+
+
 async def test_help_tells_the_keys_of_the_screen_below(cockpit: Make, fake: FakeRun) -> None:
     fake.begin().started()
     with fake.locked():
@@ -68,6 +79,13 @@ async def test_the_palette_offers_what_can_be_done_now_and_does_it(cockpit: Make
             await until(pilot, lambda: "run: stop" not in text(pilot))
             await pilot.press("enter")
             await until(pilot, lambda: commands_of(fake))
+
+            await pilot.press("escape")
+            await until(pilot, lambda: "1 runs" in text(pilot))
+            await pilot.press("ctrl+p")
+            await until(pilot, lambda: "runs: open" in text(pilot))
+            assert text(pilot).count("runs: mark all") == 1  # it has two keys
+            assert "runs: up" not in text(pilot).lower()
 
 
 async def test_another_theme_knows_our_colours_too(cockpit: Make, fake: FakeRun) -> None:
