@@ -31,7 +31,7 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.steps import DATA_WAIT, read_series
 from engines.listener import CommandListener
 from engines.training import checkpoint, engine
-from engines.training.loop import TooManyBadSteps
+from engines.training.loop import Diverged
 from engines.training.precision import choose_device
 
 PREFIX = ".cockpit-try-"
@@ -66,7 +66,7 @@ def _train(loaded: LoadedConfig, run: RunDirectory, seconds: float, tell: Tell, 
         try:
             with driver:
                 trainer.train()
-        except TooManyBadSteps as error:
+        except Diverged as error:
             faults.append(f"{error}.")
         except OSError as error:
             faults.append(f"No checkpoint could be written at {run.path.parent.parent}: {error.strerror or error}.")

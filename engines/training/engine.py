@@ -21,7 +21,7 @@ from engines.contract.state import RunReader
 from engines.listener import CommandListener
 from engines.training import checkpoint
 from engines.training.finish import finish
-from engines.training.loop import TooManyBadSteps, Trainer
+from engines.training.loop import Diverged, Trainer
 from engines.training.precision import choose_device, seed_everything
 from engines.training.project import Project
 from engines.writers.beside import WritersBeside
@@ -140,7 +140,7 @@ def _to_the_end(trainer: Trainer, edits: Sequence[ev.CommandAnswer]) -> ev.Ended
         reason = trainer.train(edits)
         if reason != "stopped" and not finish(trainer):
             reason = "stopped"
-    except TooManyBadSteps as error:
+    except Diverged as error:
         return ev.Ended(reason="failed", step=trainer.state.step, detail=str(error))
     detail = "saved, resume goes on from here" if reason == "stopped" else ""
     return ev.Ended(reason=reason, step=trainer.state.step, detail=detail)

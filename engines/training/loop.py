@@ -33,8 +33,8 @@ from engines.training.step import TrainStep, split_batch
 from engines.training.step_log import StepLog
 
 
-class TooManyBadSteps(Exception):
-    """The loss or the gradient was not finite for too many steps in a row."""
+class Diverged(Exception):
+    """Too many steps in a row were not finite, or a weight is not: no further step makes that good."""
 
 
 class Trainer:
@@ -81,7 +81,7 @@ class Trainer:
     # -- the loop ------------------------------------------------------------------------------------------------
 
     def train(self, replay: Sequence[CommandAnswer] = ()) -> ev.EndReason:
-        """Train to the end and say why it ended. Raises `TooManyBadSteps`, or OSError where nothing can be written."""
+        """Train to the end and say why it ended. Raises `Diverged`, or OSError where nothing can be written."""
         state = self.state
         steering = Steering(
             state, self.listener, self.phases, replay=edits_after(replay, state.step, state.epoch),
@@ -127,7 +127,7 @@ class Trainer:
         """Bring the logged steps over and look at them."""
         self.state.bad_steps = self.step_log.flush(self.state.bad_steps)
         if self.state.bad_steps >= self.training.max_bad_steps:
-            raise TooManyBadSteps(
+            raise Diverged(
                 f"{self.state.bad_steps} steps in a row were not finite, up to step {self.state.step}; "
                 "the last good checkpoint is untouched: lower training.lr or look at the data, then resume"
             )
@@ -244,8 +244,13 @@ class Trainer:
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
     def save(self, *, best: bool = False, keep: bool = False) -> None:
-        """Write last.pt (and the others asked for). Raises OSError with the older ones untouched."""
+        """Write last.pt (and the others asked for). Raises OSError or `Diverged` with the older ones untouched."""
         self.flush()
+        if not all(torch.stack([weight.isfinite().all() for weight in self.model.parameters()])):
+            raise Diverged(
+                f"the weights are not finite at step {self.state.step}; "
+                "the last good checkpoint is untouched: lower training.lr, then resume"
+            )
         self._saved = time.monotonic()
         content, state = self.content(), self.state
         with self.phases.during("saving"):

@@ -13,11 +13,13 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.controls_data import random_recordings
+from engines.contract import launch
+from engines.contract.commands import SetLrScale
 from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
 from engines.contract.schedule import learning_rate
 from engines.contract.steps import read_series
-from engines.training.loop import TooManyBadSteps
+from engines.training.loop import Diverged
 from engines.training.order import step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context
@@ -123,11 +125,23 @@ def test_too_many_bad_steps_end_the_run_and_keep_the_checkpoint(tmp_path: Path) 
         poison_from = 12  # in the second epoch
 
     toy = ToyRun(tmp_path, Poisoned(), log_every=2, max_bad_steps=4)
-    with pytest.raises(TooManyBadSteps, match="4 steps in a row were not finite, up to step 16"):
+    with pytest.raises(Diverged, match="4 steps in a row were not finite, up to step 16"):
         toy.train()
     saved = torch.load(tmp_path / "checkpoints" / "last.pt", weights_only=True)
     assert saved["state"]["step"] == 8
     assert all(bool(torch.isfinite(value).all()) for value in saved["model"].values())
+
+
+def test_weights_that_a_rate_threw_away_are_never_saved(tmp_path: Path) -> None:
+    """The steps after it are bad, but fewer than end the run before its epoch does and is saved."""
+    toy = ToyRun(tmp_path, log_every=2)
+    launch.send(toy.run, SetLrScale(attempt=1, scale=1e300, at_step=12))
+    with pytest.raises(Diverged, match="the weights are not finite at step 16; the last good checkpoint is untouched"):
+        toy.train()
+    for name in ("last.pt", "best.pt"):
+        saved = torch.load(tmp_path / "checkpoints" / name, weights_only=True)
+        assert saved["state"]["step"] == 8
+        assert all(bool(torch.isfinite(value).all()) for value in saved["model"].values())
 
 
 class SyncSpy(TorchDispatchMode):  # type: ignore[no-untyped-call]
