@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import importlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import on
+from textual.actions import ActionParseResult
 from textual.binding import Binding
+from textual.dom import DOMNode
 from textual.screen import ModalScreen
 from textual.worker import get_current_worker
 
@@ -83,6 +85,7 @@ class CockpitApp(TerminalApp):
         self._played: RunDirectory | None = None
         """The run whose screen the play screen was opened from."""
         self._given_machine = machine
+        self._left = False
         self._clock = clock
 
     def on_mount(self) -> None:
@@ -235,7 +238,17 @@ class CockpitApp(TerminalApp):
             self.push_screen(HelpScreen(self.screen, self.settings.path))
 
     def action_leave(self) -> None:
+        self._left = True
         self.exit()
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Nothing more once the person has left: keys that follow while screens close are typed for the shell."""
+        return not self._left and await super().run_action(action, default_namespace, namespaces)
 
     # -- the demo --------------------------------------------------------------------------------------------------
 
