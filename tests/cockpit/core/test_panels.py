@@ -111,7 +111,9 @@ def test_ascii_keeps_what_is_told() -> None:
     [
         ({"TERM": "xterm-256color"}, "utf-8", False), ({"TERM": "screen"}, "UTF-8", False),
         ({"TERM": "linux"}, "utf-8", True), ({"TERM": "dumb"}, "utf-8", True), ({}, "utf-8", True),
-        ({"TERM": "xterm"}, "ascii", True),
+        ({"TERM": "xterm"}, "ascii", True), ({"TERM": "vt100"}, "utf-8", True),
+        ({"TERM": "xterm", "LC_ALL": "C"}, "utf-8", True),
+        ({"TERM": "xterm", "LANG": "C", "LC_CTYPE": "C.UTF-8"}, "utf-8", True),
     ],
 )  # fmt: skip
 def test_terminals_that_need_it_get_ascii(environment: dict[str, str], encoding: str, expected: bool) -> None:
