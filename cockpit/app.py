@@ -144,7 +144,7 @@ class CockpitApp(TerminalApp):
         from cockpit.screens.play import PlayScreen
 
         self._played = played
-        self.switch_screen(PlayScreen(session, ascii_only=self.ascii_only))
+        self.switch_screen(PlayScreen(session))
 
     def on_run_screen_steer(self, message: RunScreen.Steer) -> None:
         """Above the run's own screen, which is as it was when the person comes back."""

@@ -19,7 +19,6 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from cockpit.core.ascii import text_in_ascii
 from cockpit.core.format import bar, count, percent
 from cockpit.core.play import PlayFollower, PlayNews
 from cockpit.core.poller import Poller
@@ -69,10 +68,9 @@ class PlayScreen(Screen[None]):
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, PlayScreen.Told)
 
-    def __init__(self, run: RunDirectory, *, ascii_only: bool = False) -> None:
+    def __init__(self, run: RunDirectory) -> None:
         super().__init__()
         self.run = run
-        self._ascii = ascii_only
         self._follower = PlayFollower(run)
         self._poller = Poller("play", self._look)
         self._news: PlayNews | None = None
@@ -82,14 +80,13 @@ class PlayScreen(Screen[None]):
         self._due = False
 
     def compose(self) -> ComposeResult:
-        yield PlayHeader(ascii_only=self._ascii)
+        yield PlayHeader()
         yield Steady(id="banner", markup=False)
         yield Static(id="waiting", classes="pane", markup=False)
-        yield SceneView(ascii_only=self._ascii)
+        yield SceneView()
         yield Footer()
 
     def on_mount(self) -> None:
-        self.set_class(self._ascii, "-ascii")
         self._poller.start()
 
     def on_screen_suspend(self) -> None:
@@ -152,8 +149,8 @@ class PlayScreen(Screen[None]):
         words.append(f"{news.status.detail or 'starting'} …\n" if news.live and news.progress is None else "")
         if (progress := news.progress) is not None and news.live:
             share = progress.done / progress.total if progress.total else 0.0
-            words.append(self._words(f"{bar(share, BAR_WIDTH):·<{BAR_WIDTH}} {percent(share)}") + "\n")
-            words.append(self._words(f"{count(progress.done)} of {count(progress.total)} {progress.unit}"))
+            words.append(f"{bar(share, BAR_WIDTH):·<{BAR_WIDTH}} {percent(share)}\n")
+            words.append(f"{count(progress.done)} of {count(progress.total)} {plain(progress.unit)}")
         waiting = self.query_one("#waiting", Static)
         if waiting.content == words:
             return 0
@@ -178,9 +175,9 @@ class PlayScreen(Screen[None]):
         ours = {binding.key for binding in self.OWN} | {"question_mark", "tab", "enter"}
         bindings = [
             Binding(
-                ",".join(keys), f"press('{action.id}')", self._words(action.label)[:16], id=f"play.{action.id}",
+                ",".join(keys), f"press('{action.id}')", plain(action.label)[:16], id=f"play.{action.id}",
                 show=not action.minor,
-                tooltip=self._words(action.about or action.label)[:120],
+                tooltip=plain(action.about or action.label)[:120],
             )
             for action in self._actions
             if _ID.fullmatch(action.id)
@@ -188,10 +185,6 @@ class PlayScreen(Screen[None]):
         ]  # fmt: skip
         self._bindings = BindingsMap([*bindings, *self.OWN])
         self.refresh_bindings()
-
-    def _words(self, text: str) -> str:
-        """An engine's words as this terminal can show them."""
-        return text_in_ascii(plain(text)) if self._ascii else plain(text)
 
     def action_press(self, action: str) -> None:
         self._follower.send(Press(action))

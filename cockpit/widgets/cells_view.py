@@ -11,9 +11,11 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from cockpit.core.ascii import in_ascii, text_in_ascii
+from cockpit.core.ascii import in_ascii
 from cockpit.core.canvas import BLANK, Row
+from cockpit.core.plot.glyphs import ASCII
 from cockpit.core.text import plain
+from cockpit.widgets.ascii_filter import glyphs_of
 
 STYLE_BYTES = 42
 """What a terminal is sent for one stretch of one colour besides its characters, in 24-bit colour."""
@@ -27,9 +29,8 @@ class CellsView(Widget):
         "plain", "quiet", "faint", "accent", "first", "second", "good", "bad"
     )}  # fmt: skip
 
-    def __init__(self, *, id: str, classes: str = "pane", ascii_only: bool = False) -> None:
+    def __init__(self, *, id: str, classes: str = "pane") -> None:
         super().__init__(id=id, classes=classes)
-        self._ascii = ascii_only
         self._names = ("", "")
         self._rows: list[Row] = []
         self._draw: Callable[[int, int], Sequence[Row]] = lambda width, height: []
@@ -38,8 +39,7 @@ class CellsView(Widget):
         """Words in the frame, never markup; the same again cost nothing."""
         if (title, subtitle) != self._names:
             self._names = title, subtitle
-            words = [text_in_ascii(plain(name)) if self._ascii else plain(name) for name in self._names]
-            self.border_title, self.border_subtitle = map(escape, words)
+            self.border_title, self.border_subtitle = (escape(plain(name)) for name in self._names)
 
     def show(self, draw: Callable[[int, int], Sequence[Row]]) -> int:
         """Take what is to be seen now; gives about how many bytes the terminal is sent for it."""
@@ -60,11 +60,16 @@ class CellsView(Widget):
         self._rows = self._drawn()
         self.refresh()
 
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        if self._rows:  # in ASCII they are other characters
+            self._rows = self._drawn()
+
     def _drawn(self) -> list[Row]:
         width, height = self.size
         rows = [list(row) for row in self._draw(width, height)]
         rows += [[BLANK] * width for _ in range(height - len(rows))]
-        return [in_ascii(row) for row in rows] if self._ascii else rows
+        return [in_ascii(row) for row in rows] if glyphs_of(self.app) is ASCII else rows
 
     def render_line(self, y: int) -> Strip:
         """A line of the widget's content."""

@@ -13,7 +13,6 @@ from textual.message import Message
 from textual.widget import Widget
 
 from cockpit.core import canvas, panels
-from cockpit.core.ascii import text_in_ascii
 from cockpit.core.format import count
 from cockpit.core.text import plain
 from cockpit.widgets.cells_view import CellsView
@@ -39,16 +38,15 @@ class Timeline(CellsView):
 class SceneView(Vertical):
     """Everything of a scene but its title line and its actions."""
 
-    def __init__(self, *, ascii_only: bool) -> None:
+    def __init__(self) -> None:
         super().__init__(id="scene")
-        self._ascii = ascii_only
         self._panels: list[CellsView] = []
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="beside"):
-            yield CellsView(id="world", ascii_only=self._ascii)
+            yield CellsView(id="world")
             yield Vertical(id="panels")
-        yield Timeline(id="timeline", classes="", ascii_only=self._ascii)
+        yield Timeline(id="timeline", classes="")
 
     def show(self, scene: Scene) -> int:
         """Draw what changed of `scene`; gives about how many bytes the terminal is sent."""
@@ -63,7 +61,7 @@ class SceneView(Vertical):
         column = self.query_one("#panels", Vertical)
         column.display = bool(shown)
         while len(self._panels) < len(shown):
-            panel = CellsView(id=f"panel-{len(self._panels)}", ascii_only=self._ascii)
+            panel = CellsView(id=f"panel-{len(self._panels)}")
             self._panels.append(panel)
             column.mount(panel)
         cost = 0
@@ -86,10 +84,9 @@ class PlayHeader(Widget):
 
     COMPONENT_CLASSES = {"header--app", "header--name", "header--text", "header--quiet", "header--live", "header--bad"}
 
-    def __init__(self, *, ascii_only: bool) -> None:
+    def __init__(self) -> None:
         super().__init__(id="header")
-        self._ascii = ascii_only
-        self._text = Text()
+        self._parts: list[tuple[str, str]] = []
 
     def say(self, name: str, state: str, tone: str, scene: Scene | None) -> int:
         """Draws only if a character changes; gives about how many bytes the terminal is sent."""
@@ -98,17 +95,17 @@ class PlayHeader(Widget):
             of = f"/{count(scene.total)}" if scene.total else ""
             parts.append((f"  {plain(scene.unit)} {count(scene.position + 1)}{of}  ×{scene.speed:g}", "text"))
             parts.append((f"  {plain(scene.note)}", "quiet"))
-        text = Text(no_wrap=True, overflow="ellipsis")
-        for words, kind in parts:
-            text.append(text_in_ascii(words) if self._ascii else words, self._style(kind))
-        if text == self._text:
+        if parts == self._parts:
             return 0
-        self._text = text
+        self._parts = parts
         self.refresh()
         return 200
 
     def render(self) -> Text:
-        return self._text
+        text = Text(no_wrap=True, overflow="ellipsis")
+        for words, kind in self._parts:
+            text.append(words, self._style(kind))
+        return text
 
     def _style(self, name: str) -> Style:
         return self.get_component_rich_style(f"header--{name}", partial=True)
