@@ -58,34 +58,7 @@ def assert_equal_runs(one: LiveRun, other: LiveRun) -> None:
 
 
 def test_killed_twice_equals_uninterrupted(new_run: NewRun, straight: LiveRun) -> None:
-    """Engine killed, then supervisor killed, both long after the last edit and the last checkpoint."""
-    killed = new_run(*SETTINGS)
-    for edit in edits():
-        killed.send(edit)
-    pause = cmd.Pause(attempt=1, at_step=311)
-    killed.send(pause)
-    killed.start()
-    killed.wait_answer(pause, "applied")
-    killed.kill("engine")
-    assert killed.reader.status().state == "failed"
-    assert "SIGKILL" in killed.reader.status().detail
-
-    pause = cmd.Pause(attempt=2, at_step=402)
-    killed.send(pause)
-    killed.resume()
-    killed.wait_answer(pause, "applied")
-    killed.kill("supervisor")
-    assert killed.reader.status().state == "lost"
-
-    assert killed.resume_here() == "finished", killed.log()
-    killed.reader.poll()
-    assert len(killed.reader.history.resumes) == 2
-    assert all(0 < step <= 402 for step in killed.reader.history.resumes)
-    assert_equal_runs(killed, straight)
-
-
-def test_killed_before_the_checkpoint_holds_an_edit(new_run: NewRun, straight: LiveRun) -> None:
-    """Edits made after the last checkpoint, the second attempt killed before it reaches them again."""
+    """The engine killed behind edits that no checkpoint holds, then the supervisor before they are reached again."""
     killed = new_run(*SETTINGS[:2], "training.checkpoint_minutes=100")
     for edit in edits():
         killed.send(edit)
@@ -94,11 +67,16 @@ def test_killed_before_the_checkpoint_holds_an_edit(new_run: NewRun, straight: L
     killed.start()
     killed.wait_answer(pause, "applied")
     killed.kill("engine")
+    assert killed.reader.status().state == "failed"
+    assert "SIGKILL" in killed.reader.status().detail
+
     pause = cmd.Pause(attempt=2, at_step=270)
     killed.send(pause)
     killed.resume()
     killed.wait_answer(pause, "applied")
-    killed.kill("engine")
+    killed.kill("supervisor")
+    assert killed.reader.status().state == "lost"
+
     assert killed.resume_here() == "finished", killed.log()
     killed.reader.poll()
     assert killed.reader.history.resumes == [256, 256]
