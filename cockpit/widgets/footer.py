@@ -5,12 +5,15 @@ One widget draws them all. With one a key, as Textual has it, a footer took 50 m
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.binding import ActiveBinding, Binding
+from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
@@ -65,7 +68,7 @@ class Footer(Widget):
     def _read(self) -> list[Shown]:
         """The first key of each action that is to be shown."""
         found: dict[str, Shown] = {}
-        for node, binding, enabled, tooltip in self.screen.active_bindings.values():
+        for node, binding, enabled, tooltip in _as_declared(self.screen.active_bindings.values()):
             if binding.show and binding.action not in found:
                 sign = self.app.get_key_display(binding)
                 stays = node is self.app or binding.key == "escape"
@@ -125,3 +128,17 @@ class Footer(Widget):
             self.app.simulate_key(it.key)
         else:
             self.app.bell()
+
+
+def _as_declared(active: Iterable[ActiveBinding]) -> list[ActiveBinding]:
+    """In the order of their nodes and, there, of the classes: a key that a person chose for itself is active last."""
+    groups: dict[DOMNode, list[ActiveBinding]] = {}
+    for one in active:
+        groups.setdefault(one.node, []).append(one)
+    ordered = []
+    for node, group in groups.items():
+        lists = (vars(cls).get("BINDINGS", ()) for cls in type(node).__mro__)
+        ids = [binding.id for declared in lists for binding in declared if isinstance(binding, Binding)]
+        place = {name: place for place, name in reversed(list(enumerate(ids)))}
+        ordered += sorted(group, key=lambda one: place.get(one.binding.id, len(place)))
+    return ordered

@@ -44,7 +44,7 @@ async def opened(
     async with app.run_test(size=size) as pilot:
         screen = ChartsScreen(source, source.marks)
         await app.push_screen(screen)
-        await until(pilot, lambda: shown in text(pilot) and "open" in text(pilot))
+        await until(pilot, lambda: shown in text(pilot) and "help" in text(pilot))
         yield pilot, screen.panel
 
 

@@ -31,9 +31,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Row]:
     rows: list[Row] = []
     real = TableText.cells
 
-    def cells(self: TableText, one: Row) -> list[str]:
+    def cells(self: TableText, one: Row, mark: str = "") -> list[str]:
         rows.append(one)
-        return real(self, one)
+        return real(self, one, mark)
 
     monkeypatch.setattr(TableText, "cells", cells)
     return rows
