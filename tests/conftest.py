@@ -35,7 +35,7 @@ def _signals_as_before() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.load_profile("quick" if config.option.markexpr == "not slow" else "slow")
+    settings.load_profile("slow" if config.option.markexpr in ("slow", "slow or not slow") else "quick")
     # Ctrl-C reaches the tests' programs, also where a shell started the tests in the background and so ignores it
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
