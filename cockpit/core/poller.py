@@ -5,9 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+AGAIN_SECONDS = 1.0
+"""Until the next look after a disk that did not answer."""
+
 
 class Poller(threading.Thread):
-    """Calls `look` again and again until stopped, unless paused; `look` gives the seconds until the next call."""
+    """Calls `look` again and again until stopped, unless paused; `look` gives the seconds until the next call.
+
+    A network volume that fails once must not freeze what is shown: after an OSError it looks again.
+    """
 
     def __init__(self, name: str, look: Callable[[], float]) -> None:
         super().__init__(name=name, daemon=True)
@@ -17,8 +23,14 @@ class Poller(threading.Thread):
         self._going.set()
 
     def run(self) -> None:
-        while not self._stopping.wait(self._look()):
+        while not self._stopping.wait(self._seconds()):
             self._going.wait()
+
+    def _seconds(self) -> float:
+        try:
+            return self._look()
+        except OSError:
+            return AGAIN_SECONDS
 
     def pause(self) -> None:
         """Look no more until `resume`."""

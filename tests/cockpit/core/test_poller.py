@@ -1,0 +1,29 @@
+"""Looking again and again, through a disk that fails."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from cockpit.core import poller as module
+from cockpit.core.poller import Poller
+
+
+def test_a_disk_that_fails_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.0)
+    disk = iter([OSError(116, "Stale file handle"), PermissionError(13, "Permission denied"), None])
+    seen = threading.Event()
+
+    def look() -> float:
+        if (error := next(disk, None)) is not None:
+            raise error
+        seen.set()
+        return 60.0
+
+    poller = Poller("test", look)
+    poller.start()
+    assert seen.wait(20)
+    poller.stop()
+    poller.join(20)
+    assert not poller.is_alive()
