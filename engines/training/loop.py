@@ -217,7 +217,6 @@ class Trainer:
         on = self.plan.on(self.state)
         self.project.freeze(self.model, list(on.frozen))
         self.step.set_active(on.heads)
-        self.step_log.set_active(on.heads)
         self._weights_changed()
         self.order = self._orders[self.state.stage]
         self.steps_per_epoch = self.training.steps_per_epoch or self.order.steps_per_pass

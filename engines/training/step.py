@@ -46,7 +46,7 @@ class TrainStep:
         device = self._parameters[0].device
         wide = torch.float32 if device.type == "mps" else torch.float64
         self._weights = torch.zeros(len(heads), device=device)
-        self._nan_row = torch.full((len(heads),), torch.nan, device=device)
+        self._none = torch.zeros(len(heads), device=device)
         self.sums = torch.zeros(2 * len(heads) + 2, dtype=wide, device=device)
         """Of the running epoch: total of each head, count of each head, loss, steps that counted."""
         self._active: list[str] = []
@@ -65,7 +65,10 @@ class TrainStep:
         self._places = torch.tensor(places, device=self._weights.device)
 
     def __call__(self, batch: Batch, ctx: Context, lr: float) -> Tensor:
-        """Do one step at rate `lr`; gives its row for the log: loss, a loss a head, gradient norm, skipped (0 or 1)."""
+        """Do one step at rate `lr`; gives its row for the log.
+
+        Of each head how many elements were measured; the loss; a loss a head; gradient norm; skipped (0 or 1).
+        """
         for group in self._optimizer.param_groups:
             group["lr"] = lr
         totals, counts, loss = self._backward(batch, ctx)
@@ -107,8 +110,9 @@ class TrainStep:
         row = torch.cat([totals, counts, loss[None], torch.ones_like(loss)[None]])
         counted = torch.where(skipped.bool(), torch.zeros_like(row), row).to(self.sums.dtype)
         self.sums.index_add_(0, self._places, counted)
-        per_head = self._nan_row.index_copy(0, self._index, totals / counts.clamp(min=1))
-        return torch.cat([loss[None], per_head, norm[None], skipped[None]])
+        measured = self._none.index_copy(0, self._index, counts)
+        per_head = self._none.index_copy(0, self._index, totals / counts.clamp(min=1))
+        return torch.cat([measured, loss[None], per_head, norm[None], skipped[None]])
 
     def epoch_means(self) -> dict[str, float | None]:
         """Means over the epoch so far: `loss` over its steps, each head over its elements. One transfer."""

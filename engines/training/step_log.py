@@ -21,7 +21,7 @@ ORDINARY_OVERFLOWS = 16
 
 
 class StepLog:
-    """Logs rows of device numbers: the loss, one loss a head, the gradient norm, and whether the step was skipped."""
+    """Logs rows of device numbers, as `TrainStep` gives them: losses, the gradient norm, whether it was skipped."""
 
     def __init__(
         self,
@@ -36,9 +36,7 @@ class StepLog:
         self._writer = StepWriter(run.steps, [*HOST_COLUMNS, "loss", *heads, "grad_norm", "skipped"])
         self._events = events
         self._heads = list(heads)
-        self._off: list[int] = []
-        """Columns of a row that hold no loss in this stage."""
-        self._block = torch.zeros(every, len(heads) + 3, device=device)
+        self._block = torch.zeros(every, 2 * len(heads) + 3, device=device)
         self._host: list[tuple[float, ...]] = []
         self._bad_before = False
         self._scaled = scaled
@@ -48,13 +46,8 @@ class StepLog:
         """Whether the block is full."""
         return len(self._host) == len(self._block)
 
-    def set_active(self, heads: frozenset[str]) -> None:
-        """Take the heads of a stage, with nothing gathered: the others have no loss, which is no bad one."""
-        assert not self._host
-        self._off = [1 + place for place, head in enumerate(self._heads) if head not in heads]
-
     def add(self, row: Tensor, *, step: int, epoch: int, lr: float, data_wait: float) -> None:
-        """Keep one step's `row: (heads + 3,)` on the device; nothing is transferred. `data_wait` is in seconds."""
+        """Keep one step's `row: (2 heads + 3,)` on the device; nothing is transferred. `data_wait` is in seconds."""
         self._block[len(self._host)].copy_(row)
         self._host.append((step, self._events.attempt, epoch, time.time(), lr, data_wait))
 
@@ -62,8 +55,9 @@ class StepLog:
         """Write what was gathered. Gives the number of non-finite steps in a row, `bad_steps` being those before."""
         if not self._host:
             return bad_steps
-        numbers = self._block[: len(self._host)].cpu().numpy().astype(np.float64)
-        numbers[:, self._off] = ABSENT
+        block = self._block[: len(self._host)].cpu().numpy().astype(np.float64)
+        measured, numbers = np.split(block, [len(self._heads)], axis=1)
+        numbers[:, 1:-2][measured == 0] = ABSENT  # a head that is off, or of which the batch has nothing, has no loss
         self._writer.append(np.concatenate([np.array(self._host), numbers], axis=1))
         for skipped in numbers[:, -1]:
             bad_steps = bad_steps + 1 if skipped else 0

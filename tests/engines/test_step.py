@@ -144,6 +144,20 @@ def test_weights_that_a_rate_threw_away_are_never_saved(tmp_path: Path) -> None:
         assert all(bool(torch.isfinite(value).all()) for value in saved["model"].values())
 
 
+def test_a_head_that_no_sample_of_a_batch_measures_has_no_loss_there(tmp_path: Path) -> None:
+    """Nought would look like a perfect one, and halve its mean: one sample in eight belongs to the rare head."""
+    toy = ToyRun(tmp_path, epochs=1, batch_size=4)
+    source, order = toy.data.train, toy.trainer.order
+    rare = [int(source.batch(order.indices(0, step), None)["rare"].sum()) for step in range(64)]
+    assert toy.train() == "finished"
+    steps, losses = read_series(toy.run.steps, "rare")
+    assert steps.tolist() == [step for step, count in enumerate(rare) if count]
+    assert 0 < len(steps) < 64
+    assert (losses > 0).all()
+    steps, _ = read_series(toy.run.steps, "all")
+    assert len(steps) == 64
+
+
 class SyncSpy(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes every operation that makes the host wait for the device's result, and those named `exactly`."""
 
@@ -262,7 +276,7 @@ def test_overflows_of_a_settling_loss_scale_are_no_alarm(
     log = StepLog(run, EventWriter(run.events, 1), ["all"], 8, torch.device("cpu"), scaled=scaled)
     bad_steps = 0
     for step in range(steps):
-        log.add(torch.tensor([loss, loss, float("inf"), 1.0]), step=step, epoch=1, lr=0.1, data_wait=0.0)
+        log.add(torch.tensor([4.0, loss, loss, float("inf"), 1.0]), step=step, epoch=1, lr=0.1, data_wait=0.0)
         bad_steps = log.flush(bad_steps)
     assert bad_steps == steps
     assert run.events.read_text().count('"nonfinite"') == told
