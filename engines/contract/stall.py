@@ -11,6 +11,8 @@ LEAST_SECONDS = {
     "loading": 1800.0, "compiling": 1800.0, "training": 120.0, "evaluating": 900.0, "saving": 600.0
 }  # fmt: skip
 """Silence that is never told, by phase; of the phases that are not here (paused, queued) none is."""
+UNKNOWN_SECONDS = 1800.0
+"""The same while nothing is known of the phase: the first block of steps, the first evaluation may take long."""
 USUAL, LONGEST = 10.0, 3.0
 """Times the median silence of a phase, and times the longest of the recent ones: the larger of both is waited for."""
 KEPT = 20
@@ -45,5 +47,5 @@ class StallRule:
     def patience(self, phase: str) -> float:
         """Seconds of silence that are waited for."""
         usual = self._silences[phase]
-        learned = max(USUAL * median(usual), LONGEST * max(usual)) if usual else 0.0
+        learned = max(USUAL * median(usual), LONGEST * max(usual)) if usual else UNKNOWN_SECONDS
         return max(LEAST_SECONDS[phase], learned)

@@ -254,6 +254,13 @@ def test_a_stall_is_told_after_ten_times_what_is_usual_and_no_sooner_than_its_ph
     assert silence_until_told(phase, usual) == pytest.approx(told, rel=0.1)
 
 
+def test_the_first_of_its_kind_may_take_half_an_hour() -> None:
+    """Slow steps come in blocks: until the first is there nobody knows how long one takes."""
+    rule = StallRule()
+    told = [rule.feed("training", 0, 5) is not None for _ in range(400)]
+    assert told.index(True) * 5 == 1800
+
+
 def test_a_pause_is_no_stall_and_a_stall_is_over_with_the_next_step() -> None:
     rule = StallRule()
     rule.feed("training", 1, 5)
