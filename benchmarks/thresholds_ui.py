@@ -70,13 +70,18 @@ def _measure(home: str, size: tuple[int, int]) -> list[Measurement]:
                 at += 1
                 pressed = terminal.press(RIGHT)
                 times.setdefault(name, []).append(1000 * (terminal.wait(f"0\\.{at}") - pressed))
+        held = terminal.resident()
     columns, lines = size
     found = [_measurement(f"thresholds_ui {columns}x{lines}, {name}", values) for name, values in times.items()]
     shown = Measurement(
         name=f"thresholds_ui {columns}x{lines}, first", ours=first, theirs=first, unit="s", ratio=1.0,
         reach="reported", note="from opening the screen to the first control's numbers and curves",
     )  # fmt: skip
-    return [*found, shown]
+    memory = Measurement(
+        name=f"thresholds_ui {columns}x{lines}, memory", ours=held, theirs=held, unit="MB", ratio=1.0,
+        reach="reported", note="resident in the end, of the whole program",
+    )  # fmt: skip
+    return [*found, shown, memory]
 
 
 def _measurement(name: str, found: list[float]) -> Measurement:
