@@ -38,6 +38,8 @@ class RunHeader(Widget):
     def show(self, model: RunModel, now: float) -> None:
         """Take the newest facts; draws only if a character changes."""
         parts = (self._who(model), self._how_far(model, now))
+        if model.info is None and not model.problem:  # nothing was read yet: any state would be a guess
+            parts = (Text("◢ reading …", self._style("header--quiet")), Text())
         if parts != self._parts:
             self._parts = parts
             self.refresh()

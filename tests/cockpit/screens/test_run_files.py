@@ -1,5 +1,6 @@
 """Whatever the files of a run hold, its screen opens, says what is wrong, and shows what comes after."""
 
+import threading
 from collections.abc import Callable
 
 import msgspec
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from cockpit.app import CockpitApp
+from cockpit.core.follow import News, RunFollower
 from cockpit.screens.run import RunScreen
 from engines.contract import events as ev
 from engines.contract.steps import StepWriter
@@ -40,6 +42,25 @@ async def test_files_of_nothing_readable_end_nothing(cockpit: Make, fake: FakeRu
             await until(pilot, lambda: "● running" in text(pilot) and "epoch 1/4" in text(pilot))
             assert isinstance(app.screen, RunScreen)
             await until(pilot, lambda: said in text(pilot))
+
+
+async def test_before_anything_is_read_no_state_is_claimed(
+    cockpit: Make, fake: FakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, poll = threading.Event(), RunFollower.poll
+
+    def slowly(follower: RunFollower) -> News | None:
+        disk.wait(20)
+        return poll(follower)
+
+    monkeypatch.setattr(RunFollower, "poll", slowly)
+    fake.begin().started().epochs(1).end("finished")
+    async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "reading" in text(pilot))
+        assert "starting" not in text(pilot)
+        disk.set()
+        await until(pilot, lambda: "✓ finished" in text(pilot))
+        assert "reading" not in text(pilot)
 
 
 async def test_bad_lines_are_counted_and_the_first_is_named(cockpit: Make, fake: FakeRun) -> None:
