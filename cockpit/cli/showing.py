@@ -59,6 +59,7 @@ def _facts(run: RunSummary) -> dict[str, Any]:
         "notes": run.notes,
         "title": run.title,
         "attempt": run.attempt,
+        "alert": run.alert.text if run.alert else None,
         **progress,
         "best_score": run.score,
         "device": run.device,
@@ -73,7 +74,8 @@ def _row(run: RunSummary) -> tuple[str, ...]:
     done = f"{run.done:.0f}/{run.total:.0f}" if run.total else ""
     best = "" if run.score is None else number(run.score)
     what = run.detail if run.state == "broken" else run.label or run.title
-    return (run.id, run.state, done, best, short_duration(time.time() - run.created), run.device, what)
+    state = f"{run.state} !" if run.alert else run.state
+    return (run.id, state, done, best, short_duration(time.time() - run.created), run.device, what)
 
 
 def show_run(arguments: Namespace) -> int:

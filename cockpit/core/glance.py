@@ -72,7 +72,7 @@ def _failed(run: RunDirectory) -> bool:
 
 
 def line(seen: Glance, width: int) -> str:
-    """`● amber 41/150 0.736 · ‖ copper 6/10 · ✖1` in at most `width` cells; runs without room are counted."""
+    """`● amber 41/150 0.736 ! · ‖ copper 6/10 · ✖1` in at most `width` cells; runs without room are counted."""
     tail = [f"{GLYPHS['failed']}{seen.failed}"] if seen.failed else []
     parts = [_told(row) for row in seen.live]
     for shown in range(len(parts), -1, -1):
@@ -87,4 +87,5 @@ def _told(row: RunSummary) -> str:
     words = [GLYPHS[row.state], run_word(row.id)]
     words += [f"{row.done:.0f}/{row.total:.0f}"] if row.total else []
     words += [number(row.score)] if row.score is not None else []
+    words += ["!"] if row.alert is not None else []
     return " ".join(words)

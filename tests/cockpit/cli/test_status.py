@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from cockpit.core.glance import RECENT_SECONDS, Glance, glance, line
+from engines.contract.events import Alert
 from tests.cockpit.cli.conftest import Cockpit
 from tests.support.fake_run import FakeRun
 
 
 def test_the_line_tells_live_runs_and_recent_failures(cockpit: Cockpit, runs: Path) -> None:
     amber = FakeRun(runs, "controls-20261127-201400-amber", created=2.0).begin().started(epochs=150)
-    amber.epochs(1, 2, 3, best=3)
+    amber.epochs(1, 2, 3, best=3).say(Alert(code="stall", level="error", text="no sign of life"))
     copper = FakeRun(runs, "controls-20261127-201500-copper", created=1.0).begin().started(epochs=9)
     FakeRun(runs, "controls-20261127-201600-ember").begin().started().end("failed", exit_code=1)
     FakeRun(runs, "controls-20261127-201700-delta").begin().started()  # lost: it has no end, and nothing holds it
@@ -28,9 +29,12 @@ def test_the_line_tells_live_runs_and_recent_failures(cockpit: Cockpit, runs: Pa
     (runs / "a file").write_text("no run")
     (runs / "controls-20261127-202000-cedar").symlink_to("x" * 300)  # stat fails, as where entering is forbidden
     with amber.locked(), copper.locked():
-        assert cockpit("status", "--line").stdout == "● amber 3/150 0.300 · ● copper 0/9 · ✖2\n"
-        assert cockpit("status", "--line", "--ascii").stdout == "* amber 3/150 0.300 . * copper 0/9 . x2\n"
-        short = "* amber 3/150 0.300 . +1 . x2"
+        assert cockpit("status", "--line").stdout == "● amber 3/150 0.300 ! · ● copper 0/9 · ✖2\n"
+        assert cockpit("status", "--line", "--ascii").stdout == "* amber 3/150 0.300 ! . * copper 0/9 . x2\n"
+        (told,) = [run for run in json.loads(cockpit("ls", "--json").stdout) if run["alert"]]
+        assert (told["id"], told["detail"], told["alert"]) == (amber.id, "stalled in training", "no sign of life")
+        assert "running !" in cockpit("ls").stdout
+        short = "* amber 3/150 0.300 ! . +1 . x2"
         assert cockpit("--ascii", "status", "--line", "--width", str(len(short))).stdout == short + "\n"
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from textual.app import App
 from textual.pilot import Pilot
 
+from cockpit import notice
 from cockpit.app import CockpitApp
 from cockpit.core.settings import SettingsFile
 from engines.contract.events import Alert
@@ -75,6 +77,19 @@ async def test_how_alerts_are_told_elsewhere_is_chosen_in_the_palette_and_kept(
         settings.change(notify="https://example.org/hook")
         assert "Alerts elsewhere" not in [one.title for one in app.get_system_commands(app.screen)]
         assert not any("example" in word for word in toasts(pilot))
+
+
+def test_a_notice_of_the_terminal_holds_no_sequence_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(notice, "write", lambda app, sequence: sent.append(sequence))
+    alert = Alert(code="stall", level="error", text="no \x1b]0;evil\x07sign\nof life" + "!" * 300)
+    words = notice.Notice("controls-20261127-201400-amber", alert).text
+    for choice in ("", "https://example.org/hook", "osc9"):
+        notice.tell(App(), choice, words)
+    (told,) = sent
+    assert told.startswith("\x1b]9;amber: no sign of life!!!")
+    assert told.endswith("!\x07")
+    assert len(told) < 220
 
 
 async def test_a_choice_that_is_none_is_named(cockpit: Make, settings: SettingsFile) -> None:
