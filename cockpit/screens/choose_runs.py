@@ -48,7 +48,7 @@ class ChooseRunsScreen(ModalScreen[tuple[RunDirectory, ...] | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="choose") as dialog:
             dialog.border_title = f"Compare {plain(self._run.path.name)} with"
-            dialog.border_subtitle = "space mark   ⏎ compare   escape close"
+            dialog.border_subtitle = "space mark   enter compare   escape close"
             yield SelectionList[RunDirectory](compact=True)
             yield Static("looking …", id="none", markup=False)
 

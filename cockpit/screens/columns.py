@@ -38,7 +38,7 @@ class ColumnsScreen(ModalScreen[list[str] | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="columns") as dialog:
             dialog.border_title = "Columns"
-            dialog.border_subtitle = "space show or hide  K J move  a all  ⏎ keep  escape close"
+            dialog.border_subtitle = "space switch  K J move  a all  enter keep  escape close"
             yield OptionList(*map(self._option, self._columns), compact=True)
 
     @property

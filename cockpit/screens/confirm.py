@@ -48,12 +48,12 @@ class StopHarder(ModalScreen[None]):
             yield Static(
                 f"{plain(self._run_id)} finishes its step, saves and leaves.", markup=False, classes="question"
             )
-            yield Static("[b $accent]⏎[/]  keep waiting")
+            yield Static("[b $accent]enter[/]  keep waiting")
             yield Static(
-                f"[b $accent]t[/]  ask again with SIGTERM: it saves and leaves, or is killed in {GRACE_SECONDS} s",
+                f"    [b $accent]t[/]  SIGTERM: it saves and leaves, or is killed in {GRACE_SECONDS} s",
                 id="term",
             )
-            yield Static("[b $accent]K[/]  kill it now: what it did since its last checkpoint is lost", id="kill")
+            yield Static("    [b $accent]K[/]  kill it now: what it did since its last checkpoint is lost", id="kill")
 
     def action_wait(self) -> None:
         self.dismiss()
@@ -72,10 +72,10 @@ class StopHarder(ModalScreen[None]):
             self._show_countdown()
 
     def _show_countdown(self) -> None:
-        self.query_one("#term", Static).update(f"   SIGTERM is sent; killed in {self._left} s unless you leave with ⏎")
+        self.query_one("#term", Static).update(f"       SIGTERM is sent; killed in {self._left} s unless enter leaves")
 
     def action_kill(self) -> None:
         if self._countdown is not None:
             self._countdown.stop()
         self._send(signal.SIGQUIT)
-        self.query_one("#kill", Static).update("   killed; waiting until nothing of it is left …")
+        self.query_one("#kill", Static).update("       killed; waiting until nothing of it is left …")

@@ -40,8 +40,8 @@ class DeleteScreen(ModalScreen[bool]):
             yield Static(self._named(), classes="question")
             if self._forks:
                 yield Static(self._forked(), classes="question", markup=False)
-            yield Static(f"[b $accent]y[/]  delete for good, freeing {size(total)}")
-            yield Static("[b $accent]⏎[/]  keep")
+            yield Static(f"    [b $accent]y[/]  delete for good, freeing {size(total)}")
+            yield Static("[b $accent]enter[/]  keep")
 
     def _named(self) -> Text:
         lines = [_line(one) for one in self._removals[:NAMED]]

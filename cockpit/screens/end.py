@@ -51,7 +51,7 @@ class EndScreen(FollowedRunScreen):
     def body(self) -> Iterator[Widget]:
         yield CourseView()
         about = Steady(id="about", classes="pane", markup=False)
-        about.border_title = "What ⏎ does"
+        about.border_title = "What enter does"
         yield about
         signs = self._glyphs.runs
         chart = MetricChart(f"Rate  {signs[0]} so far  {signs[1]} planned  {signs[2]} changed", id="plan")
@@ -84,7 +84,7 @@ class EndScreen(FollowedRunScreen):
     def _show_about(self) -> None:
         says = self.view.meant.says(self.view.row, self.model)
         if self._asked:
-            says += " Press ⏎ again to do it."
+            says += " Press enter again to do it."
         words = Content.assemble(says, "\n", (self._last_orders(), "$quiet"))
         self.query_one("#about", Steady).update(words)
 

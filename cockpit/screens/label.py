@@ -27,7 +27,7 @@ class LabelScreen(ModalScreen[tuple[str, str] | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="label-and-notes") as dialog:
             dialog.border_title = "Label and notes"
-            dialog.border_subtitle = "⏎ save   tab other field   escape close"
+            dialog.border_subtitle = "enter save   tab other field   escape close"
             yield Static(plain(self._row.id), markup=False, classes="run")
             yield Static("label", classes="field")
             yield Input(plain(self._row.label), id="label", max_length=LONGEST_LABEL, compact=True)

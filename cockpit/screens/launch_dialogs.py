@@ -67,7 +67,7 @@ class SaveScreen(ModalScreen[Path | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="save") as dialog:
             dialog.border_title = "Save as"
-            dialog.border_subtitle = "⏎ save   escape close"
+            dialog.border_subtitle = "enter save   escape close"
             yield Input(self._suggestion, compact=True)
             yield Static(markup=False, classes="fault")
 
@@ -120,5 +120,5 @@ class LeaveScreen(ModalScreen[bool]):
             dialog.border_title = "Leave the form"
             many = "1 change is" if self._changes == 1 else f"{self._changes} changes are"
             yield Static(f"{many} not saved.", markup=False, classes="about")
-            yield Static("[b $accent]⏎[/]  stay: `a` saves them as a file")
-            yield Static("[b $accent]d[/]  discard them and leave")
+            yield Static("[b $accent]enter[/]  stay: `a` saves them as a file")
+            yield Static("    [b $accent]d[/]  discard them and leave")

@@ -28,7 +28,7 @@ class OrderScreen(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="order") as dialog:
             dialog.border_title = "Order of the runs"
-            dialog.border_subtitle = "⏎ choose, again to turn round   escape close"
+            dialog.border_subtitle = "enter choose, again to turn round   escape close"
             yield OptionList(*(Option(self._prompt(order), id=order.name) for order in ORDERS), compact=True)
 
     def on_mount(self) -> None:

@@ -35,7 +35,7 @@ class PresetScreen(ModalScreen[Wish | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="presets") as dialog:
             dialog.border_title = "Presets of loss weights"
-            dialog.border_subtitle = "⏎ take or keep   tab other field   escape close"
+            dialog.border_subtitle = "enter take or keep   tab other field   escape close"
             if self._names:
                 yield OptionList(*(Option(plain(name), id=name) for name in self._names), compact=True, markup=False)
             else:

@@ -72,7 +72,7 @@ class ResumeScreen(ModalScreen[Choice | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="go-on") as dialog:
             dialog.border_title = f"{self.VERB} {plain(self._run_id)}"
-            dialog.border_subtitle = f"⏎ {self.VERB.lower()}   tab next field   escape close"
+            dialog.border_subtitle = f"enter {self.VERB.lower()}   tab next field   escape close"
             yield from self.choices()
             with Horizontal(classes="usual"):
                 for name in USUAL:

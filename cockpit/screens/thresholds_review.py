@@ -45,8 +45,8 @@ class ReviewDialog(ModalScreen[bool]):
             if sheet.refusal:
                 yield Static(plain(f"! {sheet.refusal}"), classes="refusal", markup=False)
             elif sheet.rows:
-                yield Static(f"[b $accent]⏎[/]  save into {plain(self._review.file.path.name)}")
-            yield Static("[b $accent]esc[/]  back, nothing is saved")
+                yield Static(f"[b $accent]enter[/]  save into {plain(self._review.file.path.name)}")
+            yield Static("  [b $accent]esc[/]  back, nothing is saved")
 
     def _lines(self) -> list[str]:
         if not self._sheet.rows:

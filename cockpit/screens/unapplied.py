@@ -47,9 +47,9 @@ class UnappliedScreen(ModalScreen[Answer | None]):
             if changes.why_not:
                 yield Static(f"{plain(changes.why_not)}", markup=False, classes="refusal")
             else:
-                yield Static(f"[b $accent]a[/]  {changes.apply}")
-            yield Static("[b $accent]d[/]  drop it and leave")
-            yield Static("[b $accent]⏎[/]  stay")
+                yield Static(f"    [b $accent]a[/]  {changes.apply}")
+            yield Static("    [b $accent]d[/]  drop it and leave")
+            yield Static("[b $accent]enter[/]  stay")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "apply" or not self._changes.why_not

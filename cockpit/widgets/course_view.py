@@ -10,10 +10,8 @@ from textual.binding import Binding
 from textual.message import Message
 
 from cockpit.core.course import ROWS, SETTINGS, TITLES, Course, Row
+from cockpit.core.number_keys import typed_on
 from cockpit.widgets.line_view import LineView
-
-DIGITS = "0123456789."
-LONGEST = 8
 
 
 class CourseView(LineView):
@@ -70,7 +68,7 @@ class CourseView(LineView):
         line = self.styled("› " if here else "  ", "course--title")
         line.append_text(self.styled(f"{TITLES[row]:22}", f"course--{'title' if here else 'text'}"))
         if row not in SETTINGS:
-            return line.append_text(self.styled(f"{'⏎ asks for it' if here else '':>22}", "course--quiet"))
+            return line.append_text(self.styled(f"{'enter asks for it' if here else '':>22}", "course--quiet"))
         now, new = self.course.now.get(row), self.course.new.get(row)
         line.append_text(self.styled(f"{'—' if now is None else format(now, 'g'):>10}", "course--quiet"))
         value = f"{self.typed}_" if here and self.typed else "—" if new is None else f"{new:g}"
@@ -94,8 +92,8 @@ class CourseView(LineView):
         self.post_message(self.Changed())
 
     def on_key(self, event: events.Key) -> None:
-        if event.character and event.character in DIGITS and self.row in SETTINGS:
-            self.typed = (self.typed + event.character)[:LONGEST]
+        if self.row in SETTINGS and (typed := typed_on(self.typed, event.character)) is not None:
+            self.typed = typed
         elif event.key == "backspace" and self.typed:
             self.typed = self.typed[:-1]
         else:

@@ -168,6 +168,9 @@ async def test_equal_shares_lock_undo_and_defaults(cockpit: Make, training: Fake
             assert table.draft.changes == {}  # type: ignore[attr-defined]
             await pilot.press("up", "right", "d", "1", ".", ".", "enter")
             await until(pilot, lambda: "1.. is no weight; expected a number of 0 or more." in text(pilot))
+            await pilot.press(*"1e-1", "down", *"-5", "up")  # a sign and an exponent belong to what is typed
+            await until(pilot, lambda: "-5 is no weight" in text(pilot))
+            assert table.draft.changes == {"action": 0.1}  # type: ignore[attr-defined]
             assert commands_of(training) == []
 
 
@@ -230,7 +233,7 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
             await until(pilot, lambda: keys(pilot).get("rate"))
             await pilot.press("l")
             await until(pilot, lambda: isinstance(app.screen, EndScreen) and "Patience, epochs" in text(pilot))
-            await pilot.press("0", ".", "5")
+            await pilot.press(*"5e-1")
             await until(pilot, lambda: "schedule is multiplied by 0.5" in text(pilot))  # said before it is done
             await pilot.press("enter")
             await until(pilot, lambda: "learning rate × 0.5: applied at step 30" in text(pilot))
@@ -243,7 +246,7 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
                 pilot, lambda: "after 4 epochs without a better score, instead of 3; now it has been 1" in text(pilot)
             )
             await pilot.press("enter", "down", "enter")
-            await until(pilot, lambda: "Press ⏎ again" in text(pilot))
+            await until(pilot, lambda: "Press enter again" in text(pilot))
             assert "Epoch 4 is finished and evaluated" in text(pilot)
             await pilot.press("down", "enter", "down", "enter")  # the early stop was asked for once alone
             await until(pilot, lambda: len(engine.heard) == 5)
