@@ -22,14 +22,14 @@ ACCEPTED = Path(__file__).with_name("__snapshots__")
 
 
 def shown_screens() -> Iterator[type[Screen[Any]]]:
-    """Every class of a screen or dialog that has something on it; what several have in common has not."""
+    """Every class of a screen or dialog with a style of its own; what several have in common has none."""
     for module in pkgutil.iter_modules(screens.__path__, f"{screens.__name__}."):
         for found in vars(importlib.import_module(module.name)).values():
             if (
                 isinstance(found, type)
                 and issubclass(found, Screen)
                 and found.__module__ == module.name
-                and found.compose is not Screen.compose
+                and found.CSS_PATH is not Screen.CSS_PATH
             ):
                 yield found
 
