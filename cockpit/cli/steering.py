@@ -16,7 +16,7 @@ from engines.contract import launch, yaml12
 from engines.contract.errors import DataError, UserError, nearest
 from engines.contract.events import CommandAnswer
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import RunDirectory, find_run
+from engines.contract.rundir import End, RunDirectory, find_run
 from engines.contract.state import RunReader
 
 ANSWER_SECONDS = 5.0
@@ -108,14 +108,25 @@ def kill(arguments: Namespace) -> int:
         raise DataError(f"{run.info.id} is {RunReader(run).status().state}: there is nothing to kill.")
     if holder <= 0:  # the kernel tells no number across machines and process namespaces
         raise DataError(f"{run.info.id} runs on another machine or in another container; kill it there.")
+    killed = run.newest_attempt()
     os.kill(holder, signal.SIGQUIT)
     try:
         wait_until_gone(run)
     except KeyboardInterrupt:
         say("no longer waiting; the kill was sent")
         return codes.INTERRUPTED
+    if killed is not None:
+        _write_end(run, killed.number)
     show(f"{run.info.id} killed; nothing of it is left running")
     return codes.DONE
+
+
+def _write_end(run: RunDirectory, number: int) -> None:
+    """Of a program that reports itself: it is its own supervisor, and left nobody to write how it ended."""
+    attempt = run.attempt(number)
+    if attempt.ended is None:
+        attempt.ended = End(reason="stopped", time=time.time(), error="killed on request")
+        run.write_attempt(attempt)
 
 
 def parse_weights(texts: list[str], heads: list[str]) -> dict[str, float]:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from engines.contract import events as ev
 from engines.contract import launch
 from engines.contract.errors import UserError
 from engines.contract.lock import lock_holder
+from engines.contract.state import RunReader
 from engines.contract.steps import StepWriter
 from tests.cockpit.cli.conftest import COMMAND, Cockpit
 from tests.support.fake_run import FakeEngine, FakeRun
@@ -214,6 +216,20 @@ def test_kill_ends_a_run_and_waits_until_nothing_holds_it(cockpit: Cockpit, live
     again = cockpit("kill", "last")
     assert again.returncode == 1
     assert f"{live.id} is stopped: there is nothing to kill" in again.stderr
+
+
+def test_a_killed_program_that_was_its_own_supervisor_is_not_lost(cockpit: Cockpit, live: FakeRun) -> None:
+    program = (
+        "import os, signal, sys; from pathlib import Path; from engines.contract.lock import RunLock;"
+        "signal.signal(signal.SIGQUIT, lambda *_: os._exit(1));"
+        "assert RunLock(Path(sys.argv[1])).acquire(); print('held', flush=True); signal.pause()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(live.run.lock)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        assert cockpit("kill", "last").returncode == 0
+    status = RunReader(live.run).status()
+    assert (status.state, status.detail) == ("stopped", "killed on request")
 
 
 def test_a_run_of_another_machine_is_not_killed_by_number(
