@@ -17,6 +17,8 @@ TASK = "export"
 def export(arguments: Namespace) -> int:
     run = find_training(arguments.run)
     info = run.info
+    if not info.engine:
+        raise UserError(f"{info.id} is no training of the cockpit's engine, and only such a one can be exported.")
     if TASK not in specs.find(info.project).tasks:
         raise UserError(
             f"The project {info.project!r} exports nothing but what a finished run writes into {run.export}."

@@ -7,17 +7,20 @@ from cockpit.cli.printing import say, show_json, show_table
 from cockpit.core.loss_weights import WeightDraft, configured, recent_means, shares
 from cockpit.core.run_config import read_config
 from cockpit.core.run_metrics import RunMetrics
+from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
 
 
 def show_weights(run: RunDirectory, *, json: bool) -> int:
-    """A line or an object a head. Raises `UserError` where the run's config cannot be read."""
+    """A line or an object a head. Raises `UserError` where the run's config cannot be read or has no weights."""
     reader, metrics = RunReader(run), RunMetrics(run, run.path.name)
     reader.poll()
     metrics.poll()
     series = metrics.series()
     draft = WeightDraft(configured(read_config(run).tree))
+    if not draft.heads:
+        raise UserError(f"{run.info.id} has no loss weights: its config names none.")
     loss = series.get("loss")
     draft.follow(reader.history, int(loss.step[-1]) + 1 if loss is not None and len(loss.step) else 0)
     losses = recent_means(series, draft.heads)
@@ -37,7 +40,7 @@ def show_weights(run: RunDirectory, *, json: bool) -> int:
         for head in draft.heads
     ]  # fmt: skip
     show_table(("head", "default", "now", "raw loss", "share", "gradient"), rows)
-    if measured is None:
+    if measured is None and reader.status().live:
         say(f"the gradient was not measured yet; `cockpit weights {run.info.id} --measure` does")
     return codes.DONE
 

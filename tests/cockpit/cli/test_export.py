@@ -32,8 +32,10 @@ def test_what_cannot_be_exported_is_a_sentence(
     answer = cockpit("export", "last")
     assert answer.returncode == 2
     assert "The project 'spiral' exports nothing but what a finished run writes into" in answer.stderr
+    reported = create_run("mine", "", kind="training", engine="", title="reported by mine.py")
+    assert f"{reported.info.id} is no training of the cockpit's engine" in cockpit("export", "last").stderr
     task = create_run("controls", "", kind="task", engine="engines.task", title="demo data")
     answer = cockpit("export", task.info.id)
     assert answer.returncode == 2
     assert "is a task (demo data); expected a training" in answer.stderr
-    assert len(list_runs(runs)) == 2
+    assert len(list_runs(runs)) == 3

@@ -287,3 +287,12 @@ def test_weights_are_shown_with_losses_and_shares(cockpit: Cockpit, live: FakeRu
     assert (look["default"], look["now"], look["raw_loss"]) == (0.5, 0.25, 3.0)
     assert action["share"] == pytest.approx(0.5 / (0.5 + 0.75))
     assert look["gradient_share"] == pytest.approx(0.5 / 3.5)
+
+
+def test_weights_of_a_run_without_any_and_of_one_that_has_ended(cockpit: Cockpit, live: FakeRun) -> None:
+    live.end("finished")
+    assert "--measure" not in cockpit("weights", "last").stderr  # only a live run can be asked to
+    live.run.config.write_text("project: controls\n")
+    answer = cockpit("weights", "last")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert f"{live.id} has no loss weights" in answer.stderr
