@@ -16,7 +16,6 @@ from cockpit.core.lr_plan import planned
 from cockpit.core.metric_series import Floats, Series
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import View
-from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Look, Member
 from cockpit.core.text import plain
@@ -31,6 +30,7 @@ from engines.contract.rundir import RunDirectory
 
 ORDERS = (cmd.SetLrScale, cmd.SetEpochs, cmd.SetPatience, cmd.StopEarly, cmd.Evaluate, cmd.SaveCheckpoint)
 LAST_ORDERS = 2
+CURVES = ("so far", "planned", "changed")
 
 
 class EndScreen(FollowedRunScreen):
@@ -53,8 +53,7 @@ class EndScreen(FollowedRunScreen):
         about = Steady(id="about", classes="pane", markup=False)
         about.border_title = "What enter does"
         yield about
-        signs = self._glyphs.runs
-        chart = MetricChart(f"Rate  {signs[0]} so far  {signs[1]} planned  {signs[2]} changed", id="plan")
+        chart = MetricChart("Rate", id="plan")
         chart.can_focus = False
         yield chart
 
@@ -107,12 +106,9 @@ class EndScreen(FollowedRunScreen):
                 curves.append(_curve(str(index), rates))
         members: list[Member] = [(role, one) for role, one in zip(RUN_ROLES, curves, strict=False) if one is not None]
         _, end = extent([one for _, one in members], "epoch")
-        view = View("epoch", 0.0, max(end, 1.0))
-        self.query_one(MetricChart).show(members, Drawing(Look(axis="epoch"), view, glyphs=self._glyphs))
-
-    @property
-    def _glyphs(self) -> Glyphs:
-        return glyphs_of(self.app)
+        view, glyphs = View("epoch", 0.0, max(end, 1.0)), glyphs_of(self.app)
+        about = "  ".join(f"{sign} {name}" for sign, name in zip(glyphs.runs, CURVES, strict=False))
+        self.query_one(MetricChart).show(members, Drawing(Look(axis="epoch"), view, glyphs=glyphs, about=about))
 
     # -- keys ------------------------------------------------------------------------------------------------------
 

@@ -149,6 +149,11 @@ class FollowedRunScreen(ChangingKeysScreen):
             self.query_one(RunHeader).show(self.model, self._clock())
             self.show()
 
+    def notify_style_update(self) -> None:
+        """What a subclass shows may be in the colours and with the signs of the look before."""
+        super().notify_style_update()
+        self._throttle.ask()
+
     def show_soon(self) -> None:
         """Show again what the person has changed, at once."""
         if self._ready and self.query(RunHeader):

@@ -107,6 +107,10 @@ class ControlsTable(LineView):
         self._draw()
         self._keep_in_view()
 
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._drawn.clear()  # composed in the colours of before
+
     def _draw(self) -> None:
         before, self._drawn = self._drawn, {index: self._compose_line(index) for index in range(len(self._names))}
         for index, text in self._drawn.items():
@@ -178,7 +182,7 @@ class ControlsTable(LineView):
         return text
 
     def _style(self, name: str) -> Style:
-        return self.get_component_rich_style(f"controls--{name}", partial=True)
+        return self.component_style(f"controls--{name}")
 
 
 def _cells(line: Line) -> list[tuple[str, str]]:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from cockpit.core.canvas import BLANK, Row
 from cockpit.core.format import count, number
-from cockpit.core.plot.glyphs import UNICODE
+from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.review import NOTHING, HeadReview, Numbers
 from cockpit.core.review import Row as ControlRow
 from cockpit.core.threshold_curves import STYLES, histogram
+from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.cells_view import CellsView
 
 LEVELS = " ▁▂▃▄▅▆▇█"
@@ -38,14 +39,18 @@ class CursorView(CellsView):
         super().__init__(id="cursor")
 
     def show_facts(self, facts: Facts | None) -> None:
-        self.show(lambda width, height: [] if facts is None else _fitted(_rows(facts, width), width, height))
+        self.show(
+            lambda width, height: (
+                [] if facts is None else _fitted(_rows(facts, width, glyphs_of(self.app)), width, height)
+            )
+        )
 
 
 def _fitted(rows: Iterator[Row], width: int, height: int) -> list[Row]:
     return [(row + [BLANK] * width)[:width] for row in islice(rows, height)]
 
 
-def _rows(facts: Facts, width: int) -> Iterator[Row]:
+def _rows(facts: Facts, width: int, glyphs: Glyphs) -> Iterator[Row]:
     it, row = facts.it, facts.row
     if row.after is not None:
         yield from _confusion(it, row.new)
@@ -53,7 +58,7 @@ def _rows(facts: Facts, width: int) -> Iterator[Row]:
         yield _cells(("! " + row.flag, "bad"))
     if row.after is None:
         return
-    yield from _rates(row)
+    yield from _rates(row, glyphs)
     marks = f"◆ saved {number(row.saved)}" + ("" if facts.best is None else f"  ★ best {number(facts.best)}")
     yield _cells((marks, "quiet"))
     yield from _spread(it, row.new, width)
@@ -68,14 +73,14 @@ def _confusion(it: HeadReview, threshold: float) -> Iterator[Row]:
     yield _cells((f"{'is no':{LABEL}}", "quiet"), (f"{count(false_yes):>10}", "bad"), (f"{count(rest):>10}", "good"))
 
 
-def _rates(row: ControlRow) -> Iterator[Row]:
+def _rates(row: ControlRow, glyphs: Glyphs) -> Iterator[Row]:
     """The sign of each is that of its curve."""
     after, before = row.after or NOTHING, row.before or NOTHING
     for name, of in _RATES.items():
         value, was = of(after), of(before)
         if (name == "objective" and row.objective == "F1") or (value is None and was is None):
             continue
-        sign = UNICODE.run_sign(STYLES[name])
+        sign = glyphs.run_sign(STYLES[name])
         change = "" if value is None or was is None or value == was else f"{value - was:+.3f}"
         better = not change.startswith("-") if name != "idle FP" else change.startswith("-")
         yield _cells(

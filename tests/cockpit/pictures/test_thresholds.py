@@ -24,8 +24,8 @@ async def test_thresholds(
 ) -> None:
     for name in ("STALE_SECONDS", "QUIET_SECONDS", "RESAMPLE_SECONDS"):
         monkeypatch.setattr(thresholds_reading, name, 0.1)
-    monkeypatch.setenv("USER", "ada")
-    monkeypatch.setenv("LOGNAME", "ada")
+    monkeypatch.setattr("getpass.getuser", lambda: "ada")
+    monkeypatch.setattr("socket.gethostname", lambda: "pod")
     run = reviewed_run(folder, review_arrays()).run
     async with cockpit().run_test(size=size) as pilot:
         await pilot.app.push_screen(ThresholdsScreen(run, lambda: 5.0))
