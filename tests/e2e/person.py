@@ -12,9 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from engines.contract.rundir import RunDirectory, list_runs
 from engines.contract.steps import read_series
 from tests.e2e.conftest import Terminal, wait_for
@@ -24,7 +21,7 @@ CONFIG = """\
 project: controls
 data: {{path: {data}}}
 model: {{d_model: 16, nhead: 2, num_layers: 1, dim_feedforward: 16}}
-training: {{epochs: 4000, steps_per_epoch: 40, batch_size: 16, lr: 1e-3, warmup_epochs: 1, patience: 10}}
+training: {{epochs: 4000, steps_per_epoch: 20, batch_size: 16, lr: 1e-3, warmup_epochs: 0, patience: 10}}
 output: {{keep_epochs: 1}}
 launch: {{threads: 1}}
 """
@@ -76,7 +73,9 @@ class Person:
         self.see("--set training.patience=100")
         self.see("1 changed\n")
         self.press("g")
-        return self._new_run(1)
+        run = self._new_run(1)
+        self.see(r"step [\d,]+ +loss")
+        return run
 
     def _new_run(self, count: int) -> RunDirectory:
         """The newest of `count` trainings, once its screen is shown and it trains."""
@@ -117,9 +116,14 @@ class Person:
         self.press("Escape")
         self.see("2 runs")
         self.press("Home", *["Down"] * place)
-        self.see(rf">.*{run.path.name}")
+        self.see(rf">.*{run.path.name[:26]}")
         self.press("Enter")
         self.see(f"◢ {run.path.name}")
+
+    def leave(self) -> None:
+        """Back to the shell and its prompt."""
+        self.press("q")
+        self.see(r"\n[#$]\s*$")
 
     # -- steering ----------------------------------------------------------------------------------------------------
 
@@ -177,17 +181,20 @@ class Person:
             wait_for("the next page", self.terminal.screen, self.terminal.screen)
         return found
 
-    def save_best_thresholds(self) -> None:
+    def raise_a_threshold_and_save(self) -> float:
+        """The first control's, by a coarse step; the new one."""
         self.press("t")
         self.see("as saved")
-        self.press("O")
-        self.see(r"\d+ changed")
+        self.press("]")
+        new = self.see(r"> \* move_forward +([\d.]+) ")[1]
         self.press("d")
-        self.see("What saving changes")
+        self.see(rf"move_forward +[\d.]+ → {new} ")
         self.see("save into")
         self.press("Enter")
         self.see("saved as reviewed")
         self.press("Escape")
+        self.see("Overview +Table")
+        return float(new)
 
 
 def _rows(screen: str) -> Iterator[tuple[int, list[str]]]:
@@ -210,8 +217,7 @@ def answers(run: RunDirectory, kind: str) -> list[tuple[str, int]]:
     return [(event["state"], event["step"]) for event in events if event["command"]["type"] == kind]
 
 
-def logged(run: RunDirectory, column: str) -> npt.NDArray[np.float64]:
-    """One value a step."""
+def logged(run: RunDirectory, column: str) -> dict[int, float]:
+    """Values of a column by their steps; a head has none where a batch has nothing for it."""
     steps, values = read_series(run.steps, column)
-    assert steps.tolist() == list(range(len(steps)))
-    return values
+    return dict(zip(steps.tolist(), values.tolist(), strict=True))
