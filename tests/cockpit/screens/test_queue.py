@@ -74,7 +74,7 @@ async def test_the_queue_is_shown_in_its_order_changed_and_cancelled(cockpit: Ma
         async def shows(*places: int) -> None:
             expected = list(zip(("1st", "2nd", "3rd"), places, strict=False))
             await until(pilot, lambda: listed(pilot, runs) == expected)
-            assert waiting() == [runs[place].path for place in places]
+            await until(pilot, lambda: waiting() == [runs[place].path for place in places])
 
         await shows(0, 1, 2)
         assert text(pilot).index(busy.path.name[:29]) < text(pilot).index(runs[0].path.name[:29])  # what runs is above

@@ -102,11 +102,11 @@ async def test_a_finished_run_goes_on_when_it_is_given_more_to_do(
     async with cockpit(open_run=stopped.run).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: keys(pilot).get("resume"))
         await pilot.press("r")
-        await until(pilot, lambda: "is finished at epoch 4; give it more to do." in text(pilot))
+        await until(pilot, lambda: "is finished at epoch 4; give it more" in text(pilot))
         await pilot.press("3", "enter")  # not more than it has done
-        await until(pilot, lambda: "4 → 3" in text(pilot) and "give it more to do" in text(pilot))
+        await until(pilot, lambda: "4 → 3" in text(pilot) and "give it more" in text(pilot))
         await type_over(pilot, "epochs", "6")
-        await until(pilot, lambda: "4 → 6" in text(pilot) and "give it more to do" not in text(pilot))
+        await until(pilot, lambda: "4 → 6" in text(pilot) and "give it more" not in text(pilot))
         assert started == []
         await pilot.press("enter")
         await until(pilot, lambda: started)
