@@ -17,8 +17,10 @@ import numpy.typing as npt
 import pytest
 
 from engines.contract import alerts
+from engines.contract import events as ev
 from engines.contract.alerts import Finding, budget_near, disk_low, overfit, plateau, trend
 from engines.contract.events import Epoch
+from engines.contract.history import History
 from engines.contract.stall import StallRule
 from engines.contract.step_alerts import exploding, starving, usual_norm
 
@@ -292,3 +294,22 @@ def test_every_lasting_alert_of_the_watchdog_has_an_end() -> None:
         getattr(alerts, name) for name in ("PLATEAU", "OVERFIT", "GRADIENT", "DATA_WAIT", "STALL", "DISK", "BUDGET")
     }
     assert codes < alerts.LASTING
+
+
+def test_what_stands_is_of_the_newest_attempt_and_ends_with_what_ends_it() -> None:
+    history = History()
+
+    def say(event: ev.Event, attempt: int = 1) -> list[str]:
+        event.attempt = attempt
+        history.add(event)
+        return list(history.standing)
+
+    full = ev.Alert(code="checkpoint-failed", level="error", text="no checkpoint")
+    assert say(ev.Alert(code="stage", level="info", text="stage b begins")) == []
+    assert say(full) == ["checkpoint-failed"]
+    assert say(ev.Alert(code="disk", level="warning", text="little is left")) == ["checkpoint-failed", "disk"]
+    assert say(ev.Checkpoint(step=1, epoch=1, files=["last.pt"], size=1, seconds=1.0)) == ["disk"]
+    assert say(ev.Alert(code="stall", level="error", text="no sign of life")) == ["disk", "stall"]
+    assert say(ev.Alert(code="disk", level="info", text="room again", over=True)) == ["stall"]
+    assert say(ev.Phase(phase="loading"), attempt=2) == []
+    assert len(history.alerts) == 5
