@@ -12,12 +12,10 @@ from textual.message import Message
 
 from cockpit.core.format import bar, fitted, percent
 from cockpit.core.loss_weights import WeightDraft, nudged, shares, typed_weight
+from cockpit.core.number_keys import typed_on
 from cockpit.core.text import fit_left, fit_right, plain
 from cockpit.widgets.line_view import LineView
 
-DIGITS = "0123456789."
-LONGEST = 8
-"""Characters of a typed weight."""
 SIGNS = 8
 """Heads that have a line of their own in the chart."""
 
@@ -112,6 +110,11 @@ class WeightsTable(LineView):
         self._lines = self._drawn()
         self.refresh()
 
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        if self._lines:  # composed in the colours of before
+            self._lines = self._drawn()
+
     def line(self, index: int) -> Text:
         return self._lines[index] if index < len(self._lines) else Text()
 
@@ -190,8 +193,8 @@ class WeightsTable(LineView):
         self.post_message(self.Told(f"{plain(self.head)} is locked; x frees it."))
 
     def on_key(self, event: events.Key) -> None:
-        if event.character and event.character in DIGITS and self.draft.heads:
-            self.typed = (self.typed + event.character)[:LONGEST]
+        if self.draft.heads and (typed := typed_on(self.typed, event.character)) is not None:
+            self.typed = typed
         elif event.key == "backspace" and self.typed:
             self.typed = self.typed[:-1]
         else:
@@ -222,16 +225,19 @@ class WeightsTable(LineView):
             self._changed()
 
     def action_lock(self) -> None:
-        if self.head:
+        if self.head and self.take_typed():
             self.draft.toggle_lock(self.head)
             self._changed()
 
     def action_equalise(self) -> None:
+        if not self.take_typed():
+            return
         if not self.draft.equalise(self._known.losses):
             self.post_message(self.Told("Equal shares need two heads that are not locked, have a weight and a loss."))
         self._changed()
 
     def action_reset(self) -> None:
+        self.typed = ""
         self.draft.set(self.draft.default)
         self._changed()
 

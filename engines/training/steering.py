@@ -16,6 +16,8 @@ from engines.training.phases import Phases
 from engines.training.state import TrainState
 
 PAUSE_POLL_SECONDS = 0.05
+LARGEST_WEIGHT = 3e38
+"""Beyond it a weight is infinite to the step, which computes in float32."""
 
 
 class Refused(Exception):
@@ -141,8 +143,10 @@ class Steering:
                 for head, weight in weights.items():
                     if head not in live.weights:
                         raise Refused(f"no head is called {head!r}{nearest(head, live.weights)}")
-                    if not (math.isfinite(weight) and weight >= 0):
+                    if not 0 <= weight <= LARGEST_WEIGHT:
                         raise Refused(f"the weight of {head} must be a finite number of 0 or more, got {weight}")
+                if not any((live.weights | weights).values()):
+                    raise Refused("with every weight at 0 nothing would be trained")
                 live.weights.update(weights)
                 self._weights_changed()
             case cmd.SetLrScale(scale=scale):

@@ -45,6 +45,8 @@ def final_answers(toy: ToyRun) -> dict[str, list[tuple[str, int, str]]]:
 REFUSED: list[tuple[cmd.Command, str]] = [
     (cmd.SetLossWeights(attempt=1, weights={"rair": 1.0}), "no head is called 'rair' (did you mean 'rare'?)"),
     (cmd.SetLossWeights(attempt=1, weights={"rare": -1.0}), "must be a finite number of 0 or more, got -1.0"),
+    (cmd.SetLossWeights(attempt=1, weights={"rare": 1e300}), "must be a finite number of 0 or more, got 1e+300"),
+    (cmd.SetLossWeights(attempt=1, weights={"all": 0.0, "rare": 0.0}), "with every weight at 0 nothing would be"),
     (cmd.SetLrScale(attempt=1, scale=0.0), "must be a finite number above 0, got 0.0"),
     (cmd.SetEpochs(attempt=1, epochs=0), "the run can end after epoch 1 at the soonest, 0 is fewer"),
     (cmd.SetPatience(attempt=1, patience=0), "the patience must be 1 or more, got 0"),
