@@ -36,9 +36,11 @@ class CompareLegend(OptionList):
     def __init__(self) -> None:
         super().__init__(id="legend", markup=False, compact=True)
         self._words: list[Content] = []
+        self._shown: tuple[Sequence[RunFacts], Collection[int]] = ((), ())
 
     def show(self, runs: Sequence[RunFacts], hidden: Collection[int]) -> None:
         """Only lines that differ are painted again."""
+        self._shown = runs, hidden
         width = min(max(cell_len(run.name) for run in runs), WIDEST_NAME)
         words = [self._line(place, run, width, place in hidden) for place, run in enumerate(runs)]
         if len(self._words) != len(words):
@@ -49,6 +51,12 @@ class CompareLegend(OptionList):
                 if not old.is_same(new):
                     self.replace_option_prompt_at_index(place, new)
         self._words = words
+
+    def notify_style_update(self) -> None:
+        """In ASCII the charts have other signs."""
+        super().notify_style_update()
+        if self._words:
+            self.call_after_refresh(self.show, *self._shown)
 
     def _line(self, place: int, run: RunFacts, width: int, hidden: bool) -> Content:
         sign = glyphs_of(self.app).runs[place]
