@@ -12,13 +12,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widgets import SelectionList, Static
 from textual.widgets.selection_list import Selection
 
 from cockpit.core.compare import called
 from cockpit.core.overlay import MOST
 from cockpit.core.text import plain
+from cockpit.screens.dialog import Dialog
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory, list_runs
 
@@ -26,7 +26,7 @@ OFFERED = 200
 """The newest runs; the list of all runs marks any."""
 
 
-class ChooseRunsScreen(ModalScreen[tuple[RunDirectory, ...] | None]):
+class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
     """Gives the chosen runs, None where the person thought better of it."""
 
     CSS_PATH = "choose_runs.tcss"

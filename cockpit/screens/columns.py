@@ -9,15 +9,15 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from cockpit.core.text import plain
+from cockpit.screens.dialog import Dialog
 from engines.contract.spec import Column
 
 
-class ColumnsScreen(ModalScreen[list[str] | None]):
+class ColumnsScreen(Dialog[list[str] | None]):
     """Gives the sources of the columns to show, in order; an empty list for all of them as they come."""
 
     CSS_PATH = "columns.tcss"

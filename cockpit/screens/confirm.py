@@ -8,18 +8,18 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Static
 
 from cockpit.core.text import plain
+from cockpit.screens.dialog import Dialog
 
 GRACE_SECONDS = 30
 """Between SIGTERM and SIGKILL: time to finish a step and to save."""
 TICK_SECONDS = 1.0
 
 
-class StopHarder(ModalScreen[None]):
+class StopHarder(Dialog[None]):
     """Asks before anything stronger than a stop; `send` brings a signal to the run's supervisor.
 
     SIGTERM goes to the engine; after it a countdown is seen, then all of the engine's process group is killed (which is

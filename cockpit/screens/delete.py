@@ -8,18 +8,18 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from cockpit.core.format import size
 from cockpit.core.removal import Removal
 from cockpit.core.text import plain
+from cockpit.screens.dialog import Dialog
 
 NAMED = 10
 """Runs that are named one by one; of more only how many they are."""
 
 
-class DeleteScreen(ModalScreen[bool]):
+class DeleteScreen(Dialog[bool]):
     """Says what would go and what stays; gives whether to delete it."""
 
     CSS_PATH = "confirm.tcss"

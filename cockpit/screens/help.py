@@ -9,15 +9,16 @@ from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Static
 
 from cockpit.core.text import plain
+from cockpit.screens.dialog import Dialog
 
 KEY_WIDTH = 10
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     CSS_PATH = "help.tcss"
     BINDINGS = [Binding("escape,question_mark,q", "dismiss", "Close", id="help.close", tooltip="Close this help")]
 

@@ -6,15 +6,15 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from cockpit.core.fleet import RunSummary
 from cockpit.core.labels import LONGEST_LABEL, LONGEST_NOTES
 from cockpit.core.text import plain
+from cockpit.screens.dialog import Dialog
 
 
-class LabelScreen(ModalScreen[tuple[str, str] | None]):
+class LabelScreen(Dialog[tuple[str, str] | None]):
     """Gives label and notes as typed, or None to leave them."""
 
     CSS_PATH = "label.tcss"

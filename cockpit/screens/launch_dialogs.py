@@ -8,7 +8,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static, TextArea
 from textual.worker import Worker, WorkerState
 
@@ -16,11 +15,12 @@ from cockpit.core.config_fields import Field
 from cockpit.core.config_saving import save_config
 from cockpit.core.launch_form import LaunchForm
 from cockpit.core.text import plain
+from cockpit.screens.dialog import Dialog
 from engines.contract import yaml12
 from engines.contract.errors import UserError
 
 
-class BlockScreen(ModalScreen[str | None]):
+class BlockScreen(Dialog[str | None]):
     """Edits a list or section as YAML; gives its text, or None where it stays as it was."""
 
     CSS_PATH = "launch_dialogs.tcss"
@@ -52,7 +52,7 @@ class BlockScreen(ModalScreen[str | None]):
             self.dismiss(text)
 
 
-class SaveScreen(ModalScreen[Path | None]):
+class SaveScreen(Dialog[Path | None]):
     """Saves a form as a new config file; gives its path, or None where nothing was saved."""
 
     CSS_PATH = "launch_dialogs.tcss"
@@ -102,7 +102,7 @@ class SaveScreen(ModalScreen[Path | None]):
         self.query_one(".fault", Static).update(text)
 
 
-class LeaveScreen(ModalScreen[bool]):
+class LeaveScreen(Dialog[bool]):
     """Asks before changes are given up; True where the form is to be left."""
 
     CSS_PATH = "launch_dialogs.tcss"

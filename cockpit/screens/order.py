@@ -7,15 +7,15 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from cockpit.core import run_order
 from cockpit.core.run_order import ORDERS, Order
+from cockpit.screens.dialog import Dialog
 
 
-class OrderScreen(ModalScreen[str | None]):
+class OrderScreen(Dialog[str | None]):
     """Gives the order as the settings keep it; the one in force, chosen again, is turned round."""
 
     CSS_PATH = "order.tcss"

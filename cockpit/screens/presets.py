@@ -9,11 +9,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from cockpit.core.text import plain
+from cockpit.screens.dialog import Dialog
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Wish:
     save: bool
 
 
-class PresetScreen(ModalScreen[Wish | None]):
+class PresetScreen(Dialog[Wish | None]):
     CSS_PATH = "presets.tcss"
     BINDINGS = [Binding("escape", "dismiss", "Close", id="presets.close", tooltip="Change nothing")]
 

@@ -14,7 +14,6 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -24,6 +23,7 @@ from cockpit.core.format import count, number, size
 from cockpit.core.going_on import USUAL, Outlook
 from cockpit.core.labels import LONGEST_LABEL
 from cockpit.core.text import plain
+from cockpit.screens.dialog import Dialog
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 
@@ -42,7 +42,7 @@ class Choice:
     label: str = ""
 
 
-class ResumeScreen(ModalScreen[Choice | None]):
+class ResumeScreen(Dialog[Choice | None]):
     """Gives the settings to resume with. Enter starts, once it is known what becomes of them."""
 
     CSS_PATH = "resume.tcss"

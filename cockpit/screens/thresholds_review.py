@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from cockpit.core.format import number
@@ -16,12 +15,13 @@ from cockpit.core.saved_thresholds import Saving
 from cockpit.core.text import fit_left, plain
 from cockpit.core.times import date_and_clock
 from cockpit.core.tuning import Sheet
+from cockpit.screens.dialog import Dialog
 
 NAME = 22
 HEAD = f"{'':{NAME}} {'saved':>6}   {'new':<6}  {'F1':<11}  idle FP"
 
 
-class ReviewDialog(ModalScreen[bool]):
+class ReviewDialog(Dialog[bool]):
     """Gives whether to save; that can only be answered yes where there is something to save, and somewhere."""
 
     CSS_PATH = "confirm.tcss"
@@ -79,7 +79,7 @@ def _totals(sheet: Sheet) -> list[str]:
     ]
 
 
-class HistoryDialog(ModalScreen[None]):
+class HistoryDialog(Dialog[None]):
     """Who saved what, newest first."""
 
     CSS_PATH = "confirm.tcss"

@@ -8,10 +8,10 @@ from typing import Literal
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from cockpit.core.text import plain
+from cockpit.screens.dialog import Dialog
 
 Answer = Literal["apply", "drop"]
 
@@ -25,7 +25,7 @@ class Changes:
     why_not: str = ""
 
 
-class UnappliedScreen(ModalScreen[Answer | None]):
+class UnappliedScreen(Dialog[Answer | None]):
     """Gives what to do with the changes; None where the person stays."""
 
     CSS_PATH = "confirm.tcss"
