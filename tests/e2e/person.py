@@ -153,33 +153,32 @@ class Person:
         return self._applied(f"learning rate × {factor:g}")
 
     def _applied(self, what: str) -> int:
-        step = self.see(rf"{what}: applied at step (\d+)")[1]
+        step = self._step(f"{what}: applied")
         self.press("Escape")
         self.see("Overview +Table")
-        return int(step)
+        return step
+
+    def _step(self, what: str) -> int:
+        return int(self.see(rf"{what} at step ([\d,]+)")[1].replace(",", ""))
 
     def pause_and_continue(self) -> tuple[int, int]:
         """The steps they are applied at."""
         self.press("p")
-        paused = self.see(r"pause applied at step (\d+)")
+        paused = self._step("pause applied")
         self.see("‖ paused")
         self.press("p")
-        continued = self.see(r"continue applied at step (\d+)")
+        continued = self._step("continue applied")
         self.see("● running")
-        return int(paused[1]), int(continued[1])
+        return paused, continued
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def rows(self) -> dict[int, list[str]]:
-        """The whole table, page by page: of each epoch its cells."""
-        self.press("2", "Home")
-        self.see(r"│[ ★]*1 +\d\.\d")
-        found: dict[int, list[str]] = {}
-        while not (page := dict(_rows(self.terminal.screen()))).keys() <= found.keys():
-            found |= page
-            self.press("NPage")
-            wait_for("the next page", self.terminal.screen, self.terminal.screen)
-        return found
+    def rows(self, newest: int) -> dict[int, list[str]]:
+        """The whole table, in a terminal that has room for it: of each epoch its cells."""
+        self.press("2")
+        self.see(r"│[ ★]*1 [ a-z]*\d+\.\d")
+        self.see(rf"│[ ★]*{newest} [ a-z]*\d+\.\d")
+        return dict(_rows(self.terminal.screen()))
 
     def raise_a_threshold_and_save(self) -> float:
         """The first control's, by a coarse step; the new one."""
