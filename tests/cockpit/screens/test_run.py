@@ -352,6 +352,8 @@ async def test_what_it_cost_is_in_the_header(cockpit: Make, fake: FakeRun) -> No
     with fake.locked():
         async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: "$1.25 of $100 · $2.50/h" in text(pilot))
+            await pilot.resize_terminal(120, 36)  # the narrowest with one line of it
+            await until(pilot, lambda: "epoch 0/4 " in text(pilot).splitlines()[0])
 
 
 async def test_a_run_directory_without_records_shows_why(cockpit: Make, folder: Path) -> None:
