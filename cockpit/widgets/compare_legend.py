@@ -34,9 +34,9 @@ class CompareLegend(OptionList):
         place: int
 
     def __init__(self) -> None:
-        super().__init__(id="legend", markup=False, compact=True)
         self._words: list[Content] = []
         self._shown: tuple[Sequence[RunFacts], Collection[int]] = ((), ())
+        super().__init__(id="legend", markup=False, compact=True)  # which tells already of a style
 
     def show(self, runs: Sequence[RunFacts], hidden: Collection[int]) -> None:
         """Only lines that differ are painted again."""
