@@ -9,20 +9,20 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
 
 from cockpit.core.ascii import in_ascii
 from cockpit.core.canvas import BLANK, Row
 from cockpit.core.plot.glyphs import ASCII
 from cockpit.core.text import plain
 from cockpit.widgets.ascii_filter import glyphs_of
+from cockpit.widgets.kept_styles import KeptStyles
 
 STYLE_BYTES = 42
 """What a terminal is sent for one stretch of one colour besides its characters, in 24-bit colour."""
 MOVE_BYTES = 8
 
 
-class CellsView(Widget):
+class CellsView(KeptStyles):
     """Shows rows of cells that fill it. `draw(width, height)` makes them whenever they are asked for."""
 
     COMPONENT_CLASSES = {f"cells--{kind}" for kind in (
@@ -81,7 +81,7 @@ class CellsView(Widget):
         if kind.startswith("rgb:"):
             upper, lower = kind.split(":")[1:]
             return Style(color=upper, bgcolor=lower)
-        return self.get_component_rich_style(f"cells--{kind}", partial=True)
+        return self.component_style(f"cells--{kind}")
 
 
 def _stretches(row: Row) -> list[tuple[str, str]]:

@@ -8,8 +8,10 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from cockpit.widgets.kept_styles import KeptStyles
 
-class LineView(ScrollView, can_focus=True):
+
+class LineView(KeptStyles, ScrollView, can_focus=True):
     """A view of `count` lines; a subclass gives each line and, if it has one, a header that stays in place."""
 
     FOLLOWS = True
@@ -101,4 +103,4 @@ class LineView(ScrollView, can_focus=True):
 
     def styled(self, text: str, name: str) -> Text:
         """`text` in the style of a component class."""
-        return Text(no_wrap=True).append(text, self.get_component_rich_style(name, partial=True))
+        return Text(no_wrap=True).append(text, self.component_style(name))

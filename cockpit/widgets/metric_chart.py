@@ -11,7 +11,6 @@ from textual import events
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import LEFT, STYLES, Sign, View, plot_width
@@ -20,6 +19,7 @@ from cockpit.core.plot.lines import ChartLines, Line, Look, Member, nearest
 from cockpit.core.plot.picture import paint
 from cockpit.core.text import plain
 from cockpit.widgets.ascii_filter import glyphs_of
+from cockpit.widgets.kept_styles import KeptStyles
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Drawing:
     """What the title says behind the chart's name, as far as there is room."""
 
 
-class MetricChart(Widget, can_focus=True):
+class MetricChart(KeptStyles, can_focus=True):
     COMPONENT_CLASSES = {f"plot--{style}" for style in STYLES}
 
     @dataclass
@@ -109,10 +109,7 @@ class MetricChart(Widget, can_focus=True):
         self.look()
 
     def render_line(self, y: int) -> Strip:
-        segments = [
-            Segment(text, self.get_component_rich_style(f"plot--{STYLES[style]}", partial=True))
-            for text, style in self._cells.row(y)
-        ]
+        segments = [Segment(text, self.component_style(f"plot--{STYLES[style]}")) for text, style in self._cells.row(y)]
         return (
             Strip(segments, self._cells.codes.shape[1])
             .adjust_cell_length(self.size.width, self.rich_style)

@@ -247,7 +247,7 @@ class RunsTable(LineView):
         ]
 
     def _style(self, name: str) -> Style:
-        return self.get_component_rich_style(name, partial=True)
+        return self.component_style(name)
 
 
 def _state(row: RunSummary) -> str:
