@@ -121,7 +121,7 @@ def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], over
     from engines.contract.config import check_config, load_config
     from engines.contract.resume import applied_config, in_force, plan_resume
 
-    recorded = load_config(run.config)
+    recorded = load_config(run.recorded_config)
     earlier = edits_at(events, point)
     tree = in_force(recorded, earlier)
     tree["output"]["dir"] = None  # a place of its own

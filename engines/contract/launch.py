@@ -6,7 +6,6 @@ a hang-up or a frozen caller changes nothing.
 
 from __future__ import annotations
 
-import copy
 import os
 import signal
 import subprocess
@@ -21,7 +20,7 @@ import msgspec
 
 from engines.contract import commands
 from engines.contract.errors import DataError, UserError
-from engines.contract.files import FILE_MODE, replace_bytes
+from engines.contract.files import FILE_MODE
 from engines.contract.jsonl import RecordFollower, append_line, last_lines
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory, create_run
@@ -105,7 +104,7 @@ class ResumePlan:
 def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePlan:
     """What a resume with these settings will do. Raises `UserError` for a run that cannot, and for bad overrides."""
     from engines.contract.config import check_config, load_config
-    from engines.contract.resume import in_force, plan_resume
+    from engines.contract.resume import in_force, plan_resume, with_edits_by_hand
 
     info = run.info
     if info.why_no_resume:
@@ -114,9 +113,11 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
         raise DataError(f"{info.id} has a live engine (process {holder}); stop it first with `cockpit stop {info.id}`.")
     reader = RunReader(run)
     status = reader.status()
-    recorded = load_config(run.config)
+    recorded = load_config(run.recorded_config)
     tree = in_force(recorded, reader.history.edits())
-    current, wanted = (check_config(copy.deepcopy(tree), str(run.config), {}, sets) for sets in ((), overrides))
+    edited = with_edits_by_hand(tree, recorded, load_config(run.config))
+    current = check_config(tree, str(run.config), {}, ())
+    wanted = check_config(edited, str(run.config), {}, overrides)
     attempt = max(run.attempt_numbers(), default=0) + 1
     changes, edits = plan_resume(recorded, current, wanted, attempt)
     ended, done = "", reader.history.done
@@ -140,9 +141,9 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
     plan = look_at_resume(run, overrides)
     if plan.ended:
         raise UserError(plan.ended)
-    if any(change.applied for change in plan.changes):
+    if plan.changes:  # what was ignored goes from the file too, where it was edited by hand
         applied = check_config(applied_config(plan.recorded, plan.changes), str(run.config), {}, ())
-        replace_bytes(run.config, applied.dump().encode())
+        run.write_config(applied.dump())
     for edit in plan.edits:
         send(run, edit)
     return [change.sentence() for change in plan.changes]

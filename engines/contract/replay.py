@@ -62,7 +62,7 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
     ends = [event for event in events if isinstance(event, Checkpoint) and run.last.name in event.files]
     if not ends:
         raise DataError(f"{info.id} has written no checkpoint that a replay could come to.")
-    recorded = load_config(run.config)
+    recorded = load_config(run.recorded_config)
     tree = recorded.settings.model_dump(mode="json")
     tree["output"]["dir"] = tree["cost"]["budget_usd"] = None  # a place and a purse of its own
     copy = create_run(

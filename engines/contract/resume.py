@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -110,6 +111,26 @@ def plan_resume(
     return changes, edits
 
 
+def with_edits_by_hand(tree: Mapping[str, Any], recorded: LoadedConfig, edited: LoadedConfig) -> dict[str, Any]:
+    """`tree` with what a person changed in the run's own config file since it was recorded: wanted like any setting."""
+    wanted = copy.deepcopy(dict(tree))
+    before, after = (flatten(config.settings.model_dump(mode="json")) for config in (recorded, edited))
+    for key in after:
+        if after[key] != before.get(key):
+            _put(wanted, key, after[key])
+    return wanted
+
+
+def _put(tree: dict[str, Any], key: str, value: Any) -> None:
+    *sections, last = key.split(".")
+    place = tree
+    for section in sections:
+        if not isinstance(place.get(section), dict):  # a section where the record has null
+            place[section] = {}
+        place = place[section]
+    place[last] = value
+
+
 def applied_config(recorded: LoadedConfig, changes: list[Change]) -> dict[str, Any]:
     """The recorded config with the changes that need no edit, as a tree to write down.
 
@@ -118,11 +139,5 @@ def applied_config(recorded: LoadedConfig, changes: list[Change]) -> dict[str, A
     tree: dict[str, Any] = recorded.settings.model_dump(mode="json")
     for change in changes:
         if change.applied and not change.key.startswith("loss_weights.") and change.key not in _EDITED:
-            *sections, last = change.key.split(".")
-            place = tree
-            for section in sections:
-                if not isinstance(place.get(section), dict):  # a section where the record has null
-                    place[section] = {}
-                place = place[section]
-            place[last] = change.new
+            _put(tree, change.key, change.new)
     return tree

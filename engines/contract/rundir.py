@@ -157,6 +157,17 @@ class RunDirectory:
         except (msgspec.DecodeError, OSError) as error:
             raise DataError(f"{self.info_file} cannot be read as a run's record ({error}).") from None
 
+    @property
+    def recorded_config(self) -> Path:
+        """The config as the program wrote it last: a person may have edited `config` since."""
+        kept = self.attempts / "config.yaml"
+        return kept if kept.is_file() else self.config
+
+    def write_config(self, resolved: str) -> None:
+        """Put on record what the run is trained with. Raises OSError."""
+        for path in (self.attempts / "config.yaml", self.config):
+            files.replace_bytes(path, resolved.encode())
+
     def write_info(self, info: RunInfo) -> None:
         files.replace_bytes(self.info_file, msgspec.json.format(msgspec.json.encode(info)))
 
@@ -240,7 +251,7 @@ def create_run(
         ) from None
     run = RunDirectory(path)
     run.make()
-    files.replace_bytes(run.config, resolved_config.encode())
+    run.write_config(resolved_config)
     run.write_info(
         RunInfo(
             id=entry.name, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time(),

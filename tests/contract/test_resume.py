@@ -95,6 +95,27 @@ def test_a_resume_without_changes_touches_nothing(stopped: FakeRun) -> None:
     assert sent(stopped) == []
 
 
+def test_a_config_edited_by_hand_has_the_fates_of_settings(stopped: FakeRun) -> None:
+    """Nothing of it comes into force unseen: not here, not in a replay."""
+    stopped.run.write_config(loaded("training.epochs=4").dump())
+    text = stopped.run.config.read_text()
+    by_hand = {"batch_size: 64": "batch_size: 32", "epochs: 4": "epochs: 5", "log_every: 10": "log_every: 7"}
+    for old, new in by_hand.items():
+        assert old in text
+        text = text.replace(old, new)
+    stopped.run.config.write_text(text)
+    sentences = prepare_resume(stopped.run, ["training.epochs=6"])
+    assert [sentence.partition(" because")[0] for sentence in sentences] == [
+        "training.batch_size: 64 → 32, ignored",
+        "training.epochs: 4 → 6, applied",
+        "training.log_every: 10 → 7, applied",
+    ]
+    for path in (stopped.run.config, stopped.run.recorded_config):
+        training = load_config(path).settings.training
+        assert (training.batch_size, training.epochs, training.log_every) == (64, 4, 7)
+    assert prepare_resume(stopped.run) == []
+
+
 @pytest.mark.parametrize("reason", ["finished", "early-stopped"])
 def test_a_run_that_is_done_needs_more_to_do(stopped: FakeRun, reason: str) -> None:
     stopped.end(reason)  # type: ignore[arg-type]
