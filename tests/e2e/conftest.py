@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +20,6 @@ from engines.contract.rundir import list_runs
 ROOT = Path(__file__).resolve().parents[2]
 COCKPIT = Path(sys.executable).with_name("cockpit")
 PATIENCE = 180.0
-SERVERS = itertools.count()
 
 
 def wait_for(what: str, condition: Callable[[], object], shown: Callable[[], str] = lambda: "") -> None:
@@ -38,7 +37,7 @@ class Terminal:
     def __init__(
         self, socket: str, name: str, command: str, cwd: Path, env: dict[str, str], size: tuple[int, int]
     ) -> None:
-        self._tmux = ["tmux", "-L", socket, "-f", "/dev/null"]
+        self._tmux = ["tmux", "-S", socket, "-f", "/dev/null"]
         self._name = name
         width, height = size
         subprocess.run(
@@ -100,14 +99,15 @@ def terminal(tmp_path: Path, env: dict[str, str]) -> Iterator[Callable[..., Term
             pytest.fail("tmux is missing, and CI must run the end-to-end tests")
         pytest.skip("tmux is not installed")
     # A server for each test, whose environment sessions get, and that stays when its last session ends: one that is
-    # about to exit takes no new session.
-    socket = f"cockpit-test-{os.getpid()}-{next(SERVERS)}"
-    tmux = ["tmux", "-L", socket, "-f", "/dev/null"]
-    subprocess.run([*tmux, "start-server", ";", "set-option", "-s", "exit-empty", "off"], env=env, check=True)
-    count = iter(range(100))
+    # about to exit takes no new session. It leaves its socket behind.
+    with tempfile.TemporaryDirectory(prefix="tmux-", ignore_cleanup_errors=True) as folder:
+        socket = f"{folder}/socket"
+        tmux = ["tmux", "-S", socket, "-f", "/dev/null"]
+        subprocess.run([*tmux, "start-server", ";", "set-option", "-s", "exit-empty", "off"], env=env, check=True)
+        count = iter(range(100))
 
-    def open_terminal(command: str, size: tuple[int, int] = (80, 24)) -> Terminal:
-        return Terminal(socket, f"t{next(count)}", command, tmp_path, env, size)
+        def open_terminal(command: str, size: tuple[int, int] = (80, 24)) -> Terminal:
+            return Terminal(socket, f"t{next(count)}", command, tmp_path, env, size)
 
-    yield open_terminal
-    subprocess.run([*tmux, "kill-server"], check=False, capture_output=True)
+        yield open_terminal
+        subprocess.run([*tmux, "kill-server"], check=False, capture_output=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import COCKPIT, Terminal
+from tests.e2e.conftest import COCKPIT, Terminal, wait_for
 from tests.support.fake_run import FakeRun
 
 LEFT = "the shell is back"
@@ -45,15 +45,15 @@ def test_words_are_readable_keys_work_and_the_shell_comes_back(
     plain = "dumb" in setting
     shell = terminal(f"sh -c 'env {setting} LANG=C.UTF-8 {COCKPIT}; echo {LEFT}; cat'")
     shell.wait_text(("*" if plain else "●") + " running")
+    wanted = ("cockpit", "1 running", "State", "Score", amber.run.path.name, "3/9", "0.300", "leave")
+    wait_for("the whole list", lambda: all(words in shell.screen() for words in wanted), shell.screen)
     runs = shell.screen()
-    for words in ("cockpit", "1 running", "State", "Score", amber.run.path.name, "3/9", "0.300", "leave"):
-        assert words in runs
     assert any(line[2:].lstrip().startswith(">") for line in runs.splitlines() if "amber" in line)  # the cursor
     shell.press("Enter")
     shell.wait_text("TrLoss")
+    on_it = ("running", "epoch 3/9", "Score", "0.300", "pause", "stop", "leave")
+    wait_for("the whole run", lambda: all(words in shell.screen() for words in on_it), shell.screen)
     run = shell.screen()
-    for words in ("running", "epoch 3/9", "Score", "0.300", "pause", "stop", "leave"):
-        assert words in run
     assert run.isascii() is plain
     shell.press("Escape")
     shell.wait_text("1 runs")
