@@ -86,7 +86,8 @@ def show_run(arguments: Namespace) -> int:
     if arguments.json:
         show_json(facts)
         return codes.DONE
-    epoch = f"{facts['epoch']} of {facts['epochs']}, step {facts['step']}" if facts["epochs"] else ""
+    epoch = f"{facts['epoch'] or 0} of {facts['epochs']}" if facts["epochs"] else ""
+    epoch += f", step {facts['step']}" if facts["epoch"] else ""
     best = f"{number(facts['best_score'])} in epoch {facts['best_epoch']}" if facts["best_epoch"] else ""
     saved = facts["checkpoint"]
     usd = facts["usd"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -92,6 +93,11 @@ def test_show_tells_attempts_edits_and_alerts(cockpit: Cockpit, runs: Path) -> N
         "UTC",
     ):
         assert word in text
+
+
+def test_a_run_in_its_first_epoch_has_done_none(cockpit: Cockpit, runs: Path) -> None:
+    FakeRun(runs).begin().started()
+    assert re.search(r"^epoch +0 of 4$", cockpit("show", "last").stdout, re.MULTILINE)
 
 
 def test_damaged_lines_are_told(cockpit: Cockpit, runs: Path) -> None:
