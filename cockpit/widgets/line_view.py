@@ -11,7 +11,7 @@ from textual.strip import Strip
 from cockpit.widgets.kept_styles import KeptStyles
 
 
-class LineView(KeptStyles, ScrollView, can_focus=True):
+class LineView(ScrollView, KeptStyles, can_focus=True):
     """A view of `count` lines; a subclass gives each line and, if it has one, a header that stays in place."""
 
     FOLLOWS = True
