@@ -72,10 +72,17 @@ def runs(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 @SIZES
 async def test_runs(
-    pictures: Pictures, cockpit: Make, settings: SettingsFile, runs: None, size: tuple[int, int]
+    pictures: Pictures,
+    cockpit: Make,
+    runs: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    size: tuple[int, int],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = SettingsFile(Path("settings.json"))  # the help names it
     settings.change(runs_sort="-score")
-    async with cockpit().run_test(size=size) as pilot:
+    async with cockpit(settings=settings).run_test(size=size) as pilot:
         await until(pilot, partial(shows, pilot, *WORDS, "away (2 h 14 m)"))
         await pilot.press("down", "space", "space")
         await until(pilot, lambda: "2 marked" in text(pilot))
