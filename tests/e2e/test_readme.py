@@ -41,14 +41,15 @@ def readme_commands() -> set[str]:
 class Story:
     """Runs README commands with its placeholders filled in, each at a time when it makes sense."""
 
-    def __init__(self, folder: Path, data: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.left = readme_commands()
         self.run = "last"
         (folder / "configs").symlink_to(ROOT / "configs")
         log = folder / "log.jsonl"
         log.write_text("".join(json.dumps({"action": ACTION, "timestamp": 50 * tick}) + "\n" for tick in range(400)))
-        self.places = {"LOG": str(log), "OUT": str(folder / "out"), "PATH": str(data)}
+        data = str(folder / "out")
+        self.places = {"LOG": str(log), "OUT": data, "PATH": data}
         self.small = [part for one in (f"data.path={data}", *SMALL) for part in ("--set", one)]
 
     def fill(self, command: str) -> str:
@@ -92,18 +93,18 @@ class Story:
 
 
 @pytest.fixture
-def story(tmp_path: Path, env: dict[str, str], demo_data: Path, monkeypatch: pytest.MonkeyPatch) -> Story:
+def story(tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Story:
     """In the folder and with the environment that its terminals have."""
     for name in os.environ.keys() - env.keys():
         monkeypatch.delenv(name)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
-    return Story(tmp_path, demo_data)
+    return Story(tmp_path)
 
 
 def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: Callable[..., Terminal]) -> None:
-    story.tell("data make controls OUT", "--sessions", "2", "--minutes", "0.5")
+    story.tell("data make controls OUT", "--sessions", "4", "--minutes", "0.5")
     story.places["OUT"] += "-parsed"
     story.tell("data parse LOG OUT", "--set", "sessions=2")
     assert "frames" in story.tell("data stats PATH")
@@ -136,7 +137,7 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     assert "idle accuracy" in story.tell("thresholds RUN --optimize --save")
     story.places["FILE"] = str(next(Path(story.places["PATH"]).glob("*.npz")))
     play = terminal(f"{COCKPIT} {story.fill('play RUN --recording FILE')}; echo it has left; cat")
-    play.wait_text("prev ≠")
+    play.wait_text("next ≠")
     play.press("q")
     play.wait_text("it has left")
 
