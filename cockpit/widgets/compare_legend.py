@@ -56,7 +56,7 @@ class CompareLegend(OptionList):
         """In ASCII the charts have other signs."""
         super().notify_style_update()
         if self._words:
-            self.call_after_refresh(self.show, *self._shown)
+            self.call_after_refresh(lambda: self.show(*self._shown))  # with what is newest then
 
     def _line(self, place: int, run: RunFacts, width: int, hidden: bool) -> Content:
         sign = glyphs_of(self.app).runs[place]
