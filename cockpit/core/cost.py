@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from engines.contract.commands import SetEpochs
+from engines.contract.commands import SetEpochs, StopEarly
 from engines.contract.history import History
 from engines.contract.rundir import Attempt
 
@@ -96,8 +97,7 @@ def seconds_left(history: History, step: int, now: float, attempt_started: float
     if history.started is None:
         return _task_seconds_left(history, attempt_started)
     per_epoch = history.started.steps_per_epoch
-    steps_left = total_epochs(history) * per_epoch - step
-    if per_epoch <= 0 or steps_left <= 0:
+    if per_epoch <= 0 or (steps_left := _last_step(history, per_epoch) - step) <= 0:
         return None
     rows = list(islice(reversed(history.epochs.values()), RECENT_EPOCHS))
     recent = [row.seconds for row in rows if row.attempt == history.attempt] or [row.seconds for row in rows]
@@ -105,6 +105,15 @@ def seconds_left(history: History, step: int, now: float, attempt_started: float
         return steps_left / per_epoch * sum(recent) / len(recent)
     done = step - history.started.resumed_step
     return (now - history.started.time) / done * steps_left if done >= LEAST_STEPS else None
+
+
+def _last_step(history: History, per_epoch: int) -> int:
+    """Steps until the end: of all epochs, or of the running one where a person asked for an early stop."""
+    last = total_epochs(history) * per_epoch
+    for answer in history.answers:
+        if answer.attempt == history.attempt and answer.state == "applied" and isinstance(answer.command, StopEarly):
+            last = min(last, max(1, math.ceil(answer.step / per_epoch)) * per_epoch)
+    return last
 
 
 def _task_seconds_left(history: History, attempt_started: float) -> float | None:

@@ -95,6 +95,16 @@ def test_nothing_is_left_of_what_is_done() -> None:
     assert cost.seconds_left(history(started(), epoch(10, 5.0)), 500, 0.0, 0.0) is None
 
 
+def test_an_early_stop_leaves_the_epoch_it_was_asked_in() -> None:
+    """And nothing while the report is made; a resume goes on to the end again."""
+    asked = ev.CommandAnswer(command=cmd.StopEarly(attempt=1), state="applied", step=110, epoch=2, attempt=1)
+    before = history(started(), epoch(1, 100.0), epoch(2, 100.0), asked)
+    assert cost.seconds_left(before, 125, 0.0, 0.0) == pytest.approx(50.0)
+    assert cost.seconds_left(before, 150, 0.0, 0.0) is None
+    resumed = history(started(), epoch(1, 100.0), epoch(2, 100.0), asked, started(attempt=2, resumed=150))
+    assert cost.seconds_left(resumed, 150, 0.0, 0.0) == pytest.approx(700.0)
+
+
 def test_a_tasks_time_left_comes_from_its_progress() -> None:
     progress = ev.Progress(done=3, total=12, unit="sessions", time=130.0)
     assert cost.seconds_left(history(progress), 0, 999.0, 100.0) == pytest.approx(90.0)
