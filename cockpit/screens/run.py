@@ -204,9 +204,10 @@ class RunScreen(SteeringScreen):
             self.set_timer(AWAY_SECONDS, panel.close)
 
     def _tell_alerts(self, news: News) -> None:
-        """Toast what happened since the screen was opened; what happened before is in the events."""
+        """Toast what happened since the screen was opened and no resume has put behind it; all is in the events."""
         for event in news.events:
-            if isinstance(event, Alert) and event.time >= self._opened:
+            of_now = event.attempt == self.model.history.attempt
+            if isinstance(event, Alert) and of_now and event.time >= self._opened:
                 severity = "information" if event.level == "info" else event.level
                 self.notify(sentence(event, self.key_of), severity=severity, timeout=10, markup=False)
                 if event.level != "info":

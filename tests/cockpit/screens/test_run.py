@@ -15,6 +15,7 @@ from cockpit.app import CockpitApp
 from cockpit.screens.choose_runs import ChooseRunsScreen
 from cockpit.screens.confirm import StopHarder
 from cockpit.screens.run import RunScreen
+from cockpit.screens.weights import WeightsScreen
 from cockpit.widgets.epoch_table import EpochTable
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.metric_chart import MetricChart
@@ -228,6 +229,13 @@ async def test_new_alerts_pop_up_and_old_ones_are_listed(cockpit: Make, fake: Fa
             assert text(pilot).count("an old") == 1
             fake.say(ev.Alert(code="nonfinite", level="error", text="the loss is nan"))
             await until(pilot, lambda: text(pilot).count("the loss is nan") == 2)
+            await pilot.press("w")  # what a resume has put behind it meanwhile is listed, and no news
+            await until(pilot, lambda: isinstance(pilot.app.screen, WeightsScreen))
+            fake.say(ev.Alert(code="a", level="error", text="of the first attempt")).end("failed").begin().started()
+            fake.say(ev.Alert(code="b", level="error", text="of the second"))
+            await pilot.press("escape")
+            await until(pilot, lambda: text(pilot).count("of the second") == 2)
+            assert text(pilot).count("of the first attempt") == 1
 
 
 async def test_numbers_that_are_not_finite_are_shown_as_that(cockpit: Make, fake: FakeRun) -> None:
