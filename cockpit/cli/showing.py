@@ -18,6 +18,7 @@ from cockpit.core.format import duration, money, number, short_duration, size
 from cockpit.core.report import no_report, read_report
 from cockpit.core.run_filter import RunFilter
 from cockpit.core.run_order import ORDERS, ordered
+from cockpit.core.states import is_live
 from cockpit.core.times import date_and_clock
 from engines.contract.errors import DataError, UserError
 from engines.contract.rundir import find_run, find_training, runs_folder
@@ -114,9 +115,17 @@ def show_run(arguments: Namespace) -> int:
     return codes.DONE
 
 
+def _end(attempt: dict[str, Any], *, goes_on: bool) -> tuple[str, str]:
+    """Reason and detail; of one that nobody lived to write down, that."""
+    if attempt["ended"] is None and not goes_on:
+        return "lost", "no end recorded, as after a reboot"
+    return attempt["reason"] or "", attempt["detail"] or ""
+
+
 def _show_lists(facts: dict[str, Any]) -> None:
+    going_on = facts["attempts"][-1:] if is_live(facts["state"]) else []
     attempts = [
-        (it["number"], _clock(it["started"]), _clock(it["ended"]), it["reason"] or "", it["detail"] or "")
+        (it["number"], _clock(it["started"]), _clock(it["ended"]), *_end(it, goes_on=it in going_on))
         for it in facts["attempts"]
     ]
     edits = [(edit["step"], edit["what"]) for edit in facts["edits"]]

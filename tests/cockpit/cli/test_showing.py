@@ -95,6 +95,16 @@ def test_show_tells_attempts_edits_and_alerts(cockpit: Cockpit, runs: Path) -> N
         assert word in text
 
 
+def test_an_attempt_that_nobody_ended_is_lost_unless_it_goes_on(cockpit: Cockpit, runs: Path) -> None:
+    fake = FakeRun(runs).begin().started().epochs(1).begin().started(resumed_step=10)
+    lost = r"^ +{} .*  lost +no end recorded, as after a reboot$"
+    with fake.locked():
+        text = cockpit("show", "last").stdout
+    assert re.search(lost.format(1), text, re.MULTILINE)
+    assert not re.search(lost.format(2), text, re.MULTILINE)
+    assert re.search(lost.format(2), cockpit("show", "last").stdout, re.MULTILINE)
+
+
 def test_a_run_in_its_first_epoch_has_done_none(cockpit: Cockpit, runs: Path) -> None:
     FakeRun(runs).begin().started()
     assert re.search(r"^epoch +0 of 4$", cockpit("show", "last").stdout, re.MULTILINE)
