@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,6 +72,8 @@ class FollowedRunScreen(ChangingKeysScreen):
         self._poller = Poller("run", self._follow)
         self._ready = False
         self._sent: list[Command] = []
+        self._outbox: deque[Command] = deque()
+        self._sending = threading.Lock()
 
     # -- for subclasses --------------------------------------------------------------------------------------------
 
@@ -180,14 +184,16 @@ class FollowedRunScreen(ChangingKeysScreen):
     def send(self, command: Command) -> None:
         """Append it to the run's command log, in a thread that outlives the screen: it may be left at once."""
         self._sent.append(command)
+        self._outbox.append(command)
+        self.app.run_worker(self._send_oldest, thread=True, group="orders")
 
-        def send() -> None:
+    def _send_oldest(self) -> None:
+        """Of several threads the first to come sends the first order: the last one given is the one that holds."""
+        with self._sending:
             try:
-                launch.send(self.run, command)
+                launch.send(self.run, self._outbox.popleft())
             except OSError as error:
                 self.app.call_from_thread(self.refuse, f"The order could not be sent: {error.strerror}.")
-
-        self.app.run_worker(send, thread=True, group="orders")
 
     def sent(self, *kinds: type[Command]) -> list[Command]:
         """Those of these kinds that were sent from here and not refused, the oldest first."""

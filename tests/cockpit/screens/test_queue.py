@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -109,7 +109,12 @@ async def test_a_sweep_is_compared_from_the_start_and_runs_appear_as_they_begin(
     cockpit: Make, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened: list[list[Path]] = []
-    monkeypatch.setattr(app, "run", lambda demo, *, compare, **given: opened.append([run.path for run in compare]) or 0)
+
+    def run(demo: None, *, compare: Sequence[RunDirectory], **given: object) -> int:
+        opened.append([run.path for run in compare])
+        return 0
+
+    monkeypatch.setattr(app, "run", run)
     monkeypatch.setattr(launch, "start", lambda run: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.yaml").write_text(CONFIG)
