@@ -142,5 +142,6 @@ def _to_the_end(trainer: Trainer, edits: Sequence[ev.CommandAnswer]) -> ev.Ended
             reason = "stopped"
     except Diverged as error:
         return ev.Ended(reason="failed", step=trainer.state.step, detail=str(error))
-    detail = "saved, resume goes on from here" if reason == "stopped" else ""
+    goes_on = reason == "stopped" and not trainer.run.info.why_no_resume
+    detail = "saved, resume goes on from here" if goes_on else ""
     return ev.Ended(reason=reason, step=trainer.state.step, detail=detail)

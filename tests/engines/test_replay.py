@@ -73,6 +73,7 @@ def test_a_replay_of_a_steered_run_ends_in_the_same_weights(steered: LiveRun) ->
     assert attempt is not None
     assert attempt.ended is not None
     assert (attempt.ended.reason, copy.run.info.replay_of) == ("stopped", steered.run.info.id)
+    assert attempt.ended.error == ""  # no resume goes on from there
     assert torch.load(copy.run.last, weights_only=True)["state"]["step"] == 451
     assert_same(steered, copy)
     found = compare(steered.run, copy.run)
