@@ -245,7 +245,7 @@ class Trainer:
     def save(self, *, best: bool = False, keep: bool = False) -> None:
         """Write last.pt (and the others asked for). Raises OSError or `Diverged` with the older ones untouched."""
         self.flush()
-        if not all(torch.stack([weight.isfinite().all() for weight in self.model.parameters()])):
+        if not torch.stack([weight.isfinite().all() for weight in self.model.parameters()]).all():
             raise Diverged(
                 f"the weights are not finite at step {self.state.step}; "
                 "the last good checkpoint is untouched: lower training.lr, then resume"
