@@ -17,7 +17,7 @@ from engines.contract.errors import DataError, UserError
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
 
-State = Shown | Literal["gone"]
+State = Shown | Literal["reading", "gone"]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class _Reader:
         self._config: Mapping[str, Any] | None = None
         self._config_problem = ""
         self._config_time = -1
-        self.facts = RunFacts(run.path.name, called(run), "", "starting")
+        self.facts = RunFacts(run.path.name, called(run), "", "reading")
         """Until the first poll by its small record alone: the rest may take a while to read."""
 
     def poll(self) -> bool:

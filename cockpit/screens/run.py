@@ -257,7 +257,9 @@ class RunScreen(SteeringScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "tab":
             return not self.model.is_task or any(kind.of_tasks for kind in TABS if kind.name == parameters[0])
-        if action in ("steer", "compare"):
+        if action == "steer":  # a program that is not the cockpit's hears of no weights and no plan
+            return not self.model.is_task and (self.model.info is None or bool(self.model.info.engine))
+        if action == "compare":
             return not self.model.is_task
         if action == "play":
             return self._playable  # not greyed: a narrow footer has no room for what most runs never have

@@ -243,7 +243,8 @@ class RunsScreen(QueueingScreen):
         """As much as there is room for: counts and money of today and this month, else money of the month alone."""
         counts = Counter(row.state for row in self._rows)
         told = [(name, sum(counts[state] for state in states)) for name, states in COUNTED]
-        words = " · ".join(f"{number} {name}" for name, number in told if number) or "none"
+        none = "reading …" if self._loading else "none"
+        words = " · ".join(f"{number} {name}" for name, number in told if number) or none
         title = Content.assemble(("◢ cockpit", "bold $accent"), ("   Runs   ", "bold $foreground"), words)
         if self._has_price:
             now = self._clock()

@@ -60,8 +60,14 @@ class CompareLegend(OptionList):
 
     def _line(self, place: int, run: RunFacts, width: int, hidden: bool) -> Content:
         sign = glyphs_of(self.app).runs[place]
-        state = "✖ gone" if run.state == "gone" else f"{GLYPHS[run.state]} {run.state}"
-        done = f"{run.epochs}/{run.planned}" if run.planned else str(run.epochs)
+        match run.state:
+            case "gone":
+                state = "✖ gone"
+            case "reading":
+                state = "… reading"
+            case _:
+                state = f"{GLYPHS[run.state]} {run.state}"
+        done = f"{run.epochs}/{run.planned}" if run.planned else str(run.epochs or "")
         best = f"  ★ {number(run.best[1], '.4g'):<7} ep {run.best[0]}" if run.best is not None else ""
         return Content.assemble(
             (f"{sign} ", "$faint" if hidden else f"$run-{place + 1}"),

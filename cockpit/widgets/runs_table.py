@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from rich.style import Style
@@ -38,19 +39,33 @@ class _Column:
     """Width of the pane from which on there is room for it."""
     order: str = ""
     """What a click on its title orders by."""
+    most: int = 0
+    """Width that it takes where there is room to spare."""
 
 
 COLUMNS = (
     _Column("State", STATE_WIDTH, True, order="state"),
-    _Column("Run", 30, True, order="name"),
+    _Column("Run", 30, True, order="name", most=38),
     _Column("Project", 9, True, 100),
-    _Column("Epoch", 7, False, order="epoch"),
+    _Column("Epoch", 7, False, order="epoch", most=11),
     _Column("Score", 5, False, order="score"),
     _Column("", 14, True, 112),
     _Column("Spent", 7, False, order="spent"),
     _Column("Age", 5, False, order="age"),
     _Column("Device", 8, True, 122),
 )
+
+
+@cache
+def columns_for(width: int) -> dict[int, _Column]:
+    """The columns for which a pane of `width` has room, by their places in COLUMNS; what is left lets them grow."""
+    there = {place: column for place, column in enumerate(COLUMNS) if column.from_width <= width}
+    spare = width - 1 - sum(column.width + len(GAP) for column in there.values())
+    for place, column in there.items():
+        more = max(0, min(column.most - column.width, spare))
+        there[place] = replace(column, width=column.width + more)
+        spare -= more
+    return there
 
 
 class RunsTable(LineView):
@@ -196,8 +211,8 @@ class RunsTable(LineView):
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
-    def _columns(self) -> list[_Column]:
-        return [column for column in COLUMNS if column.from_width <= self.size.width]
+    def _columns(self) -> Collection[_Column]:
+        return columns_for(self.size.width).values()
 
     def header(self) -> Text:
         """The titles; a sign beside the one that orders, in a cell that is free anyway: no column moves."""
@@ -217,12 +232,12 @@ class RunsTable(LineView):
     def _compose_line(self, row: RunSummary) -> Text:
         texts = self._cells(row)
         line = Text(no_wrap=True).append(CURSOR if row.path == self._key else " ", self._style("runs--sign"))
-        for column, (text, style) in zip(COLUMNS, texts, strict=True):
-            if column.from_width <= self.size.width:
-                fit = fit_left if column.left else fit_right
-                line.append(fit(text, column.width), self._style(style))
-                marked = column.title == "State" and row.path in self._marked
-                line.append(MARK if marked else GAP, self._style("runs--sign"))
+        for place, column in columns_for(self.size.width).items():
+            text, style = texts[place]
+            fit = fit_left if column.left else fit_right
+            line.append(fit(text, column.width), self._style(style))
+            marked = column.title == "State" and row.path in self._marked
+            line.append(MARK if marked else GAP, self._style("runs--sign"))
         room = self.size.width - line.cell_len
         if room >= NOTE_WIDTH:
             line.append(fit_left(_note(row), room), self._style("runs--quiet"))

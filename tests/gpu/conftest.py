@@ -40,10 +40,6 @@ SMALL = ("training.batch_size=16", "model.num_layers=1")
 """Of trainers in this process."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "gpu: needs a GPU; skipped where there is none")
-
-
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call":
         for name, value in report.user_properties:

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.config import check_config
@@ -79,7 +77,15 @@ class FakeRun:
         self.run.make()
         self.run.config.write_text(CONFIG)
         self.run.write_info(
-            RunInfo(id=name, project="controls", kind=kind, title="demo.yaml", label=label, created=created)
+            RunInfo(
+                id=name,
+                project="controls",
+                kind=kind,
+                engine="engines.train",
+                title="demo.yaml",
+                label=label,
+                created=created,
+            )
         )
         self.attempt = 0
         self._writer: ev.EventWriter | None = None
@@ -185,7 +191,6 @@ def stopped_early(fake: FakeRun) -> FakeRun:
     """Two of four epochs done, with the patience edited live after the first; best, last and both epochs are kept."""
     tree = {"project": "controls", "data": {"path": "/data"}}
     fake.run.config.write_text(check_config(tree, "config", {}, ["training.epochs=4"]).dump())
-    fake.run.write_info(msgspec.structs.replace(fake.run.info, engine="engines.train"))
     fake.begin().started()
     edit = cmd.SetPatience(attempt=1, patience=7)
     for number in (1, 2):

@@ -70,7 +70,7 @@ async def test_bad_lines_are_counted_and_the_first_is_named(cockpit: Make, fake:
     with fake.locked():
         async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: "1 bad line in events.jsonl, line 412" in text(pilot))
-            assert "● running" in text(pilot)
+            await until(pilot, lambda: "● running" in text(pilot))
 
 
 async def test_numbers_that_no_run_can_hold_end_nothing(cockpit: Make, fake: FakeRun) -> None:
