@@ -111,10 +111,13 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         self.focus_selected()
 
     def focus_selected(self) -> None:
-        """Give the focus to the chart that had it last; without charts to the grid, that the keys work."""
+        """Give the focus to the chart that had it last; to the grid, for its keys, while there are none."""
         if (selected := self.selected) is not None:
             self._selected = selected.name
-        self.call_after_refresh((selected or self).focus)
+        self.call_after_refresh(self._give_focus)
+
+    def _give_focus(self) -> None:
+        (self.selected or self).focus()
 
     def move(self, rows: int) -> None:
         """Select the chart above or below."""

@@ -30,7 +30,7 @@ class MachineView(Widget):
         """Take the newest reading; draws only if a number shown changes."""
         before, self._reading = self._reading, reading
         if before is None or _rows(before) != _rows(reading):
-            self.refresh()
+            self.refresh(layout=before is None or _height(before) != _height(reading))
 
     def render(self) -> Text:
         text = Text(no_wrap=True)
@@ -54,6 +54,10 @@ class MachineView(Widget):
 
 Row = tuple[str, str, float, str]
 """Colour, name, fraction, numbers."""
+
+
+def _height(reading: Reading) -> int:
+    return len(_rows(reading)) + bool(reading.no_gpu)
 
 
 def _rows(reading: Reading) -> list[Row]:

@@ -11,6 +11,7 @@ import pytest
 from cockpit.app import CockpitApp
 from cockpit.core.foreign.logs import Logs
 from cockpit.screens.charts import ChartsScreen
+from cockpit.widgets.metric_chart import MetricChart
 from tests.cockpit.driving import text, until
 from tests.cockpit.looks import SIZES, Pictures
 from tests.support.fake_metrics import FakeMetrics
@@ -23,7 +24,7 @@ async def test_charts(pictures: Pictures, cockpit: Make, size: tuple[int, int]) 
     source = FakeMetrics(more=12)
     async with cockpit().run_test(size=size) as pilot:
         await pilot.app.push_screen(ChartsScreen(source, source.marks))
-        await until(pilot, lambda: "validation" in text(pilot) and pilot.app.focused)
+        await until(pilot, lambda: "validation" in text(pilot) and isinstance(pilot.app.focused, MetricChart))
         await pilot.press("m", "m", "comma", "comma")
         await until(pilot, lambda: "at step 380" in text(pilot))
         await pictures.take(pilot, "all")
@@ -44,7 +45,8 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Logs:
 @SIZES
 async def test_watch(pictures: Pictures, cockpit: Make, logs: Logs, size: tuple[int, int]) -> None:
     async with cockpit(watch=logs).run_test(size=size) as pilot:
-        await until(pilot, lambda: "100 rows" in text(pilot) and "by step" in text(pilot) and pilot.app.focused)
+        await until(pilot, lambda: "100 rows" in text(pilot) and isinstance(pilot.app.focused, MetricChart))
+        await until(pilot, lambda: "by step" in text(pilot))
         await pilot.press("right_square_bracket")
         await until(pilot, lambda: "! 1 problem" in text(pilot) and "2 lines are damaged" in text(pilot))
         await pictures.take(pilot, "all")

@@ -1,6 +1,7 @@
 """The screen of one run, driven by keys, over a fabricated run directory."""
 
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,8 +24,10 @@ from cockpit.widgets.status_line import StatusLine
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract import launch
+from engines.contract.machine import Reading
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import StepWriter
+from tests.cockpit.conftest import StillMachine
 from tests.cockpit.driving import commands_of, keys, text, until
 from tests.support.fake_run import FakeEngine, FakeRun, epoch
 
@@ -325,6 +328,23 @@ async def test_what_is_on_the_screen_follows_its_size_and_its_tab(cockpit: Make,
             await until(pilot, lambda: pilot.app.screen.query_one("#left").size.width == 80)  # the charts get the rest
             await pilot.resize_terminal(90, 45)
             await until(pilot, lambda: shown(pilot) == {"epochs", "log", "loss"})
+
+
+async def test_the_machine_has_room_for_all_its_bars_also_when_it_is_read_late(cockpit: Make, fake: FakeRun) -> None:
+    asked, read = threading.Event(), threading.Event()
+
+    class SlowMachine(StillMachine):
+        def read(self, folder: Path) -> Reading:
+            asked.set()
+            read.wait()
+            return super().read(folder)
+
+    fake.begin().started().epochs(1).end("finished")
+    async with cockpit(open_run=fake.run, machine=SlowMachine()).run_test(size=(200, 50)) as pilot:
+        await until(pilot, lambda: asked.is_set() and "✓ finished" in text(pilot) and "Machine" in text(pilot))
+        read.set()
+        await until(pilot, lambda: "604 W" in text(pilot))
+        await until(pilot, lambda: "164 GB free" in text(pilot))
 
 
 async def test_the_footer_has_the_keys_of_use_now_and_always_the_ways_out(cockpit: Make, fake: FakeRun) -> None:
