@@ -36,11 +36,12 @@ class SystemMetrics:
         self._steps = StepFollower(run.steps)
         self._batch_size: float | None = None
         self._problem = ""
+        self._polled = False
 
     @property
-    def recorded(self) -> bool:
-        """Whether there is a reading: runs of other programs and of older versions have none."""
-        return self._readings.steps.table.size > 0
+    def missing(self) -> bool:
+        """Whether no reading was found, as in runs of other programs and of older versions; not before a look."""
+        return self._polled and self._readings.steps.table.size == 0
 
     def poll(self) -> bool:
         """Read what is new; whether anything changed."""
@@ -52,6 +53,7 @@ class SystemMetrics:
             self._problem = str(error)
         if changed and self._batch_size is None:
             self._batch_size = _batch_size(self._run)
+        self._polled = True
         return changed or self._problem != before
 
     def problems(self) -> Sequence[str]:

@@ -35,7 +35,7 @@ class SystemPane(Pane):
         """The machine was read."""
 
         reading: Reading
-        recorded: bool
+        missing: bool
 
     def __init__(self, run: RunDirectory, machine: Machine) -> None:
         super().__init__(id="system-pane")
@@ -64,10 +64,10 @@ class SystemPane(Pane):
         self.charts.following = False
 
     def look(self) -> float:
-        self.post_message(self.Measured(self._machine.read(self._run.path), self._metrics.recorded))
+        self.post_message(self.Measured(self._machine.read(self._run.path), self._metrics.missing))
         return POLL_SECONDS
 
     @on(Measured)
     def _take(self, message: Measured) -> None:
         self.query_one(MachineView).show(message.reading)
-        self.set_class(not message.recorded, "-nothing")
+        self.set_class(message.missing, "-nothing")

@@ -61,6 +61,7 @@ def test_a_card_without_a_word_for_a_while_is_no_reading(run: RunDirectory) -> N
     metrics = SystemMetrics(run)
     metrics.poll()
     assert metrics.series()["GPU 0 power W"].value.tolist() == [300.0, 310.0]
+    assert not metrics.missing
 
 
 def test_speed_is_samples_a_second_and_nothing_while_stopped(run: RunDirectory) -> None:
@@ -70,7 +71,7 @@ def test_speed_is_samples_a_second_and_nothing_while_stopped(run: RunDirectory) 
     writer.append(np.array(first + second))
     metrics = SystemMetrics(run)
     metrics.poll()
-    assert not metrics.recorded
+    assert metrics.missing
     one = metrics.series()["samples/s"]
     known = one.value[np.isfinite(one.value)]
     assert known[:8] == pytest.approx(2 * 64)
@@ -95,5 +96,6 @@ def test_the_share_of_time_spent_on_data(run: RunDirectory) -> None:
 
 def test_a_run_of_which_nothing_was_recorded_is_empty(tmp_path: Path) -> None:
     metrics = SystemMetrics(RunDirectory(tmp_path / "none"))
+    assert not metrics.missing  # nobody has looked
     assert not metrics.poll()
-    assert (metrics.recorded, dict(metrics.series()), list(metrics.problems())) == (False, {}, [])
+    assert (metrics.missing, dict(metrics.series()), list(metrics.problems())) == (True, {}, [])
