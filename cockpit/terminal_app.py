@@ -180,7 +180,7 @@ class TerminalApp(App[None]):
         selected = self.screen.get_selected_text() if self.screen.selections else None
         if selected:
             return lambda: selected
-        focused: object = self.focused
+        focused: object = self.focused if self.focused is not None and self.focused.display else None
         return focused.copyable if isinstance(focused, Copyable) else None
 
     def action_copy(self) -> None:

@@ -94,6 +94,10 @@ async def test_weights_at_the_next_epoch_wait_for_it(cockpit: Make, training: Fa
     with training.locked(), FakeEngine(training, react) as engine:
         async with cockpit(open_run=training.run).run_test(size=(110, 30)) as pilot:
             await open_weights(pilot)
+            await pilot.press("shift+right")
+            await until(pilot, lambda: "1 change   action 1 → 1.1" in text(pilot))
+            await pilot.press("shift+left")
+            await until(pilot, lambda: "no changes" in text(pilot))
             await pilot.press("2", "E")
             await until(pilot, lambda: "action 2: seen, waits for epoch 5" in text(pilot))
             assert engine.heard[0].at_epoch == 4
@@ -238,7 +242,9 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
             await until(pilot, lambda: "schedule is multiplied by 0.5" in text(pilot))  # said before it is done
             await pilot.press("enter")
             await until(pilot, lambda: "learning rate × 0.5: applied at step 30" in text(pilot))
-            await pilot.press("down", "right")
+            await pilot.press("down", "shift+right")
+            await until(pilot, lambda: "ends after epoch 5 instead of 4" in text(pilot))
+            await pilot.press("shift+left", "right")
             await until(pilot, lambda: "ends after epoch 14 instead of 4" in text(pilot))
             await pilot.press("enter")
             await until(pilot, lambda: "epochs 14: refused because no" in text(pilot))
