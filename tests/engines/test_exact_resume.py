@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from engines.contract import commands as cmd
 from engines.contract.errors import UserError
@@ -89,7 +90,8 @@ def test_killed_at_random_moments(new_run: NewRun, straight: LiveRun, seed: int)
     """SIGKILL at whatever the engine is doing five times over: loading, stepping, evaluating, saving."""
     chance = random.Random(seed)
     killed = new_run(*SETTINGS)
-    for edit in edits():
+    waiting = edits()
+    for edit in waiting:
         killed.send(edit)
     attempt = killed.start()
     for _ in range(5):
@@ -97,8 +99,9 @@ def test_killed_at_random_moments(new_run: NewRun, straight: LiveRun, seed: int)
         events = chance.choice(["phase", "checkpoint", "epoch", "steps"])
 
         def reached(target: int = target, events: str = events, attempt: int = attempt) -> bool:
-            if killed.run.attempt(attempt).ended is not None:
-                return True
+            now = killed.run.attempt(attempt)
+            if now.ended is not None or now.engine is None:  # what the attempt before wrote tells of no engine now
+                return now.ended is not None
             if events == "steps":
                 return bool(len(steps := read_series(killed.run.steps, "loss")[0]) and steps[-1] >= target)
             return any(event.__struct_config__.tag == events for event in killed.reader.poll())
@@ -107,6 +110,13 @@ def test_killed_at_random_moments(new_run: NewRun, straight: LiveRun, seed: int)
         if killed.run.attempt(attempt).ended is not None:
             break
         killed.kill(chance.choice(["engine", "supervisor"]))
+        killed.reader.poll()
+        answers = {edit.id: killed.reader.history.answer(edit.id, edit.attempt) for edit in waiting}
+        applied = {id for id, answer in answers.items() if answer is not None and answer.state == "applied"}
+        # an order is for one attempt: what was applied is put in force again by the resume, the others are sent again
+        waiting = [replace(edit, attempt=attempt + 1, id=cmd.new_id()) for edit in waiting if edit.id not in applied]
+        for edit in waiting:
+            killed.send(edit)
         attempt = killed.resume()
     killed.wait_end()
     assert_equal_runs(killed, straight)
