@@ -45,7 +45,7 @@ class _Column:
 
 COLUMNS = (
     _Column("State", STATE_WIDTH, True, order="state"),
-    _Column("Run", 30, True, order="name", most=38),
+    _Column("Run", 30, True, order="name", most=32),
     _Column("Project", 9, True, 100),
     _Column("Epoch", 7, False, order="epoch", most=11),
     _Column("Score", 5, False, order="score"),
@@ -58,11 +58,15 @@ COLUMNS = (
 
 @cache
 def columns_for(width: int) -> dict[int, _Column]:
-    """The columns for which a pane of `width` has room, by their places in COLUMNS; what is left lets them grow."""
+    """The columns for which a pane of `width` has room, by their places in COLUMNS.
+
+    What is left lets the name grow, then what a note does not need the others.
+    """
     there = {place: column for place, column in enumerate(COLUMNS) if column.from_width <= width}
     spare = width - 1 - sum(column.width + len(GAP) for column in there.values())
     for place, column in there.items():
-        more = max(0, min(column.most - column.width, spare))
+        free = spare - NOTE_WIDTH if spare >= NOTE_WIDTH and column.order != "name" else spare
+        more = max(0, min(column.most - column.width, free))
         there[place] = replace(column, width=column.width + more)
         spare -= more
     return there

@@ -312,3 +312,14 @@ async def test_what_is_seen_is_kept_every_so_often_on_every_screen(
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, RunScreen))
         await until(pilot, lambda: list((tmp_path / "state" / "cockpit").glob("seen-*.json")))
+
+
+@pytest.mark.parametrize("width", [100, 120, 140, 200])
+async def test_a_name_is_whole_where_there_is_room_and_the_note_keeps_its_own(
+    cockpit: Make, folder: Path, width: int
+) -> None:
+    name = "controls-20261127-201400-quarry"
+    FakeRun(folder, name, label="wide").begin().started().end("finished")
+    async with cockpit().run_test(size=(width, 24)) as pilot:
+        await until(pilot, lambda: name in text(pilot))
+        assert ("Note" in text(pilot)) == (width >= 140)
