@@ -13,8 +13,6 @@ from cockpit.title import write
 from engines.contract.events import Alert
 
 CHOICES = {"": "not at all", "bell": "by the terminal's bell", "osc9": "by a notice of the terminal (OSC 9)"}
-ADDRESS = ("https://", "http://")
-"""Begins the other choice: the run's supervisor posts to it, with or without a cockpit."""
 LONGEST = 200
 
 

@@ -21,6 +21,7 @@ from cockpit.stylesheet import KeepingStylesheet
 from cockpit.theme import DEFAULT, THEMES, variables
 from cockpit.title import TerminalTitle
 from cockpit.widgets.ascii_filter import AsciiFilter
+from engines.contract.preferences import ADDRESS
 
 TITLE_SECONDS = 1.0
 SHOWN_COPIED = 40
@@ -78,7 +79,7 @@ class TerminalApp(App[None]):
             self._warn(self.settings.problem)
         if chosen.theme not in self.available_themes:
             self._warn(f"The theme {chosen.theme!r} in {self.settings.path} is not known; {DEFAULT} is used.")
-        if chosen.notify not in notice.CHOICES and not chosen.notify.startswith(notice.ADDRESS):
+        if chosen.notify not in notice.CHOICES and not chosen.notify.startswith(ADDRESS):
             self._warn(f"notify in {self.settings.path} must be bell, osc9 or an address (https://…); nothing is told.")
         if chosen.keys:
             self.run_worker(self._take_keys, thread=True, group="keys")

@@ -6,12 +6,11 @@ import contextlib
 
 import msgspec
 
-from engines.contract.preferences import settings_path
+from engines.contract.preferences import ADDRESS, settings_path
 from engines.contract.rundir import RunInfo
 
 SECONDS = 5.0
 """How long the address may take; what goes wrong is nobody's business but the address's."""
-SCHEMES = ("https://", "http://")
 
 
 class _Choice(msgspec.Struct):
@@ -24,7 +23,7 @@ def _address() -> str:
         chosen = msgspec.json.decode(settings_path().read_bytes(), type=_Choice).notify
     except (OSError, msgspec.DecodeError):
         return ""
-    return chosen if chosen.startswith(SCHEMES) else ""
+    return chosen if chosen.startswith(ADDRESS) else ""
 
 
 def is_wanted() -> bool:

@@ -158,8 +158,7 @@ def _is_sign(event: Event) -> bool:
 
 def _last_change(history: History) -> int:
     """The step of the newest start, stage or edit: what the training did before says little of what it does since."""
-    applied = (answer for answer in history.answers if answer.attempt == history.attempt and answer.state == "applied")
-    edits = [answer.step for answer in applied if isinstance(answer.command, get_args(Edit))]
+    edits = [answer.step for answer in history.applied() if isinstance(answer.command, get_args(Edit))]
     stages = [alert.step for alert in history.alerts if alert.code == "stage"]
     begun = history.started.resumed_step if history.started else 0
     return max([begun, *edits, *stages])

@@ -8,7 +8,6 @@ from cockpit.cli import codes
 from cockpit.cli.printing import say, show_json, show_pairs
 from cockpit.core.advice import AHEAD, LEAST_SCORES, advise
 from cockpit.core.alerts import typed
-from cockpit.core.cost import total_epochs
 from cockpit.core.format import duration, money, number
 from engines.contract.rundir import find_training
 from engines.contract.state import RunReader
@@ -38,7 +37,7 @@ def advice(arguments: Namespace) -> int:
         show_pairs(
             {
                 "best so far": f"{number(found.best, '.4f')} in epoch {found.best_epoch}",
-                "epochs": f"{history.done} of {total_epochs(history)}",
+                "epochs": f"{history.done} of {history.planned}",
                 f"gain of {AHEAD} more": f"{found.gain}, four times in five",
                 "they cost": cost,
                 "alerts": "; ".join(typed(alert, run.info.id) for alert in standing),

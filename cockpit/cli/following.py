@@ -11,7 +11,6 @@ from typing import Self
 from cockpit.cli import codes
 from cockpit.cli.printing import StatusLine, say, show
 from cockpit.core.alerts import typed
-from cockpit.core.cost import total_epochs
 from cockpit.core.format import count, number, percent
 from cockpit.core.table import TableText
 from cockpit.core.weight_sets import WeightSets
@@ -176,8 +175,8 @@ class Watch:
         if history.started is None or status.state in BEFORE:
             return " ".join((status.state, status.detail)).strip()
         detail = (history.phase.detail if history.phase else "") or status.detail or status.state
-        epoch = min(history.done + 1, total_epochs(history))
-        return f"{status.state}: {detail}, epoch {epoch} of {total_epochs(history)}"
+        epoch = min(history.done + 1, history.planned)
+        return f"{status.state}: {detail}, epoch {epoch} of {history.planned}"
 
     def tell(self, text: str) -> None:
         """One line of news, on a line of its own."""

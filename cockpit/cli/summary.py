@@ -35,7 +35,7 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         "path": str(run.path),
         "device": started.device if started else attempts[-1].device if attempts else "",
         "epoch": newest.epoch if newest else None,
-        "epochs": cost.total_epochs(history) or None,
+        "epochs": history.planned or None,
         "step": newest.step if newest else None,
         "score": newest.score if newest else None,
         "best_score": best.score if best else None,

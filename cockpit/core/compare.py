@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from cockpit.core import cost
 from cockpit.core.metric_series import Series
 from cockpit.core.overlay import MOST, Overlay
 from cockpit.core.run_config import in_force, read_config
@@ -146,7 +145,7 @@ class _Reader:
         best = history.best
         return RunFacts(
             id=info.id, name=called(self.run), project=info.project, state=status.state,
-            epochs=history.done, planned=cost.total_epochs(history),
+            epochs=history.done, planned=history.planned,
             best=None if best is None or best.score is None else (best.epoch, best.score),
             config=None if self._config is None else in_force(self._config, history.edits()),
             problem=self._config_problem,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from engines.contract.commands import SetEpochs, StopEarly
+from engines.contract.commands import StopEarly
 from engines.contract.history import History
 from engines.contract.rundir import Attempt
 
@@ -62,29 +62,12 @@ def usd_since(spans: Iterable[Span], moment: float, now: float) -> float:
     )
 
 
-def total_epochs(history: History) -> int:
-    """Epochs the run will have, live edits included; 0 while nothing is known.
-
-    Those of the attempt that told its plan last: a resume that is still loading has neither a plan nor edits.
-    """
-    if history.started is None:
-        return 0
-    for answer in reversed(history.answers):
-        if (
-            answer.attempt >= history.started.attempt
-            and answer.state == "applied"
-            and isinstance(answer.command, SetEpochs)
-        ):
-            return answer.command.epochs
-    return history.started.epochs
-
-
 def fraction_done(history: History, step: int) -> float:
     """Between 0 and 1: of a task by its progress, of a training by its steps."""
     if history.started is None:
         progress = history.progress
         return min(1.0, progress.done / progress.total) if progress is not None and progress.total > 0 else 0.0
-    planned = total_epochs(history) * history.started.steps_per_epoch
+    planned = history.planned * history.started.steps_per_epoch
     return min(1.0, step / planned) if planned > 0 else 0.0
 
 
@@ -109,9 +92,9 @@ def seconds_left(history: History, step: int, now: float, attempt_started: float
 
 def _last_step(history: History, per_epoch: int) -> int:
     """Steps until the end: of all epochs, or of the running one where a person asked for an early stop."""
-    last = total_epochs(history) * per_epoch
-    for answer in history.answers:
-        if answer.attempt == history.attempt and answer.state == "applied" and isinstance(answer.command, StopEarly):
+    last = history.planned * per_epoch
+    for answer in history.applied():
+        if isinstance(answer.command, StopEarly):
             last = min(last, max(1, math.ceil(answer.step / per_epoch)) * per_epoch)
     return last
 

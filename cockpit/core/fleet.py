@@ -133,7 +133,7 @@ class _Watched:
         if info.kind == "task":
             done, total = (progress.done, progress.total) if progress else (0.0, 0.0)
         else:
-            done, total = float(history.done), float(cost.total_epochs(history))
+            done, total = float(history.done), float(history.planned)
         return RunSummary(
             path=self.run.path, id=info.id, created=info.created, state=status.state,
             detail=status.detail or reader.damage,

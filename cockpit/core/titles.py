@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from cockpit.core import cost
 from cockpit.core.fleet import RunSummary
 from cockpit.core.text import run_word
 
@@ -24,7 +23,7 @@ def of_run(model: RunModel) -> str:
     if model.info is None:
         return "cockpit"
     history, progress = model.history, model.history.progress
-    done, total = history.done, cost.total_epochs(history)
+    done, total = history.done, history.planned
     if model.is_task and progress is not None:
         done, total = int(progress.done), int(progress.total)
     told = f"{done}/{total}" if model.status.state == "running" and total else model.status.state

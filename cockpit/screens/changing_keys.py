@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
+from textual.binding import ActiveBinding
 from textual.screen import Screen
 
 
@@ -26,5 +28,14 @@ class ChangingKeysScreen(Screen[None]):
 
     def key_of(self, binding: str) -> str:
         """The key of a binding as it is now; empty where there is none, or where it can do nothing."""
-        active = (one for one in self.active_bindings.values() if one.binding.id == binding and one.enabled)
-        return next((self.app.get_key_display(one.binding) for one in active), "")
+        one = self._bound().get(binding)
+        return self.app.get_key_display(one.binding) if one is not None and one.enabled else ""
+
+    def hints(self, bindings: Iterable[str]) -> list[str]:
+        """`d delete`: the keys that a person has for these bindings and what they do, of those that are there."""
+        there = [one.binding for one in map(self._bound().get, bindings) if one is not None]
+        return [f"{self.app.get_key_display(binding)} {binding.description}" for binding in there]
+
+    def _bound(self) -> dict[str | None, ActiveBinding]:
+        """What is bound, by id; of several keys the first."""
+        return {one.binding.id: one for one in reversed(self.active_bindings.values())}

@@ -67,9 +67,7 @@ class QueueingScreen(KeepingScreen):
 
     def queue_hint(self) -> str:
         """Keys for the waiting run under the cursor, as a person has them."""
-        bound = {active.binding.id: active.binding for active in reversed(self.active_bindings.values())}
-        shown = [bound[hint] for hint in HINTS if hint in bound]
-        return "  ".join(f"{self.app.get_key_display(binding)} {binding.description}" for binding in shown)
+        return "  ".join(self.hints(HINTS))
 
     def action_move_queued(self, where: queue.Where) -> None:
         if (row := self.under_cursor()) is not None:

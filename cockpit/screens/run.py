@@ -265,7 +265,8 @@ class RunScreen(SteeringScreen):
             return self._playable  # not greyed: a narrow footer has no room for what most runs never have
         if action == "thresholds":
             return self._reviewable
-        if action == "resume" if self.model.live else action in ("pause", "continue", "stop", "checkpoint"):
+        useless = ("resume",) if self.model.live else ("pause", "continue", "stop", "checkpoint")
+        if action in useless:
             return False  # not greyed: the footer has room for what is of use to a live run, or to one that has ended
         return super().check_action(action, parameters)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,22 +11,19 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from cockpit.core import cost, removal, run_order, titles
+from cockpit.core import removal, run_order, titles
 from cockpit.core.alerts import sentence
 from cockpit.core.away import Lookout
 from cockpit.core.control import Target
 from cockpit.core.fleet import Fleet, FleetNews, RunSummary
-from cockpit.core.format import money
 from cockpit.core.poller import Poller
 from cockpit.core.run_order import ordered
 from cockpit.core.settings import SettingsFile
-from cockpit.core.states import Shown, is_live
+from cockpit.core.states import is_live
 from cockpit.core.text import plain
-from cockpit.core.times import first_of_month, midnight
 from cockpit.notice import Notice
 from cockpit.screens.order import OrderScreen
 from cockpit.screens.palette import ActionProvider
@@ -37,6 +33,7 @@ from cockpit.widgets.away_panel import AwayPanel
 from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.runs_table import RunsTable
+from cockpit.widgets.runs_title import RunsTitle
 from cockpit.widgets.steady import Steady
 from cockpit.widgets.throttle import Throttle
 from engines.contract.rundir import RunDirectory
@@ -50,15 +47,6 @@ AGES_SECONDS = 30.0
 HINTS = ("runs.mark", "runs.compare", "runs.delete", "runs.label", "runs.filter", "runs.order")
 """Keys for which the footer has no room at 80 columns: they stand at the edge of the list."""
 MOST_COMPARED = 8
-COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
-    ("running", frozenset({"running", "stopping"})),
-    ("starting", frozenset({"starting"})),
-    ("queued", frozenset({"queued"})),
-    ("paused", frozenset({"paused"})),
-    ("done", frozenset({"finished", "early-stopped"})),
-    ("stopped", frozenset({"stopped", "out-of-budget"})),
-    ("failed", frozenset({"failed", "lost", "broken"})),
-)
 EMPTY = """\
 [$quiet]No runs yet in[/] {folder}
 
@@ -123,17 +111,15 @@ class RunsScreen(QueueingScreen):
         self._loading = True
         self._rows: list[RunSummary] = []
         """All runs in order."""
-        self._any_live, self._has_price, self._shown_at = False, False, 0.0
-        self._priced: list[cost.Span] = []
-        """What has cost money this month."""
+        self._any_live, self._shown_at = False, 0.0
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)
         self._keys_throttle = Throttle(self, KEYS_SECONDS, self.refresh_keys)
-        self._table, self._filter, self._away = RunsTable(), FilterLine(), AwayPanel()
+        self._title, self._table, self._filter, self._away = RunsTitle(), RunsTable(), FilterLine(), AwayPanel()
         self._keeper = Poller("seen", self._keep)
         self._tidied = False
 
     def compose(self) -> ComposeResult:
-        yield Steady(id="title", markup=False)
+        yield self._title
         yield self._filter
         with Vertical(id="list"):
             yield self._table
@@ -203,12 +189,7 @@ class RunsScreen(QueueingScreen):
         now = self._clock()
         self._rows = ordered(self._runs.values(), self._settings.value.runs_sort, now)
         self._any_live = any(is_live(row.state) for row in self._rows)
-        spans = [span for row in self._rows for span in row.spans if span.usd_per_hour]
-        month = first_of_month(now)
-        self._priced, self._has_price = (
-            [span for span in spans if span.ended is None or span.ended > month],
-            bool(spans),
-        )
+        self._title.take(self._rows, now)
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
@@ -228,32 +209,14 @@ class RunsScreen(QueueingScreen):
         shown = f"{len(rows)} of {len(self._rows)}" if chosen.active else f"{len(self._rows)}"
         by = ("newest first" if descending else "oldest first") if order is run_order.DEFAULT else f"by {order.name}"
         table.entitle(" · ".join((f"{shown} runs", by, *([f"{len(self._marked)} marked"] if self._marked else []))))
-        bound = {active.binding.id: active.binding for active in self.active_bindings.values()}
-        if all(hint in bound for hint in HINTS):  # not while a person types
-            hints = [bound[hint] for hint in HINTS]
-            table.say("   ".join(f"{self.app.get_key_display(hint)} {hint.description}" for hint in hints))
+        if len(hints := self.hints(HINTS)) == len(HINTS):  # not while a person types
+            table.say("   ".join(hints))
         self.set_class(not self._rows and not self._loading, "-empty")
         if self.focused is None:  # the table loses it when the list is empty
             self._table.focus()
-        self.query_one("#title", Steady).update(self._title(), layout=False)
+        self._title.show(self._clock(), reading=self._loading)
         self._show_detail()
         self.refresh_keys()
-
-    def _title(self) -> Content:
-        """As much as there is room for: counts and money of today and this month, else money of the month alone."""
-        counts = Counter(row.state for row in self._rows)
-        told = [(name, sum(counts[state] for state in states)) for name, states in COUNTED]
-        none = "reading …" if self._loading else "none"
-        words = " · ".join(f"{number} {name}" for name, number in told if number) or none
-        title = Content.assemble(("◢ cockpit", "bold $accent"), ("   Runs   ", "bold $foreground"), words)
-        if self._has_price:
-            now = self._clock()
-            today, month = (
-                money(cost.usd_since(self._priced, moment, now)) for moment in (midnight(now), first_of_month(now))
-            )
-            spent = f"   today {today} · month {month}"
-            title += spent if title.cell_length + len(spent) < self.size.width - 1 else f"   month {month}"
-        return title
 
     def terminal_title(self) -> str:
         return titles.of_runs(self._rows)

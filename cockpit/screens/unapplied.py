@@ -45,7 +45,7 @@ class UnappliedScreen(Dialog[Answer | None]):
             dialog.border_title = "Changed and not applied"
             yield Static(plain(changes.what), markup=False, classes="question")
             if changes.why_not:
-                yield Static(f"{plain(changes.why_not)}", markup=False, classes="refusal")
+                yield Static(plain(changes.why_not), markup=False, classes="refusal")
             else:
                 yield Static(f"    [b $accent]a[/]  {changes.apply}")
             yield Static("    [b $accent]d[/]  drop it and leave")

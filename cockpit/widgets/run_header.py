@@ -96,7 +96,7 @@ def _progress(model: RunModel) -> str:
     if model.is_task:
         progress = history.progress
         return f"{count(progress.done)}/{count(progress.total)} {plain(progress.unit)}" if progress else "…"
-    total = cost.total_epochs(history)
+    total = history.planned
     return f"epoch {history.done}/{total}" if total else "epoch —"
 
 

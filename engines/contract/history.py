@@ -6,12 +6,12 @@ epoch, the one in force; `superseded` keeps the old tails.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from engines.contract.alerts import CHECKPOINT_FAILED, LASTING
-from engines.contract.commands import Edit, SetPatience
+from engines.contract.commands import Edit, SetEpochs, SetPatience
 from engines.contract.events import (
     Alert,
     Checkpoint,
@@ -116,13 +116,22 @@ class History:
         started = self.started
         return started.resumed_step // started.steps_per_epoch if started and started.steps_per_epoch else 0
 
+    def applied(self) -> Iterator[CommandAnswer]:
+        """What was applied since the plan was told last, the newest first: a resume that still loads has told none."""
+        since = self.started.attempt if self.started else 0
+        return (answer for answer in reversed(self.answers) if answer.attempt >= since and answer.state == "applied")
+
+    @property
+    def planned(self) -> int:
+        """Epochs the run will have, live edits included; 0 while nothing is known."""
+        told = self.started.epochs if self.started else 0
+        return next((one.command.epochs for one in self.applied() if isinstance(one.command, SetEpochs)), told)
+
     @property
     def patience(self) -> int:
-        """Epochs without a better score that end the run, as last set in this attempt; 0 where nothing is known."""
-        for answer in reversed(self.answers):
-            if answer.attempt == self.attempt and answer.state == "applied" and isinstance(answer.command, SetPatience):
-                return answer.command.patience
-        return self.started.patience if self.started else 0
+        """Epochs without a better score that end the run, live edits included; 0 where nothing is known."""
+        told = self.started.patience if self.started else 0
+        return next((one.command.patience for one in self.applied() if isinstance(one.command, SetPatience)), told)
 
     def answer(self, command_id: str, attempt: int) -> CommandAnswer | None:
         """The newest answer to a command in an attempt."""

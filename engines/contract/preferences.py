@@ -6,6 +6,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+ADDRESS = ("https://", "http://")
+"""Begins a choice of `notify` that supervisors post to."""
+
 
 def settings_path(environment: Mapping[str, str] = os.environ) -> Path:
     """`$XDG_CONFIG_HOME/cockpit/settings.json`, by default below `~/.config`."""

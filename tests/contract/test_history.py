@@ -113,6 +113,8 @@ def test_patience_is_that_of_the_last_edit_of_the_attempt() -> None:
     assert history.patience == 9
     history.add(msgspec.structs.replace(edit, state="applied"))
     assert history.patience == 3
+    history.add(ev.Phase(phase="loading", step=0, attempt=2))  # has told no plan of its own yet
+    assert history.patience == 3
     history.add(msgspec.structs.replace(started(2), patience=4))
     assert history.patience == 4
 

@@ -59,13 +59,13 @@ def test_epochs_in_all_follow_a_persons_edit() -> None:
     longer = cmd.SetEpochs(attempt=1, epochs=30)
     answer = ev.CommandAnswer(command=longer, state="applied", step=10, attempt=1)
     seen = ev.CommandAnswer(command=longer, state="seen", step=10, attempt=1)
-    assert cost.total_epochs(History()) == 0
-    assert cost.total_epochs(history(started())) == 10
-    assert cost.total_epochs(history(started(), seen)) == 10
-    assert cost.total_epochs(history(started(), seen, answer)) == 30
+    assert History().planned == 0
+    assert history(started()).planned == 10
+    assert history(started(), seen).planned == 10
+    assert history(started(), seen, answer).planned == 30
     loading = ev.Phase(phase="loading", step=0, attempt=2)
-    assert cost.total_epochs(history(started(), answer, loading)) == 30
-    assert cost.total_epochs(history(started(), answer, loading, started(attempt=2))) == 10
+    assert history(started(), answer, loading).planned == 30
+    assert history(started(), answer, loading, started(attempt=2)).planned == 10
 
 
 def test_how_far_it_is() -> None:

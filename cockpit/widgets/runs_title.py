@@ -1,0 +1,56 @@
+"""The line above the list of runs: how many there are in which state, and what they have cost lately."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from cockpit.core import cost
+from cockpit.core.fleet import RunSummary
+from cockpit.core.format import money
+from cockpit.core.states import Shown
+from cockpit.core.times import first_of_month, midnight
+from cockpit.widgets.steady import Steady
+
+COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
+    ("running", frozenset({"running", "stopping"})),
+    ("starting", frozenset({"starting"})),
+    ("queued", frozenset({"queued"})),
+    ("paused", frozenset({"paused"})),
+    ("done", frozenset({"finished", "early-stopped"})),
+    ("stopped", frozenset({"stopped", "out-of-budget"})),
+    ("failed", frozenset({"failed", "lost", "broken"})),
+)
+
+
+class RunsTitle(Steady):
+    def __init__(self) -> None:
+        super().__init__(id="title", markup=False)
+        self._states: Counter[Shown] = Counter()
+        self._priced: list[cost.Span] = []
+        """What has cost money this month."""
+        self._has_price = False
+
+    def take(self, rows: Sequence[RunSummary], now: float) -> None:
+        """Count all runs anew."""
+        self._states = Counter(row.state for row in rows)
+        spans = [span for row in rows for span in row.spans if span.usd_per_hour]
+        month = first_of_month(now)
+        self._priced = [span for span in spans if span.ended is None or span.ended > month]
+        self._has_price = bool(spans)
+
+    def show(self, now: float, *, reading: bool) -> None:
+        """As much as there is room for: counts and money of today and this month, else money of the month alone."""
+        told = [(name, sum(self._states[state] for state in states)) for name, states in COUNTED]
+        none = "reading …" if reading else "none"
+        words = " · ".join(f"{number} {name}" for name, number in told if number) or none
+        title = Content.assemble(("◢ cockpit", "bold $accent"), ("   Runs   ", "bold $foreground"), words)
+        if self._has_price:
+            today, month = (
+                money(cost.usd_since(self._priced, moment, now)) for moment in (midnight(now), first_of_month(now))
+            )
+            spent = f"   today {today} · month {month}"
+            title += spent if title.cell_length + len(spent) < self.screen.size.width - 1 else f"   month {month}"
+        self.update(title, layout=False)
