@@ -206,7 +206,7 @@ class RunsScreen(QueueingScreen):
         rows, table = chosen.matching(self._rows), self._table
         order, descending = run_order.parse(self._settings.value.runs_sort)
         table.show(rows, self._clock(), order=(order.name, descending), marked=self._marked)
-        shown = f"{len(rows)} of {len(self._rows)}" if chosen.active else f"{len(self._rows)}"
+        shown = f"{len(rows):,} of {len(self._rows):,}" if chosen.active else f"{len(self._rows):,}"
         by = ("newest first" if descending else "oldest first") if order is run_order.DEFAULT else f"by {order.name}"
         table.entitle(" · ".join((f"{shown} runs", by, *([f"{len(self._marked)} marked"] if self._marked else []))))
         if len(hints := self.hints(HINTS)) == len(HINTS):  # not while a person types

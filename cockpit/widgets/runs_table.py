@@ -63,9 +63,11 @@ def columns_for(width: int) -> dict[int, _Column]:
     What is left lets the name grow, then what a note does not need the others.
     """
     there = {place: column for place, column in enumerate(COLUMNS) if column.from_width <= width}
-    spare = width - 1 - sum(column.width + len(GAP) for column in there.values())
+    # the sign at the start takes a cell, and no gap follows the last column
+    spare = width - len(CURSOR) - sum(column.width + len(GAP) for column in there.values()) + len(GAP)
     for place, column in there.items():
-        free = spare - NOTE_WIDTH if spare >= NOTE_WIDTH and column.order != "name" else spare
+        note = NOTE_WIDTH + len(GAP)
+        free = spare - note if spare >= note and column.order != "name" else spare
         more = max(0, min(column.most - column.width, free))
         there[place] = replace(column, width=column.width + more)
         spare -= more

@@ -45,7 +45,7 @@ class RunsTitle(Steady):
         """As much as there is room for: counts and money of today and this month, else money of the month alone."""
         told = [(name, sum(self._states[state] for state in states)) for name, states in COUNTED]
         none = "reading …" if reading else "none"
-        words = " · ".join(f"{number} {name}" for name, number in told if number) or none
+        words = " · ".join(f"{number:,} {name}" for name, number in told if number) or none
         title = Content.assemble(("◢ cockpit", "bold $accent"), ("   Runs   ", "bold $foreground"), words)
         if self._has_price:
             today, month = (

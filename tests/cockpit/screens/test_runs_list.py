@@ -314,7 +314,7 @@ async def test_what_is_seen_is_kept_every_so_often_on_every_screen(
         await until(pilot, lambda: list((tmp_path / "state" / "cockpit").glob("seen-*.json")))
 
 
-@pytest.mark.parametrize("width", [100, 120, 140, 200])
+@pytest.mark.parametrize("width", [80, 100, 120, 140, 200])
 async def test_a_name_is_whole_where_there_is_room_and_the_note_keeps_its_own(
     cockpit: Make, folder: Path, width: int
 ) -> None:
