@@ -111,7 +111,7 @@ class Watchdog(threading.Thread):
         if phase is not None and phase.attempt == self._attempt:
             yield self._stall.feed(phase.phase, (self._signs, self._step_bytes()), passed)
         change = _last_change(history)
-        rows = _of_stage(history)
+        rows = history.of_stage
         tried = sum(row.step > change for row in rows)
         yield alerts.plateau(rows, tried, told=alerts.PLATEAU in told)
         alike = [row for row in rows if row.weights == rows[-1].weights]
@@ -162,9 +162,3 @@ def _last_change(history: History) -> int:
     stages = [alert.step for alert in history.alerts if alert.code == "stage"]
     begun = history.started.resumed_step if history.started else 0
     return max([begun, *edits, *stages])
-
-
-def _of_stage(history: History) -> list[Epoch]:
-    """The epochs in force of the stage that the newest belongs to."""
-    rows = list(history.epochs.values())
-    return [row for row in rows if row.stage == rows[-1].stage]

@@ -100,8 +100,7 @@ def _paths(known: Floats, ahead: int, window: int, shape: Shape, random: np.rand
 
 def advise(history: History, usd_per_hour: float) -> Advice | None:
     """Advice on a run's newest stage; None while it has fewer than eight scored epochs."""
-    rows = list(history.epochs.values())
-    stage = [row for row in rows if row.stage == rows[-1].stage]
+    stage = history.of_stage
     scores = [(row.score, row.epoch) for row in stage if row.score is not None]
     gain = expected_gain([score for score, _ in scores])
     if gain is None:

@@ -41,7 +41,7 @@ class ReviewingScreen(ChangingKeysScreen):
 
     @dataclass
     class Prepared(Message):
-        """A control can be moved at once from now on: its sweep is made, and its curves are."""
+        """A control can be moved at once from now on: its tally is made, and its curves are."""
 
         it: HeadReview
         curves: tuple[Curve, ...]

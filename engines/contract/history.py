@@ -109,6 +109,12 @@ class History:
         return next(reversed(self.epochs.values()), None)
 
     @property
+    def of_stage(self) -> list[Epoch]:
+        """The epochs in force of the stage that the newest belongs to."""
+        newest = self.newest
+        return [row for row in self.epochs.values() if newest is not None and row.stage == newest.stage]
+
+    @property
     def done(self) -> int:
         """Epochs done, those that a fork's parent did for it among them."""
         if (newest := self.newest) is not None:
