@@ -145,13 +145,13 @@ def test_an_engine_that_cannot_be_started_is_on_record(
 def test_a_run_killed_before_its_first_word_can_be_started_again(supervised: Callable[..., RunDirectory]) -> None:
     """Neither events nor an end, and a record that was damaged: none of it keeps the next attempt from starting."""
     run = supervised("sleeps")
-    assert not run.events.exists()
     for attempt in (1, 2):
         engine_of(run)
         supervisor = lock_holder(run.lock)
         assert supervisor is not None
         os.kill(supervisor, signal.SIGKILL)
         assert end_of(run)[0] == "lost"
+        assert RunReader(run).poll() == []
         (run.attempts / f"{attempt}.json").write_text("damaged")
         assert end_of(run)[0] == "lost"
         assert launch.start(run) == attempt + 1
