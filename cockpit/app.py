@@ -28,8 +28,8 @@ from engines.contract.rundir import RunDirectory, runs_folder
 from engines.contract.state import RunReader
 
 if TYPE_CHECKING:
-    from cockpit.core.demo import Demo
     from cockpit.core.foreign.logs import Logs
+    from cockpit.core.launch.demo import Demo
     from cockpit.screens.compare import CompareScreen
     from cockpit.screens.launch import LaunchScreen
     from cockpit.screens.launch_form import LaunchFormScreen
@@ -128,7 +128,7 @@ class CockpitApp(TerminalApp):
 
     def on_run_screen_play(self, message: RunScreen.Play) -> None:
         """Start a play engine from the run's screen, and show it there unless the person has gone elsewhere."""
-        from cockpit.core.play import open_play
+        from cockpit.core.scenes.play import open_play
 
         def start() -> None:
             try:
@@ -183,7 +183,7 @@ class CockpitApp(TerminalApp):
 
     def _show_sweep(self, runs: Sequence[RunDirectory]) -> None:
         """Runs that belong together, side by side as far as they can be told apart; one alone as it is."""
-        from cockpit.core.overlay import MOST
+        from cockpit.core.metrics.overlay import MOST
 
         if len(runs) == 1:
             self.open_run(runs[0])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cockpit.cli.engine import ask_engine
 from cockpit.cli.printing import say, show_json, show_pairs
-from cockpit.core.check_facts import facts_of
+from cockpit.core.launch.check_facts import facts_of
 from engines.contract.errors import UserError
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from cockpit.cli import codes
 from cockpit.cli.printing import show, show_json, show_table
-from cockpit.core.compare import Comparison, compare, require_comparable
-from cockpit.core.compare_tables import Table, Value, config_rows, config_table, metric_rows, values_table
-from cockpit.core.config_diff import ABSENT
+from cockpit.core.config.diff import ABSENT
+from cockpit.core.metrics.compare import Comparison, compare, require_comparable
+from cockpit.core.metrics.compare_tables import Table, Value, config_rows, config_table, metric_rows, values_table
 from engines.contract.rundir import find_training
 
 

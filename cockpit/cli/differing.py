@@ -6,8 +6,8 @@ from typing import Any
 
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show_json, show_table
-from cockpit.core.config_diff import ABSENT, KeyRow, words
-from cockpit.core.run_config import Edited, differences, edited_settings, read_config
+from cockpit.core.config.diff import ABSENT, KeyRow, words
+from cockpit.core.config.run_config import Edited, differences, edited_settings, read_config
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
 

@@ -10,10 +10,10 @@ from typing import Self
 
 from cockpit.cli import codes
 from cockpit.cli.printing import StatusLine, say, show
-from cockpit.core.alerts import typed
 from cockpit.core.format import count, number, percent
-from cockpit.core.table import TableText
-from cockpit.core.weight_sets import WeightSets
+from cockpit.core.run.alerts import typed
+from cockpit.core.table.table import TableText
+from cockpit.core.table.weight_sets import WeightSets
 from engines.contract import commands as cmd
 from engines.contract import launch
 from engines.contract.errors import DataError

@@ -10,7 +10,7 @@ from engines.contract.rundir import find_run
 
 def play(arguments: Namespace) -> int:
     """Start the play engine of a run, or find the one that waits, and show it."""
-    from cockpit.core.play import open_play
+    from cockpit.core.scenes.play import open_play
 
     require_terminal()
     session = open_play(find_run(arguments.run), arguments.recording or "")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from engines.contract.errors import UserError
 
 if TYPE_CHECKING:
-    from cockpit.core.demo import Demo
     from cockpit.core.foreign.logs import Logs
+    from cockpit.core.launch.demo import Demo
     from engines.contract.rundir import RunDirectory
 
 

@@ -12,12 +12,12 @@ from cockpit.cli.differing import show_differences
 from cockpit.cli.following import Watch
 from cockpit.cli.printing import say, show, show_json, show_named_tables, show_pairs, show_table
 from cockpit.cli.summary import summarise
-from cockpit.core.cost import seconds_spent, usd_spent
-from cockpit.core.fleet import Fleet, RunSummary
 from cockpit.core.format import duration, money, number, short_duration, size
-from cockpit.core.report import no_report, read_report
-from cockpit.core.run_filter import RunFilter
-from cockpit.core.run_order import ORDERS, ordered
+from cockpit.core.run.report import no_report, read_report
+from cockpit.core.runs.cost import seconds_spent, usd_spent
+from cockpit.core.runs.fleet import Fleet, RunSummary
+from cockpit.core.runs.run_filter import RunFilter
+from cockpit.core.runs.run_order import ORDERS, ordered
 from cockpit.core.states import is_live
 from cockpit.core.times import date_and_clock
 from engines.contract.errors import DataError, UserError

@@ -44,7 +44,7 @@ def fork(arguments: Namespace) -> int:
 
 
 def demo(arguments: Namespace) -> int:
-    from cockpit.core.demo import Demo
+    from cockpit.core.launch.demo import Demo
 
     demo = Demo(arguments.project, arguments.overrides)
     if not arguments.headless:
@@ -68,8 +68,8 @@ def _overrides(arguments: Namespace) -> list[str]:
 def _sweep(arguments: Namespace) -> int:
     """Starts every run of the sweep, to be run one after another; on a terminal shows them side by side."""
     from cockpit.cli.screen import has_terminal, open_app
-    from cockpit.core.overlay import MOST
-    from cockpit.core.sweep import prepare_sweep
+    from cockpit.core.launch.sweep import prepare_sweep
+    from cockpit.core.metrics.overlay import MOST
 
     if arguments.run_dir:
         raise UserError("--run-dir is one directory, and each run of a sweep needs its own; leave it out.")

@@ -11,8 +11,8 @@ from typing import Any
 
 from cockpit.cli import codes
 from cockpit.core.ascii import text_in_ascii
-from cockpit.core.fleet import Fleet, RunSummary
-from cockpit.core.glance import glance, line
+from cockpit.core.runs.fleet import Fleet, RunSummary
+from cockpit.core.runs.glance import glance, line
 from cockpit.core.states import is_live
 from engines.contract.errors import UserError
 from engines.contract.rundir import runs_folder
@@ -30,7 +30,7 @@ def status(arguments: Namespace) -> int:
 
 
 def _facts(runs: Sequence[RunSummary]) -> dict[str, Any]:
-    from cockpit.core.cost import usd_since
+    from cockpit.core.runs.cost import usd_since
     from cockpit.core.times import first_of_month, midnight, zone
 
     now = time.time()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from cockpit.core import cost
+from cockpit.core.runs import cost
 from engines.contract import commands as cmd
 from engines.contract.rundir import Attempt, RunDirectory
 from engines.contract.state import RunReader, describe_end

@@ -11,8 +11,8 @@ from typing import Any
 
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show, show_json, show_table
-from cockpit.core.review import Row, ThresholdReview
-from cockpit.core.saved_thresholds import who
+from cockpit.core.thresholds.review import Row, ThresholdReview
+from cockpit.core.thresholds.saved import who
 from engines.contract.errors import UserError, nearest
 from engines.contract.rundir import find_training
 from engines.thresholds.bootstrap import LEVEL, RESAMPLES

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show_json, show_table
-from cockpit.core.loss_weights import WeightDraft, configured, recent_means, shares
-from cockpit.core.run_config import read_config
-from cockpit.core.run_metrics import RunMetrics
+from cockpit.core.config.run_config import read_config
+from cockpit.core.metrics.run_metrics import RunMetrics
+from cockpit.core.steering.loss_weights import WeightDraft, configured, recent_means, shares
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rich.cells import cell_len
 
-from cockpit.core.canvas import Cell, Row
+from cockpit.core.scenes.canvas import Cell, Row
 
 PLAIN_TERMINALS = frozenset({"", "dumb", "linux", "ansi", "vt52", "vt100", "vt102", "vt220"})
 """Values of TERM: no terminal, the bare console, serial lines."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from cockpit.core.fleet import RunSummary
+from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.text import run_word
 
 if TYPE_CHECKING:  # it brings numpy, for which the first screen need not wait
-    from cockpit.core.model import RunModel
+    from cockpit.core.run.model import RunModel
 
 
 def of_runs(rows: Iterable[RunSummary]) -> str:

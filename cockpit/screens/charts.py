@@ -10,8 +10,8 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from cockpit.core.metric_series import MetricSource
-from cockpit.core.run_metrics import Mark
+from cockpit.core.metrics.metric_series import MetricSource
+from cockpit.core.metrics.run_metrics import Mark
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.charts_panel import ChartsPanel

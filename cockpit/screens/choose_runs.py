@@ -15,8 +15,8 @@ from textual.message import Message
 from textual.widgets import SelectionList, Static
 from textual.widgets.selection_list import Selection
 
-from cockpit.core.compare import called
-from cockpit.core.overlay import MOST
+from cockpit.core.metrics.compare import called
+from cockpit.core.metrics.overlay import MOST
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
 from engines.contract.errors import UserError

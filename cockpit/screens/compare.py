@@ -14,9 +14,9 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import OptionList, Static, Tab, Tabs
 
-from cockpit.core.compare import CompareSource
-from cockpit.core.compare_tables import config_table, values_table
-from cockpit.core.overlay import by_metric
+from cockpit.core.metrics.compare import CompareSource
+from cockpit.core.metrics.compare_tables import config_table, values_table
+from cockpit.core.metrics.overlay import by_metric
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.compare_legend import CompareLegend

@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from cockpit.core.format import size
-from cockpit.core.removal import Removal
+from cockpit.core.runs.removal import Removal
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
 

@@ -14,12 +14,12 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.widget import Widget
 
-from cockpit.core.follow import News, RunFollower
-from cockpit.core.metric_series import Series
-from cockpit.core.model import Order, RunModel
+from cockpit.core.config.run_config import read_config
+from cockpit.core.metrics.metric_series import Series
+from cockpit.core.metrics.run_metrics import Mark, RunMetrics
 from cockpit.core.poller import Poller
-from cockpit.core.run_config import read_config
-from cockpit.core.run_metrics import Mark, RunMetrics
+from cockpit.core.run.follow import News, RunFollower
+from cockpit.core.run.model import Order, RunModel
 from cockpit.core.text import plain
 from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.palette import ActionProvider

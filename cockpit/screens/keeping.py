@@ -10,10 +10,10 @@ from pathlib import Path
 from textual import on
 from textual.message import Message
 
-from cockpit.core import labels, removal
-from cockpit.core.fleet import RunSummary
 from cockpit.core.format import size
-from cockpit.core.removal import Removal
+from cockpit.core.runs import labels, removal
+from cockpit.core.runs.fleet import RunSummary
+from cockpit.core.runs.removal import Removal
 from cockpit.core.states import is_live
 from cockpit.core.text import plain
 from cockpit.screens.delete import DeleteScreen

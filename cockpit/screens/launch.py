@@ -18,8 +18,8 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from cockpit.core.configs import ConfigFile, ProjectConfigs, by_project, find_configs
-from cockpit.core.launch_form import LaunchForm, new_form, open_form
+from cockpit.core.config.configs import ConfigFile, ProjectConfigs, by_project, find_configs
+from cockpit.core.launch.form import LaunchForm, new_form, open_form
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.footer import Footer

@@ -11,9 +11,9 @@ from textual.containers import Vertical
 from textual.widgets import Input, Static, TextArea
 from textual.worker import Worker, WorkerState
 
-from cockpit.core.config_fields import Field
-from cockpit.core.config_saving import save_config
-from cockpit.core.launch_form import LaunchForm
+from cockpit.core.config.fields import Field
+from cockpit.core.config.saving import save_config
+from cockpit.core.launch.form import LaunchForm
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
 from engines.contract import yaml12

@@ -15,9 +15,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input
 
-from cockpit.core.config_fields import Field
-from cockpit.core.devices import Devices, look_at_devices
-from cockpit.core.launch_form import NAME, Fault, LaunchForm, open_form, shown
+from cockpit.core.config.fields import Field
+from cockpit.core.launch.devices import Devices, look_at_devices
+from cockpit.core.launch.form import NAME, Fault, LaunchForm, open_form, shown
 from cockpit.core.text import plain
 from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.launch_dialogs import BlockScreen, LeaveScreen, SaveScreen

@@ -7,11 +7,11 @@ from typing import Any
 
 from textual.content import Content
 
-from cockpit.core.check_facts import facts_of
-from cockpit.core.config_fields import NOTHING, Field
-from cockpit.core.devices import Devices
+from cockpit.core.config.fields import NOTHING, Field
 from cockpit.core.format import money
-from cockpit.core.launch_form import Fault, LaunchForm, shown
+from cockpit.core.launch.check_facts import facts_of
+from cockpit.core.launch.devices import Devices
+from cockpit.core.launch.form import Fault, LaunchForm, shown
 from cockpit.core.text import fit_left, plain
 from cockpit.widgets.form_view import FieldLine
 

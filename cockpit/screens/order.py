@@ -10,8 +10,8 @@ from textual.containers import Vertical
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from cockpit.core import run_order
-from cockpit.core.run_order import ORDERS, Order
+from cockpit.core.runs import run_order
+from cockpit.core.runs.run_order import ORDERS, Order
 from cockpit.screens.dialog import Dialog
 
 

@@ -20,8 +20,8 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from cockpit.core.format import bar, count, percent
-from cockpit.core.play import PlayFollower, PlayNews
 from cockpit.core.poller import Poller
+from cockpit.core.scenes.play import PlayFollower, PlayNews
 from cockpit.core.states import label
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider

@@ -18,10 +18,10 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from cockpit.core import going_on
 from cockpit.core.format import count, number, size
-from cockpit.core.going_on import USUAL, Outlook
-from cockpit.core.labels import LONGEST_LABEL
+from cockpit.core.run import going_on
+from cockpit.core.run.going_on import USUAL, Outlook
+from cockpit.core.runs.labels import LONGEST_LABEL
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
 from engines.contract.errors import UserError

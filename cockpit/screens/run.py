@@ -12,16 +12,17 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Tab, Tabs
 
-from cockpit.core import run_away, titles
-from cockpit.core.alerts import sentence
-from cockpit.core.control import Target
-from cockpit.core.follow import AT_ONCE, News, RunFollower
-from cockpit.core.last_seen import Attention
-from cockpit.core.model import Order, RunModel
-from cockpit.core.play import can_play
+from cockpit.core import titles
 from cockpit.core.poller import Poller
-from cockpit.core.review import can_review
+from cockpit.core.run.alerts import sentence
+from cockpit.core.run.control import Target
+from cockpit.core.run.follow import AT_ONCE, News, RunFollower
+from cockpit.core.run.model import Order, RunModel
+from cockpit.core.runs import run_away
+from cockpit.core.runs.last_seen import Attention
+from cockpit.core.scenes.play import can_play
 from cockpit.core.settings import SettingsFile
+from cockpit.core.thresholds.review import can_review
 from cockpit.notice import Notice
 from cockpit.screens.palette import ActionProvider
 from cockpit.screens.run_overview import WIDE, RunOverview

@@ -8,12 +8,12 @@ from itertools import groupby
 
 import numpy as np
 
-from cockpit.core.metric_series import Floats, Series
-from cockpit.core.model import RunModel
+from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.lines import Look, Member
-from cockpit.core.weight_sets import edited_weights
+from cockpit.core.run.model import RunModel
+from cockpit.core.table.weight_sets import edited_weights
 from cockpit.widgets.metric_chart import Drawing
 from engines.contract.events import Epoch
 from engines.contract.history import column_value

@@ -7,7 +7,7 @@ from dataclasses import replace
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
-from cockpit.core.model import RunModel
+from cockpit.core.run.model import RunModel
 from cockpit.screens.run_charts import loss_curves, score_curve
 from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.epoch_table import EpochTable

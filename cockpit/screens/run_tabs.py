@@ -9,8 +9,8 @@ from typing import Protocol, runtime_checkable
 from textual.containers import Container
 from textual.widget import Widget
 
-from cockpit.core.model import RunModel
-from cockpit.core.run_metrics import RunMetrics
+from cockpit.core.metrics.run_metrics import RunMetrics
+from cockpit.core.run.model import RunModel
 from cockpit.core.settings import SettingsFile
 from cockpit.screens.run_overview import RunOverview
 from cockpit.widgets.charts_panel import ChartsPanel

@@ -14,13 +14,14 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Static
 
-from cockpit.core import removal, run_order, titles
-from cockpit.core.alerts import sentence
-from cockpit.core.away import Lookout
-from cockpit.core.control import Target
-from cockpit.core.fleet import Fleet, FleetNews, RunSummary
+from cockpit.core import titles
 from cockpit.core.poller import Poller
-from cockpit.core.run_order import ordered
+from cockpit.core.run.alerts import sentence
+from cockpit.core.run.control import Target
+from cockpit.core.runs import removal, run_order
+from cockpit.core.runs.away import Lookout
+from cockpit.core.runs.fleet import Fleet, FleetNews, RunSummary
+from cockpit.core.runs.run_order import ordered
 from cockpit.core.settings import SettingsFile
 from cockpit.core.states import is_live
 from cockpit.core.text import plain

@@ -14,9 +14,9 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.timer import Timer
 
-from cockpit.core import control
-from cockpit.core.control import Action, Target
 from cockpit.core.poller import Poller
+from cockpit.core.run import control
+from cockpit.core.run.control import Action, Target
 from cockpit.core.states import Shown, is_live
 from cockpit.core.text import plain
 from cockpit.screens.changing_keys import ChangingKeysScreen
@@ -168,7 +168,7 @@ class SteeringScreen(ChangingKeysScreen):
             self._work(partial(self._tell_what_remains, RunDirectory(run)))
 
     def _tell_what_remains(self, run: RunDirectory) -> None:
-        from cockpit.core.remains import what_remains  # not needed by the first screen
+        from cockpit.core.runs.remains import what_remains  # not needed by the first screen
 
         self.app.call_from_thread(self.notify, plain(what_remains(run)), markup=False)
 
@@ -199,7 +199,7 @@ class SteeringScreen(ChangingKeysScreen):
             self.app.push_screen(ForkScreen(target.run, target.id), partial(self._fork, target))
 
     def _fork(self, target: Target, choice: Choice | None) -> None:
-        from cockpit.core import going_on
+        from cockpit.core.run import going_on
 
         if choice is None or (point := choice.point) is None:
             return

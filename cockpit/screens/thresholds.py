@@ -18,9 +18,9 @@ from textual.widgets import Static
 
 from cockpit.core.format import number
 from cockpit.core.plot.frame import Sign
-from cockpit.core.saved_thresholds import Saving, who
 from cockpit.core.text import plain, run_word
-from cockpit.core.tuning import Sheet, Tuning
+from cockpit.core.thresholds.saved import Saving, who
+from cockpit.core.thresholds.tuning import Sheet, Tuning
 from cockpit.screens.palette import ActionProvider
 from cockpit.screens.thresholds_reading import ReviewingScreen
 from cockpit.screens.thresholds_review import HistoryDialog, ReviewDialog

@@ -16,10 +16,10 @@ from textual.worker import get_current_worker
 from cockpit.core.format import number
 from cockpit.core.plot.lines import Line as Curve
 from cockpit.core.poller import Poller
-from cockpit.core.review import HeadReview, ThresholdReview
 from cockpit.core.text import plain, run_word
-from cockpit.core.threshold_curves import curves
-from cockpit.core.tuning import Tuning
+from cockpit.core.thresholds.curves import curves
+from cockpit.core.thresholds.review import HeadReview, ThresholdReview
+from cockpit.core.thresholds.tuning import Tuning
 from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.widgets.controls_table import ControlsTable
 from engines.contract.errors import UserError

@@ -10,11 +10,11 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
 from cockpit.core.format import number
-from cockpit.core.review import NOTHING, Row, ThresholdReview
-from cockpit.core.saved_thresholds import Saving
 from cockpit.core.text import fit_left, plain
+from cockpit.core.thresholds.review import NOTHING, Row, ThresholdReview
+from cockpit.core.thresholds.saved import Saving
+from cockpit.core.thresholds.tuning import Sheet
 from cockpit.core.times import date_and_clock
-from cockpit.core.tuning import Sheet
 from cockpit.screens.dialog import Dialog
 
 NAME = 22

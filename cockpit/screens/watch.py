@@ -16,8 +16,8 @@ from textual.widgets.option_list import Option
 
 from cockpit.core.foreign.logs import Logs
 from cockpit.core.format import number
+from cockpit.core.metrics.watched import Facts, WatchedLogs
 from cockpit.core.text import fit_left, fit_right, plain
-from cockpit.core.watched import Facts, WatchedLogs
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.footer import Footer

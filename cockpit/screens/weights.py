@@ -12,14 +12,14 @@ from textual.content import Content
 from textual.widget import Widget
 
 from cockpit.core.format import count
-from cockpit.core.loss_weights import WeightDraft, configured, recent_means
-from cockpit.core.model import Order
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Look
-from cockpit.core.presets import Presets
+from cockpit.core.run.model import Order
 from cockpit.core.settings import SettingsFile
+from cockpit.core.steering.loss_weights import WeightDraft, configured, recent_means
+from cockpit.core.steering.presets import Presets
 from cockpit.core.text import plain
 from cockpit.screens.followed import FollowedRunScreen
 from cockpit.screens.presets import PresetScreen, Wish

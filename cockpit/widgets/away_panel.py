@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.content import Content
 from textual.widgets import Static
 
-from cockpit.core.away import Away
 from cockpit.core.format import duration
+from cockpit.core.runs.away import Away
 
 
 class AwayPanel(Static):

@@ -15,7 +15,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input
 
-from cockpit.core.metric_series import MetricSource, Series
+from cockpit.core.metrics.metric_series import MetricSource, Series
+from cockpit.core.metrics.run_metrics import Mark
 from cockpit.core.plot.axis import AXES, AxisName, coordinates, extent, first_time, roomy_end
 from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.glyphs import Glyphs
@@ -23,7 +24,6 @@ from cockpit.core.plot.groups import Role, grouped
 from cockpit.core.plot.lines import Look, Member
 from cockpit.core.plot.viewport import Viewport
 from cockpit.core.poller import Poller
-from cockpit.core.run_metrics import Mark
 from cockpit.core.text import plain
 from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.chart_grid import ChartGrid

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from textual.content import Content
 
+from cockpit.core.metrics.run_metrics import Mark
 from cockpit.core.plot.axis import place_name
 from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.lines import LOOKS, Look, Member
 from cockpit.core.plot.viewport import Viewport
-from cockpit.core.run_metrics import Mark
 from cockpit.core.text import plain
 
 NAMES = {"checkpoint": "saved"}

@@ -13,8 +13,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from cockpit.core.check_facts import facts_of
 from cockpit.core.engine_question import EngineQuestion, GivenUp
+from cockpit.core.launch.check_facts import facts_of
 from cockpit.core.text import fit_left, plain
 from engines.contract.errors import UserError
 

@@ -12,8 +12,8 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from cockpit.core.compare import RunFacts
 from cockpit.core.format import number
+from cockpit.core.metrics.compare import RunFacts
 from cockpit.core.states import GLYPHS
 from cockpit.core.text import fit_left
 from cockpit.widgets.ascii_filter import glyphs_of

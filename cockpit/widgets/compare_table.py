@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 from rich.text import Text
 
-from cockpit.core.compare_tables import Cell, Table
+from cockpit.core.metrics.compare_tables import Cell, Table
 from cockpit.core.text import fit_left
 from cockpit.core.text_table import BETWEEN
 from cockpit.widgets.line_view import LineView

@@ -13,9 +13,9 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Input
 
-from cockpit.core.config_lines import ConfigLine, change_lines, matching, resolved_lines
-from cockpit.core.run_config import differences, edited_settings, read_config
-from cockpit.core.run_filter import RunFilter
+from cockpit.core.config.lines import ConfigLine, change_lines, matching, resolved_lines
+from cockpit.core.config.run_config import differences, edited_settings, read_config
+from cockpit.core.runs.run_filter import RunFilter
 from cockpit.core.text import plain
 from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.line_view import LineView

@@ -12,8 +12,8 @@ from textual.binding import Binding
 from textual.message import Message
 
 from cockpit.core.format import count, number
-from cockpit.core.review import NOTHING, Row
 from cockpit.core.text import fit_left, fit_right, plain
+from cockpit.core.thresholds.review import NOTHING, Row
 from cockpit.widgets.line_view import LineView
 from engines.thresholds.bootstrap import Interval
 

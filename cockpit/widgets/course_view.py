@@ -9,8 +9,8 @@ from textual import events
 from textual.binding import Binding
 from textual.message import Message
 
-from cockpit.core.course import ROWS, SETTINGS, TITLES, Course, Row
-from cockpit.core.number_keys import typed_on
+from cockpit.core.steering.course import ROWS, SETTINGS, TITLES, Course, Row
+from cockpit.core.steering.number_keys import typed_on
 from cockpit.widgets.line_view import LineView
 
 

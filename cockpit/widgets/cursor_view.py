@@ -9,12 +9,12 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from cockpit.core.canvas import BLANK, Row
 from cockpit.core.format import count, number
 from cockpit.core.plot.glyphs import Glyphs
-from cockpit.core.review import NOTHING, HeadReview, Numbers
-from cockpit.core.review import Row as ControlRow
-from cockpit.core.threshold_curves import STYLES, histogram
+from cockpit.core.scenes.canvas import BLANK, Row
+from cockpit.core.thresholds.curves import STYLES, histogram
+from cockpit.core.thresholds.review import NOTHING, HeadReview, Numbers
+from cockpit.core.thresholds.review import Row as ControlRow
 from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.cells_view import CellsView
 

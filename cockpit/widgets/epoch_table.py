@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.text import Text
 
 from cockpit.core.format import number
-from cockpit.core.model import RunModel
-from cockpit.core.series import Steps
-from cockpit.core.table import TableText
-from cockpit.core.table_rows import Row, TableRows
-from cockpit.core.weight_sets import WeightSets
+from cockpit.core.metrics.series import Steps
+from cockpit.core.run.model import RunModel
+from cockpit.core.table.rows import Row, TableRows
+from cockpit.core.table.table import TableText
+from cockpit.core.table.weight_sets import WeightSets
 from cockpit.widgets.line_view import LineView
 from engines.contract.events import Epoch, RunStarted
 from engines.contract.spec import Column

@@ -7,9 +7,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 
-from cockpit.core.model import RunModel
-from cockpit.core.notable import CHOICES
-from cockpit.core.run_filter import RunFilter
+from cockpit.core.run.model import RunModel
+from cockpit.core.run.notable import CHOICES
+from cockpit.core.runs.run_filter import RunFilter
 from cockpit.widgets.events_view import EventsView
 from cockpit.widgets.filter_line import FilterLine
 

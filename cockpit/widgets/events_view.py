@@ -6,10 +6,10 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from cockpit.core.advice import Advice
-from cockpit.core.model import Notable, RunModel
-from cockpit.core.notable import CHOICES, Choice, Told, tell
-from cockpit.core.run_filter import RunFilter
+from cockpit.core.run.advice import Advice
+from cockpit.core.run.model import Notable, RunModel
+from cockpit.core.run.notable import CHOICES, Choice, Told, tell
+from cockpit.core.runs.run_filter import RunFilter
 from cockpit.core.times import clock, zone
 from cockpit.widgets.line_view import LineView
 

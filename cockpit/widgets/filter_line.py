@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from cockpit.core.run_filter import RunFilter
+from cockpit.core.runs.run_filter import RunFilter
 
 
 class _Words(Input):

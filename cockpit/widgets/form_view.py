@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.geometry import Region
 from textual.message import Message
 
-from cockpit.core.config_fields import Field
+from cockpit.core.config.fields import Field
 from cockpit.core.text import fit_left, plain
 from cockpit.widgets.line_view import LineView
 

@@ -14,9 +14,9 @@ from textual.binding import Binding
 from textual.message import Message
 
 from cockpit.core.format import count, percent
-from cockpit.core.log_search import Search, spans
-from cockpit.core.logfile import LogFile
-from cockpit.core.run_filter import RunFilter
+from cockpit.core.log.log_search import Search, spans
+from cockpit.core.log.logfile import LogFile
+from cockpit.core.runs.run_filter import RunFilter
 from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.line_view import LineView
 from cockpit.widgets.pane import Pane

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 from rich.text import Text
 
-from cockpit.core.follow import Log
+from cockpit.core.run.follow import Log
 from cockpit.widgets.line_view import LineView
 
 

@@ -7,7 +7,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from cockpit.core.format import bar, count, duration, percent, rate
-from cockpit.core.model import RunModel
+from cockpit.core.run.model import RunModel
 from cockpit.core.text import plain
 
 

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from cockpit.core.report import NamedTable, no_report, read_report
+from cockpit.core.run.report import NamedTable, no_report, read_report
 from cockpit.core.text import plain
 from cockpit.core.text_table import BETWEEN, TextTable
 from cockpit.widgets.line_view import LineView

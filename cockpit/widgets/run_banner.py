@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from rich.text import Text
 
-from cockpit.core.alerts import sentence
-from cockpit.core.model import RunModel
+from cockpit.core.run.alerts import sentence
+from cockpit.core.run.model import RunModel
 from cockpit.core.text import plain
 from cockpit.widgets.steady import Steady
 

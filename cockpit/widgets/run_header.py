@@ -9,14 +9,14 @@ from rich.style import Style
 from rich.text import Text
 from textual.widget import Widget
 
-from cockpit.core import cost
 from cockpit.core.format import bar, count, duration, money, percent
+from cockpit.core.runs import cost
 from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_left, plain
 from engines.contract.state import STALLED
 
 if TYPE_CHECKING:  # it brings numpy, for which the list of runs need not wait
-    from cockpit.core.model import RunModel
+    from cockpit.core.run.model import RunModel
 
 BAR_WIDTH = 12
 LABEL_WIDTH = 24

@@ -13,9 +13,9 @@ from textual import events
 from textual.binding import Binding
 from textual.message import Message
 
-from cockpit.core import cost
-from cockpit.core.fleet import RunSummary
 from cockpit.core.format import fitted, money, short_duration
+from cockpit.core.runs import cost
+from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.sparkline import sparkline
 from cockpit.core.states import WIDTH as STATE_WIDTH
 from cockpit.core.states import is_live, label

@@ -12,8 +12,8 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widget import Widget
 
-from cockpit.core import canvas, panels
 from cockpit.core.format import count
+from cockpit.core.scenes import canvas, panels
 from cockpit.core.text import plain
 from cockpit.widgets.cells_view import CellsView
 from engines.contract.scenes import Panel, Scene

@@ -7,7 +7,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from cockpit.core.format import count, fitted, rate
-from cockpit.core.model import Order, RunModel
+from cockpit.core.run.model import Order, RunModel
 from cockpit.widgets.machine_view import in_short
 from engines.contract import commands as cmd
 from engines.contract.machine import Reading

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.widgets import Static
 
-from cockpit.core.system_metrics import SystemMetrics
+from cockpit.core.metrics.system_metrics import SystemMetrics
 from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.machine_view import MachineView
 from cockpit.widgets.pane import Pane

@@ -10,10 +10,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 
-from cockpit.core.model import RunModel
+from cockpit.core.run.model import RunModel
 from cockpit.core.settings import SettingsFile
-from cockpit.core.table_columns import FoundColumns, chosen
-from cockpit.core.table_rows import LEVELS, LONG_LEVEL, is_long, steps_between
+from cockpit.core.table.columns import FoundColumns, chosen
+from cockpit.core.table.rows import LEVELS, LONG_LEVEL, is_long, steps_between
 from cockpit.screens.columns import ColumnsScreen
 from cockpit.widgets.epoch_table import BEST, EpochTable
 from engines.contract.events import Epoch, RunStarted

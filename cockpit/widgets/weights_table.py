@@ -11,8 +11,8 @@ from textual.binding import Binding
 from textual.message import Message
 
 from cockpit.core.format import bar, fitted, percent
-from cockpit.core.loss_weights import WeightDraft, nudged, shares, typed_weight
-from cockpit.core.number_keys import typed_on
+from cockpit.core.steering.loss_weights import WeightDraft, nudged, shares, typed_weight
+from cockpit.core.steering.number_keys import typed_on
 from cockpit.core.text import fit_left, fit_right, plain
 from cockpit.widgets.line_view import LineView
 

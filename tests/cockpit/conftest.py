@@ -11,7 +11,7 @@ import pytest
 from textual.css.stylesheet import Stylesheet
 
 from cockpit.app import CockpitApp
-from cockpit.core import fleet
+from cockpit.core.runs import fleet
 from cockpit.core.settings import SettingsFile
 from cockpit.screens import compare, followed, run, runs
 from cockpit.widgets import charts_panel

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.core.play import PlayFollower, PlayNews
+from cockpit.core.scenes.play import PlayFollower, PlayNews
 from engines.contract import scenes
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Action, Scene, View

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.core.cost import seconds_spent, spans_of
+from cockpit.core.runs.cost import seconds_spent, spans_of
 from engines.contract import commands as cmd
 from engines.contract import launch, queue
 from engines.contract.errors import UserError

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from cockpit.core.report import read_report
+from cockpit.core.run.report import read_report
 from engines.contract import commands as cmd
 from engines.contract import launch
 from engines.contract.lock import lock_holder

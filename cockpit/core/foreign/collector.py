@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from cockpit.core.foreign.rows import Row, placed
-from cockpit.core.metric_series import Floats, Series
+from cockpit.core.metrics.metric_series import Floats, Series
 
 MOST_BRANCHES = 256
 """Kept of one metric; a log whose steps go to and fro all the time has no branches that mean anything."""

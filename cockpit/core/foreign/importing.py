@@ -17,7 +17,7 @@ import numpy as np
 
 from cockpit.core.foreign.epochs import EpochRow, epoch_rows
 from cockpit.core.foreign.kinds import Source
-from cockpit.core.metric_series import Floats, Series
+from cockpit.core.metrics.metric_series import Floats, Series
 from engines.contract import events as ev
 from engines.contract import files, yaml12
 from engines.contract.errors import DataError

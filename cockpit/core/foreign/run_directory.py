@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cockpit.core.run_metrics import RunMetrics
+from cockpit.core.metrics.run_metrics import RunMetrics
 from engines.contract.rundir import RunDirectory
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from cockpit.core.metric_series import Floats, Series
+from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.plot.scale import label, multiples, nice_step
 
 AxisName = Literal["step", "epoch", "time"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cockpit.core.metric_series import Floats
+from cockpit.core.metrics.metric_series import Floats
 from cockpit.core.plot.axis import AxisName, x_ticks
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.glyphs import Glyphs

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cockpit.core.metric_series import Floats, Series
+from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.plot.axis import AxisName, coordinates
 from cockpit.core.plot.groups import RUN_ROLES, Role
 from cockpit.core.plot.reduce import Points, points_of

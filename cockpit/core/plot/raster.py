@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cockpit.core.metric_series import Floats
+from cockpit.core.metrics.metric_series import Floats
 from cockpit.core.plot.glyphs import BITS, BRAILLE
 from cockpit.core.plot.reduce import Columns
 

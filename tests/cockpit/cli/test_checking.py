@@ -83,7 +83,7 @@ def test_a_try_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         return found
 
     monkeypatch.setattr(checking, "ask_engine", answer)
-    monkeypatch.setattr("cockpit.core.check_facts.time.time", lambda: 1_800_000_000.0)
+    monkeypatch.setattr("cockpit.core.launch.check_facts.time.time", lambda: 1_800_000_000.0)
     assert main(["check", "a.yaml", "--try"]) == 0
     shown = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
     assert {name: text.strip() for name, text in shown.items() if name != "done by"} == {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.core.glance import RECENT_SECONDS, Glance, glance, line
+from cockpit.core.runs.glance import RECENT_SECONDS, Glance, glance, line
 from engines.contract.events import Alert
 from tests.cockpit.cli.conftest import Cockpit
 from tests.support.fake_run import FakeRun

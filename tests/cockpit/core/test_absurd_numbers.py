@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cockpit.core.format import duration, short_duration
-from cockpit.core.series import WIDE, Steps
-from cockpit.core.table_rows import StepRow, step_rows
+from cockpit.core.metrics.series import WIDE, Steps
+from cockpit.core.table.rows import StepRow, step_rows
 from cockpit.core.times import clock, date_and_clock, zone
 
 

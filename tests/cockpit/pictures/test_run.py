@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cockpit.app import CockpitApp
-from cockpit.core.last_seen import LastSeen, last_seen_path
+from cockpit.core.runs.last_seen import LastSeen, last_seen_path
 from cockpit.screens.columns import ColumnsScreen
 from engines.contract import commands as cmd
 from engines.contract import events as ev

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from cockpit.app import CockpitApp
-from cockpit.core import away
-from cockpit.core.fleet import Fleet
+from cockpit.core.runs import away
+from cockpit.core.runs.fleet import Fleet
 from cockpit.core.settings import SettingsFile
 from tests.cockpit.conftest import NOW
 from tests.cockpit.driving import shows, text, until

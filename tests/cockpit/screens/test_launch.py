@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from cockpit.app import CockpitApp
-from cockpit.core import configs
+from cockpit.core.config import configs
 from cockpit.screens.launch import LaunchScreen
 from cockpit.screens.launch_form import LaunchFormScreen
 from engines.contract import spec as specs

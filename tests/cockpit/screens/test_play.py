@@ -182,7 +182,7 @@ async def test_it_opens_from_the_run_that_has_an_export_and_goes_back_there(
 ) -> None:
     training = FakeRun(folder, "controls-20261127-201400-birch").begin().started().epochs(1, 2)
     training.end("finished", exit_code=0)
-    monkeypatch.setattr("cockpit.core.play.open_play", lambda run: play.run)
+    monkeypatch.setattr("cockpit.core.scenes.play.open_play", lambda run: play.run)
     monkeypatch.setattr("cockpit.screens.run.MACHINE_SECONDS", 0.05)
     app = cockpit(open_run=training.run)
     async with app.run_test(size=(120, 36)) as pilot:

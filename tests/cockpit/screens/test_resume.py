@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from cockpit.app import CockpitApp
-from cockpit.core import going_on
+from cockpit.core.run import going_on
 from cockpit.screens.resume import ForkScreen, ResumeScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen

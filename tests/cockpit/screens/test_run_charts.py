@@ -1,11 +1,11 @@
 import numpy as np
 
-from cockpit.core.follow import News
-from cockpit.core.metric_series import Series
-from cockpit.core.model import RunModel
+from cockpit.core.metrics.metric_series import Series
+from cockpit.core.metrics.series import Steps
 from cockpit.core.plot.frame import Sign
 from cockpit.core.plot.lines import Member
-from cockpit.core.series import Steps
+from cockpit.core.run.follow import News
+from cockpit.core.run.model import RunModel
 from cockpit.screens.run_charts import loss_curves, score_curve
 from engines.contract import commands as cmd
 from engines.contract import events as ev

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cockpit.app import CockpitApp
-from cockpit.core.follow import News, RunFollower
+from cockpit.core.run.follow import News, RunFollower
 from cockpit.screens.run import RunScreen
 from engines.contract import events as ev
 from engines.contract.steps import StepWriter

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from cockpit.app import CockpitApp
-from cockpit.core.last_seen import LastSeen, last_seen_path
+from cockpit.core.runs.last_seen import LastSeen, last_seen_path
 from cockpit.core.settings import SettingsFile
 from cockpit.screens.columns import ColumnsScreen
 from cockpit.screens.run import RunScreen

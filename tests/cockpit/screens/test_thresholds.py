@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
 from cockpit.cli.thresholds import _facts
-from cockpit.core.review import ThresholdReview
+from cockpit.core.thresholds.review import ThresholdReview
 from cockpit.screens import thresholds_reading
 from cockpit.screens.run import RunScreen
 from cockpit.screens.thresholds import ThresholdsScreen

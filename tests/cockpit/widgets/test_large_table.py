@@ -3,10 +3,10 @@
 import pytest
 from textual.app import App, ComposeResult
 
-from cockpit.core.follow import News
-from cockpit.core.model import RunModel
-from cockpit.core.table import TableText
-from cockpit.core.table_rows import Row
+from cockpit.core.run.follow import News
+from cockpit.core.run.model import RunModel
+from cockpit.core.table.rows import Row
+from cockpit.core.table.table import TableText
 from cockpit.theme import variables
 from cockpit.widgets.epoch_table import EpochTable
 from cockpit.widgets.table_pane import FullTable

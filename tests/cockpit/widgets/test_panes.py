@@ -11,9 +11,9 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widget import Widget
 
-from cockpit.core.follow import News
-from cockpit.core.model import Notable, RunModel
-from cockpit.core.notable import Told, tell
+from cockpit.core.run.follow import News
+from cockpit.core.run.model import Notable, RunModel
+from cockpit.core.run.notable import Told, tell
 from cockpit.theme import variables
 from cockpit.widgets import charts_panel, config_pane, events_view, pane, report_pane, system_pane
 from cockpit.widgets.config_pane import ConfigLines, ConfigPane

@@ -9,12 +9,12 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widget import Widget
 
-from cockpit.core.fleet import RunSummary
-from cockpit.core.follow import Log, News
-from cockpit.core.metric_series import Series
-from cockpit.core.model import RunModel
+from cockpit.core.metrics.metric_series import Series
 from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.lines import Look
+from cockpit.core.run.follow import Log, News
+from cockpit.core.run.model import RunModel
+from cockpit.core.runs.fleet import RunSummary
 from cockpit.theme import DEFAULT, THEMES, variables
 from cockpit.widgets.epoch_table import EpochTable
 from cockpit.widgets.log_view import LogView

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from cockpit.core.play import PlayFollower, open_play
+from cockpit.core.scenes.play import PlayFollower, open_play
 from engines.contract import launch, scenes
 from engines.contract.errors import DataError
 from engines.contract.lock import lock_holder

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cockpit.core.metric_series import Floats
+from cockpit.core.metrics.metric_series import Floats
 from cockpit.core.plot import smooth
 from cockpit.core.plot.axis import clock, roomy_end, x_ticks
 from cockpit.core.plot.glyphs import UNICODE

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cockpit.core.metric_series import Floats, Series
+from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import STYLE, Sign, View
 from cockpit.core.plot.glyphs import ASCII, UNICODE

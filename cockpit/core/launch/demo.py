@@ -1,0 +1,89 @@
+"""The demo of a project: its data, made when absent, and its training."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cockpit.core.config.configs import SHIPPED
+from engines.contract import launch
+from engines.contract import spec as specs
+from engines.contract.errors import DataError, UserError
+from engines.contract.files import make_directory
+from engines.contract.rundir import RunDirectory, list_runs, runs_folder
+from engines.contract.state import RunReader
+
+MARK = "demo.json"
+"""In a folder of demo data: says whether it is complete, and is absent where a person's own data lies."""
+
+
+class Demo:
+    """What `cockpit demo` does, step by step. Raises `UserError` for an unknown project or a bad override."""
+
+    def __init__(self, project: str = "controls", overrides: Sequence[str] = ()) -> None:
+        from engines.contract.config import load_config
+
+        spec = specs.find(project)
+        if spec.demo is None or "make" not in spec.tasks:
+            raise UserError(f"The project {project!r} has no demo; train a config of your own with `cockpit train`.")
+        self.project = project
+        self.overrides = tuple(overrides)
+        self.config = _config_file(spec.demo)
+        self.data_path = Path(load_config(self.config, overrides).settings.data.path).expanduser().absolute()
+
+    def data_run(self) -> RunDirectory | None:
+        """The run that makes the data, started now or by another demo before; None when the data is there."""
+        title = f"demo data in {self.data_path}"
+        with _one_at_a_time():
+            if self._data_ready():
+                return None
+            if (maker := _live_run(title)) is not None:
+                return maker
+            run = launch.prepare_task(self.project, "make", {"out": str(self.data_path)}, title=title)
+            launch.start(run)
+            return run
+
+    def start(self) -> RunDirectory:
+        """Start the training, detached. Raises `UserError` or `DataError`."""
+        run = launch.prepare_training(self.config, self.overrides, label="demo")
+        launch.start(run)
+        return run
+
+    def _data_ready(self) -> bool:
+        try:
+            mark = json.loads((self.data_path / MARK).read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            # data without a mark is a person's own, and the training says what is wrong with it, if anything is
+            return self.data_path.exists() and not (self.data_path.is_dir() and not any(self.data_path.iterdir()))
+        except ValueError:
+            return False
+        return isinstance(mark, dict) and mark.get("complete") is True
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Keeps a second demo waiting while the first one looks and starts; what it started is then there to be seen."""
+    make_directory(runs_folder())
+    with open(runs_folder() / ".demo.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _live_run(title: str) -> RunDirectory | None:
+    for run in list_runs():
+        with contextlib.suppress(DataError):  # an unreadable record of some other run
+            if run.info.title == title and RunReader(run).status().live:
+                return run
+    return None
+
+
+def _config_file(name: str) -> Path:
+    """A config that comes with the program: beside its packages, or in `./configs`."""
+    places = (Path("configs"), SHIPPED)
+    for folder in places:
+        if (folder / name).is_file():
+            return folder / name
+    raise UserError(f"The demo config {name} is neither in {places[0].absolute()} nor in {places[1]}.", exit_code=1)

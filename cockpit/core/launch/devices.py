@@ -1,0 +1,53 @@
+"""The devices a run can be started on, and what is on them now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cockpit.core.runs.fleet import Fleet
+from cockpit.core.states import is_live
+from engines.contract.host import device_name
+from engines.contract.machine import Machine
+
+AUTO, CPU = "auto", "cpu"
+
+
+@dataclass(frozen=True)
+class Devices:
+    gpus: tuple[str, ...]
+    """The name of each GPU, in the order of their numbers."""
+    busy: Mapping[str, str]
+    """The run that is on a device, by the device's name."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return (AUTO, CPU, *(f"cuda:{number}" for number in range(len(self.gpus))))
+
+    def meant(self, device: str) -> str:
+        """The device that a config's word stands for, as runs and queues name it."""
+        if device == AUTO:
+            device = "cuda" if self.gpus else CPU
+        return device_name(device)
+
+    def words(self, device: str) -> str:
+        """What a person should know of a device: `cuda:0 · NVIDIA H100 · busy with controls-…-amber`."""
+        name = self.meant(device)
+        number = name.removeprefix("cuda:")
+        gpu = self.gpus[int(number)] if number.isdigit() and int(number) < len(self.gpus) else ""
+        busy = self.busy.get(name)
+        return " · ".join(part for part in (name, gpu, f"busy with {busy}" if busy else "") if part)
+
+
+def look_at_devices(machine: Machine, folder: Path) -> Devices:
+    """Which GPUs there are, and which live trainings of the runs in `folder` are on which device. Reads a disk."""
+    fleet, busy = Fleet(folder), {}
+    loading = True
+    while loading:
+        news = fleet.poll()
+        loading = news.loading
+        for run in news.changed:
+            if is_live(run.state) and run.state != "queued" and not run.is_task and run.device:
+                busy[run.device] = run.id
+    return Devices(tuple(gpu.name for gpu in machine.read(folder).gpus), busy)

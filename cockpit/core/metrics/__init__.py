@@ -1,0 +1,1 @@
+"""Metrics as named series of points, of one log or of several over one another."""

@@ -1,0 +1,173 @@
+"""The two tables of a comparison: the best values, a row a metric, and the keys of the configs that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cockpit.core.config.diff import ABSENT, KeyRow, diff, equal_keys, words
+from cockpit.core.format import number
+from cockpit.core.metrics.compare import Comparison, RunFacts
+from cockpit.core.metrics.metric_series import Series
+from cockpit.core.text import plain
+
+BEST_MARK = "★"
+Direction = Literal["highest", "lowest"]
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a run reached in a metric, where on its way, and between which values it went.
+
+    `value` is the best where it is known what is better, else the last; NaN where nothing finite was logged.
+    `epoch` (else `step`) is where it was reached, NaN where the log does not say.
+    """
+
+    value: float
+    epoch: float
+    step: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """One metric of all runs, None where a run has none. `best` are the places of the runs that reached most."""
+
+    name: str
+    direction: Direction | None
+    values: tuple[Value | None, ...]
+    best: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Words of a table, and whether they stand out."""
+
+    text: str
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as words, not yet padded; `note` is a sentence under them."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str
+
+
+def direction(metric: str) -> Direction | None:
+    """Which value is better: of the score the highest (by it the engine chooses `best.pt`), of a loss the lowest.
+
+    Of other metrics nothing says so, and nothing is guessed.
+    """
+    if metric == "score":
+        return "highest"
+    key = metric.rpartition(".")[2].lower()
+    return "lowest" if key == "loss" or key.endswith("_loss") else None
+
+
+def metric_rows(compared: Comparison) -> list[MetricRow]:
+    """A row a metric, in the order of `Comparison.metrics`."""
+    return [_row(name, compared) for name in compared.metrics]
+
+
+def _row(name: str, compared: Comparison) -> MetricRow:
+    better = direction(name)
+    values = tuple(
+        _value(series[name], better, run if name == "score" else None) if name in series else None
+        for run, series in zip(compared.runs, compared.series, strict=True)
+    )
+    reached = {place: one.value for place, one in enumerate(values) if one and np.isfinite(one.value)}
+    best: frozenset[int] = frozenset()
+    if better and len(reached) > 1:
+        most = max(reached.values()) if better == "highest" else min(reached.values())
+        best = frozenset(place for place, value in reached.items() if value == most)
+    return MetricRow(name, better, values, best)
+
+
+def _value(series: Series, better: Direction | None, scored: RunFacts | None) -> Value:
+    """`scored` is the run whose score this is: the engine has marked its best epoch."""
+    finite = np.flatnonzero(np.isfinite(series.value))
+    if not len(finite):
+        return Value(np.nan, np.nan, np.nan, np.nan, np.nan)
+    told = series.value[finite]
+    place = {None: -1, "highest": int(np.argmax(told)), "lowest": int(np.argmin(told))}[better]
+    if scored is not None and scored.best is not None:
+        marked = np.flatnonzero(series.epoch[finite] == scored.best[0])
+        place = int(marked[-1]) if len(marked) else place
+    at = finite[place]
+    numbers = (series.value[at], series.epoch[at], series.step[at], told.min(), told.max())
+    return Value(*map(float, numbers))
+
+
+def values_table(compared: Comparison) -> Table:
+    """Best value and its epoch, marked where no run has a better one; else the last value and its extremes."""
+    rows = metric_rows(compared)
+    cells = tuple(
+        (Cell(plain(row.name)), *(_words(one, row, place) for place, one in enumerate(row.values))) for row in rows
+    )
+    notes = [f"{BEST_MARK} best; others: last (lowest … highest)"] if rows else ["no metric logged yet"]
+    if rows and _weighted_differently(compared):
+        notes.append("loss weights differ: compare the losses of heads, or the score")
+    if compared.several_projects:
+        names = " and ".join(dict.fromkeys(run.project for run in compared.runs if run.project))
+        notes.insert(0, f"{plain(names)} share {len(rows)} metric{'' if len(rows) == 1 else 's'}")
+    return Table(("", *(run.name for run in compared.runs)), cells, " · ".join(notes))
+
+
+def _weighted_differently(compared: Comparison) -> bool:
+    """Whether the runs' losses, beside those of single heads, are sums with different weights."""
+    weights = [run.config.get("loss_weights") for run in compared.runs if run.config is not None]
+    return any(one != weights[0] for one in weights)
+
+
+def _words(one: Value | None, row: MetricRow, place: int) -> Cell:
+    if one is None:
+        return Cell("—")
+    if not np.isfinite(one.value):
+        return Cell("nan")
+    if row.direction is None:
+        return Cell(f"{_short(one.value)} ({_short(one.low)} … {_short(one.high)})")
+    where = f" ep {one.epoch:g}" if np.isfinite(one.epoch) and one.epoch == round(one.epoch) else ""
+    where = where or (f" step {one.step:,.0f}" if np.isfinite(one.step) else "")
+    best = place in row.best
+    return Cell(f"{_short(one.value)}{' ' + BEST_MARK if best else '  '}{where}", best)
+
+
+def _short(value: float) -> str:
+    return number(value, ".4g")
+
+
+def config_rows(compared: Comparison) -> tuple[list[KeyRow], int]:
+    """The keys that differ, with each run's value (`ABSENT` where it has none to read), and how many do not."""
+    readable = [place for place, run in enumerate(compared.runs) if run.config is not None]
+    trees = {str(place): compared.runs[place].config for place in readable}
+    if not trees:
+        return [], 0
+    rows = [
+        KeyRow(
+            row.key,
+            tuple(dict(zip(readable, row.values, strict=True)).get(n, ABSENT) for n in range(len(compared.runs))),
+        )
+        for row in diff(trees)
+    ]
+    return rows, equal_keys(trees)
+
+
+def config_table(compared: Comparison) -> Table:
+    """Only keys that differ; a value that is not the first run's stands out."""
+    rows, equal = config_rows(compared)
+    cells = tuple((Cell(plain(row.key)), *_config_cells(row.values)) for row in rows)
+    notes = [f"{equal} key{' is' if equal == 1 else 's are'} equal"] if rows or equal else []
+    notes += [plain(run.problem) for run in compared.runs if run.config is None and run.problem]
+    return Table(("", *(run.name for run in compared.runs)), cells, " · ".join(notes))
+
+
+def _config_cells(values: Sequence[object]) -> list[Cell]:
+    first = words(values[0])
+    return [Cell(plain(words(value)), words(value) != first) for value in values]

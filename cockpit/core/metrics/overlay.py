@@ -1,0 +1,73 @@
+"""Several logs in one set of charts: a line a log, each metric a chart of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from cockpit.core.metrics.metric_series import MetricSource, Series
+from cockpit.core.plot.axis import first_time
+from cockpit.core.plot.groups import RUN_ROLES, Role, in_families
+
+MOST = len(RUN_ROLES)
+"""Logs in one chart: more can no longer be told apart."""
+
+
+class Overlay:
+    """A `MetricSource` of up to eight others. Its metrics are called by their place and name there: `2:train.loss`.
+
+    Every log's time begins at its own first point, so that runs of different days lie over one another; steps and
+    epochs are as logged. Superseded branches are left out. Charts are grouped by `by_metric`.
+    """
+
+    def __init__(self, sources: Sequence[MetricSource]) -> None:
+        """Raises `ValueError` for more than `MOST` sources."""
+        if len(sources) > MOST:
+            raise ValueError(f"{len(sources)} logs in one chart, of which {MOST} can be told apart")
+        self.title = f"{len(sources)} runs"
+        self._sources = sources
+        self._series: list[Mapping[str, Series]] = [{} for _ in sources]
+        self._known = False
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What each line means."""
+        return {role: source.title for role, source in zip(RUN_ROLES, self._sources, strict=False)}
+
+    def poll(self) -> bool:
+        """Read what is new in all of them; whether anything changed."""
+        changed = [source.poll() or not self._known for source in self._sources]
+        self._known = True
+        for place, source in enumerate(self._sources):
+            if changed[place]:
+                self._series[place] = _from_start(source.series())
+        return any(changed)
+
+    def series(self) -> Mapping[str, Series]:
+        """Every metric of every log, in order of first appearance in the first log that has it."""
+        metrics = dict.fromkeys(name for series in self._series for name in series)
+        return {
+            f"{place}:{name}": series[name]
+            for name in metrics
+            for place, series in enumerate(self._series, 1)
+            if name in series
+        }
+
+    def problems(self) -> Sequence[str]:
+        return [f"{source.title}: {problem}" for source in self._sources for problem in source.problems()]
+
+
+def by_metric(names: Iterable[str]) -> dict[str, list[tuple[Role, str]]]:
+    """Charts by metric, each with the (role, name) of the logs that have it; families of metrics stand together."""
+    charts: dict[str, list[tuple[Role, str]]] = {}
+    for name in names:
+        place, _, metric = name.partition(":")
+        charts.setdefault(metric, []).append((RUN_ROLES[int(place) - 1], name))
+    return in_families(charts)
+
+
+def _from_start(series: Mapping[str, Series]) -> dict[str, Series]:
+    """Times as seconds since the log's first point; its arrays stay shared where it shares them."""
+    start = first_time(series.values())
+    moved = {id(one.time): one.time - start for one in series.values()}
+    return {name: replace(one, time=moved[id(one.time)], old=()) for name, one in series.items()}

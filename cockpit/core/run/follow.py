@@ -1,0 +1,146 @@
+"""Follows one run in a thread of its own and hands over what is new, so that a screen never waits for a disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cockpit.core.log.logtail import LogTail
+from cockpit.core.metrics.series import StepFollower, Steps
+from cockpit.core.runs.attempts import AttemptFollower
+from engines.contract import commands as cmd
+from engines.contract import yaml12
+from engines.contract.errors import UserError
+from engines.contract.events import Event
+from engines.contract.jsonl import RecordFollower, damage_in
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import Attempt, RunDirectory, RunInfo
+from engines.contract.state import RunReader, Status, status_of
+
+
+@dataclass(frozen=True)
+class Log:
+    """The tail of the engine's output."""
+
+    lines: tuple[str, ...] = ()
+    dropped: int = 0
+    """Lines that fell off the start of `lines` since the log was opened."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class News:
+    """What changed in a run since the last news; None where nothing did."""
+
+    restarted: bool = False
+    """The event log was replaced: what came before it counts no more."""
+    events: tuple[Event, ...] = ()
+    commands: tuple[cmd.Command, ...] = ()
+    info: RunInfo | None = None
+    status: Status | None = None
+    attempts: tuple[Attempt, ...] | None = None
+    budget_usd: float | None = None
+    steps: Steps | None = None
+    log: Log | None = None
+    damaged: tuple[str, ...] | None = None
+    """In words: of each of its logs the lines that are not records."""
+    problem: str | None = None
+    """Why something could not be read now, an empty string when everything can again."""
+
+
+NOTHING = News()
+AT_ONCE = 5000
+"""Events in one piece of news: a long history comes in pieces, so that the screen stays alive."""
+
+
+class RunFollower:
+    """Reads everything of one run, each byte once."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+        self._reader = RunReader(run)
+        self._untold: list[Event] = []
+        self._commands: RecordFollower[cmd.Command] = RecordFollower(run.commands, cmd.decoder)
+        self._attempts = AttemptFollower(run)
+        self._steps = StepFollower(run.steps)
+        self._log = LogTail(run.stdout)
+        self._budget = BudgetReader(run.config)
+        self._told: dict[str, Any] = {"damaged": (), "problem": "", "budget_usd": None}
+
+    @property
+    def live(self) -> bool:
+        """Whether the run was alive at the last look."""
+        status = self._told.get("status")
+        return isinstance(status, Status) and status.live
+
+    def poll(self) -> News | None:
+        """What is new, None when nothing is. Never raises for what the run's files hold."""
+        changes: dict[str, Any] = {}
+        problem = ""
+        for look in (self._look_at_info, self._look_at_events, self._look_at_commands, self._look_at_output):
+            try:
+                changes |= look()
+            except (UserError, OSError) as error:
+                problem = problem or str(error)
+        changes |= self._changed(problem=problem)
+        news = News(**changes)
+        return None if news == NOTHING else news
+
+    def _changed(self, **values: Any) -> dict[str, Any]:
+        """Those of `values` that differ from what was told last."""
+        new = {key: value for key, value in values.items() if key not in self._told or self._told[key] != value}
+        self._told |= new
+        return new
+
+    def _look_at_info(self) -> dict[str, Any]:
+        return self._changed(info=self.run.info, budget_usd=self._budget.read())
+
+    def _look_at_events(self) -> dict[str, Any]:
+        """Facts are asked in the order in which they change, so that an end is never missed."""
+        locked = lock_holder(self.run.lock) is not None
+        attempts = self._attempts.poll()
+        history = self._reader.history
+        new = self._reader.poll()
+        restarted = self._reader.history is not history
+        self._untold = new if restarted else self._untold + new
+        events, self._untold = tuple(self._untold[:AT_ONCE]), self._untold[AT_ONCE:]
+        status = status_of(locked, attempts[-1] if attempts else None, self._reader.history)
+        told = self._changed(attempts=attempts, status=status, damaged=self._damaged())
+        return told | {"events": events, "restarted": restarted}
+
+    def _look_at_commands(self) -> dict[str, Any]:
+        return {"commands": tuple(self._commands.poll())}
+
+    def _look_at_output(self) -> dict[str, Any]:
+        news: dict[str, Any] = {}
+        if self._steps.poll():
+            news["steps"] = self._steps.steps
+        if self._log.poll():
+            news["log"] = Log(self._log.text.shown(), self._log.text.dropped)
+        return news
+
+    def _damaged(self) -> tuple[str, ...]:
+        found = (self._reader.damage, damage_in(self.run.commands.name, self._commands.damage))
+        return tuple(filter(None, found))
+
+
+class BudgetReader:
+    """The budget in a run's resolved config, read again when the file changes."""
+
+    def __init__(self, config: Path) -> None:
+        self._config = config
+        self._read_at = 0
+        self._budget: float | None = None
+
+    def read(self) -> float | None:
+        """US dollars; None without a budget or without a readable config."""
+        try:
+            changed = self._config.stat().st_mtime_ns
+            if changed != self._read_at:
+                self._read_at = changed
+                tree, _ = yaml12.read(self._config.read_text(encoding="utf-8"))
+                budget = (tree.get("cost") or {}).get("budget_usd")
+                self._budget = float(budget) if isinstance(budget, int | float) else None
+        except (OSError, ValueError, AttributeError, yaml12.YamlError):
+            return None
+        return self._budget

@@ -1,0 +1,84 @@
+"""In which order runs are listed. An order is written as in the settings: its name, `-name` for descending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from cockpit.core.runs import cost
+from cockpit.core.runs.fleet import RunSummary
+from cockpit.core.states import GLYPHS, is_live
+
+Value = float | str | None
+_STATES = tuple(GLYPHS)
+
+
+@dataclass(frozen=True)
+class Order:
+    """One way to order runs; `descending` is what a person expects of it first."""
+
+    name: str
+    about: str
+    descending: bool
+    value: Callable[[RunSummary, float], Value]
+    """Of a run at a moment; None where it has none: such a run comes last, either way."""
+
+    @property
+    def written(self) -> str:
+        """As it is kept in the settings, in its usual direction."""
+        return f"-{self.name}" if self.descending else self.name
+
+
+def _spent(row: RunSummary, now: float) -> Value:
+    if not row.spans:
+        return None
+    usd = cost.usd_spent(row.spans, now)
+    return cost.seconds_spent(row.spans, now) / 1e12 if usd is None else usd  # what has no price below what has
+
+
+ORDERS = (
+    Order("newest", "live runs first, then the newest", True, lambda row, now: row.created),
+    Order("name", "by id, A to Z", False, lambda row, now: row.id.casefold()),
+    Order(
+        "state", "what runs, then what ended well, then what did not", False, lambda row, now: _STATES.index(row.state)
+    ),
+    Order("score", "the best score first", True, lambda row, now: row.score),
+    Order("spent", "the dearest first", True, _spent),
+    Order("epoch", "the longest trained first", True, lambda row, now: row.done or None),
+    Order("age", "the youngest first, live or not", False, lambda row, now: now - row.created if row.created else None),
+)
+DEFAULT = ORDERS[0]
+
+
+def parse(written: str) -> tuple[Order, bool]:
+    """The order and whether it descends; the default for what is none."""
+    order = next((order for order in ORDERS if order.name == written.removeprefix("-")), None)
+    return (DEFAULT, DEFAULT.descending) if order is None else (order, written.startswith("-"))
+
+
+def choose(name: str, written: str) -> str:
+    """The order `name` in its usual direction; when it is in force already (`written`), the other way round."""
+    order, descending = parse(written)
+    if order.name == name:
+        return name if descending else f"-{name}"
+    return next(order for order in ORDERS if order.name == name).written
+
+
+def ordered(rows: Iterable[RunSummary], written: str, now: float) -> list[RunSummary]:
+    """The runs in order; equals stay newest first, and live runs on top while the order is the default one."""
+    order, descending = parse(written)
+    result = sorted(rows, key=lambda row: (row.created, row.id), reverse=True)
+    values = {row.path: order.value(row, now) for row in result}
+    having = [row for row in result if values[row.path] is not None]
+    having.sort(key=lambda row: values[row.path], reverse=descending)  # type: ignore[arg-type,return-value]
+    result = having + [row for row in result if values[row.path] is None]
+    if order is DEFAULT and descending:
+        result.sort(key=_liveliness)
+    return result
+
+
+def _liveliness(row: RunSummary) -> tuple[int, tuple[str, int]]:
+    """What is at work, then what waits for it in the order of its queue, then what has ended."""
+    if row.state == "queued":
+        return 1, row.queued or ("", 0)
+    return (0 if is_live(row.state) else 2), ("", 0)

@@ -1,0 +1,1 @@
+"""Scenes of an interactive engine, drawn with characters."""

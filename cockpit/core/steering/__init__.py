@@ -1,0 +1,1 @@
+"""Steering a run: loss weights and presets, learning rate and end, each with what it would do."""

@@ -1,0 +1,1 @@
+"""The epoch table as text: its columns, its rows, and with which weights its losses were computed."""

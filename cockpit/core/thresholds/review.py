@@ -1,0 +1,241 @@
+"""A run's thresholds under review: those in force, what each head reaches at any other, and which is best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cockpit.core.thresholds.saved import SavedThresholds, Saving
+from engines.contract import spec as specs
+from engines.contract import yaml12
+from engines.contract.errors import DataError, UserError
+from engines.contract.rundir import RunDirectory
+from engines.contract.state import RunReader
+from engines.thresholds.adapter import ThresholdAdapter
+from engines.thresholds.bootstrap import Interval, session_interval
+from engines.thresholds.head import Head
+from engines.thresholds.objectives import F1, F1_LESS_IDLE, Objective
+from engines.thresholds.review import ABOUT, Review, read_review
+from engines.thresholds.search import exact_optimum
+from engines.thresholds.tally import Tally
+
+FEW = 30
+"""Fewer positives or negatives than this are told: a threshold from so few may be chance."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a head reaches at one threshold; None where a rate is undefined."""
+
+    f1: float | None
+    precision: float | None
+    recall: float | None
+    idle_rate: float | None
+    objective: float | None
+
+
+NOTHING = Numbers(None, None, None, None, None)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One head: its threshold in force, a new one, and what both reach."""
+
+    name: str
+    objective: str
+    saved: float
+    new: float
+    positives: int
+    negatives: int
+    before: Numbers | None
+    after: Numbers | None
+    flag: str
+
+    @property
+    def changed(self) -> bool:
+        return self.new != self.saved
+
+
+class HeadReview:
+    """One head and its tally, which is made when it is first needed, or taken from another review of these frames."""
+
+    def __init__(self, head: Head, tally: Tally | None = None) -> None:
+        self.head = head
+        self._made = tally
+
+    def aimed_at(self, objective: Objective) -> HeadReview:
+        """The same frames, judged by another objective."""
+        return HeadReview(replace(self.head, objective=objective), self._made)
+
+    def prepare(self) -> None:
+        """Find what a key may ask for at once: the tally and the best threshold."""
+        if self.judged:
+            _ = self.tally, self.best, self.flag
+
+    @property
+    def objectives(self) -> list[Objective]:
+        """What makes sense for this head: its own objective, F1, and F1 less idle presses where frames are idle."""
+        idle = [] if self.head.idle is None else [F1_LESS_IDLE]
+        return list(dict.fromkeys([self.head.objective, F1, *idle]))
+
+    @property
+    def tally(self) -> Tally:
+        """Raises `DataError` where a score is not a number."""
+        if self._made is None:
+            self._made = Tally(self.head.scores, self.head.targets, self.head.idle)
+        return self._made
+
+    @cached_property
+    def judged(self) -> bool:
+        """Whether there is anything to judge by: scores, all of them numbers."""
+        return len(self.head.scores) > 0 and not np.isnan(self.head.scores).any()
+
+    @cached_property
+    def best(self) -> float | None:
+        """The exact optimum, None where none can be chosen."""
+        return None if self.head.untunable else exact_optimum(self.head).threshold
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        return None if self.head.untunable else session_interval(self.head)
+
+    @cached_property
+    def flag(self) -> str:
+        """What a person should know before trusting this head's threshold."""
+        head = self.head
+        if head.untunable:
+            return f"cannot tune: {head.untunable}; kept"
+        if head.scores.min() == head.scores.max():
+            return "all scores are equal"
+        kinds = ((head.positives, "positive"), (head.negatives, "negative"))
+        few = [f"{count} {kind}{'s' * (count > 1)}" for count, kind in kinds if count < FEW]
+        return f"only {' and '.join(few)}" if few else ""
+
+    def at(self, threshold: float) -> Numbers | None:
+        """None where there is nothing to judge by."""
+        if not self.judged:
+            return None
+        counts = self.tally.at(threshold)
+        idle = math.nan if self.head.idle is None else float(counts.idle_rate)
+        rates = (counts.f1, counts.precision, counts.recall, idle, self.head.objective.value(counts))
+        return Numbers(*(None if math.isnan(rate) else float(rate) for rate in rates))
+
+
+class ThresholdReview:
+    """The newest review of a run beside its exported config. Raises `UserError` where there is nothing to review."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+        self._adapter = adapter_of(run)
+        self._stamps = self._stamped()
+        self._review = _review(run)
+        self.about = self._review.about
+        self.heads = {head.name: HeadReview(head) for head in self._adapter.heads(self._review.arrays)}
+        self.file = SavedThresholds(run, self._adapter)
+        config, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
+        self.saved = self.file.thresholds if self.file.content is not None else self._adapter.defaults(config)
+        self.data = _data(config)
+        """Where the recordings lie that the scores are of; empty where the config does not say."""
+
+    @property
+    def stale(self) -> bool:
+        """Whether a newer review or another exported config has come since this was read."""
+        return self._stamped() != self._stamps
+
+    def _stamped(self) -> list[tuple[int, int] | None]:
+        return [_stamp(path) for path in (self.run.review / ABOUT, self.run.export / self._adapter.file)]
+
+    @property
+    def optimum(self) -> dict[str, float]:
+        """The best threshold of each head that can be tuned, the one in force of all others."""
+        return {name: self.saved[name] if it.best is None else it.best for name, it in self.heads.items()}
+
+    def rows(self, new: Mapping[str, float]) -> list[Row]:
+        return [
+            Row(
+                name=name,
+                objective=it.head.objective.title,
+                saved=self.saved[name],
+                new=new[name],
+                positives=it.head.positives,
+                negatives=it.head.negatives,
+                before=it.at(self.saved[name]),
+                after=it.at(new[name]),
+                flag=it.flag,
+            )
+            for name, it in self.heads.items()
+        ]
+
+    def totals(self, thresholds: Mapping[str, float]) -> dict[str, float | None]:
+        """What all thresholds together reach, by name."""
+        return self._adapter.totals(self._review.arrays, thresholds)
+
+    @cached_property
+    def totals_saved(self) -> Mapping[str, float | None]:
+        """The same of the saved thresholds."""
+        return self.totals(self.saved)
+
+    @property
+    def warning(self) -> str:
+        """Why these numbers are not the exported config's; empty where they are, or where nothing is exported."""
+        return self.file.mismatch(self.about)
+
+    def save(self, new: Mapping[str, float], *, who: str, now: float) -> None:
+        """Put `new` into the exported config. Raises `DataError` where it was not or is no longer what was read."""
+        heads = (it.head for it in self.heads.values())
+        support = {head.name: {"positives": head.positives, "negatives": head.negatives} for head in heads}
+        self.file.save(new, about=self.about, support=support, who=who, now=now)
+        self.saved = dict(new)
+        self.__dict__.pop("totals_saved", None)
+        self._stamps = self._stamped()
+
+    def history(self) -> list[Saving]:
+        """Who saved what, oldest first; lines that cannot be read are left out."""
+        return self.file.history()
+
+
+def can_review(run: RunDirectory) -> bool:
+    """Whether there are scores to choose thresholds by; cheap enough to ask every few seconds."""
+    try:
+        return (run.review / ABOUT).is_file() and specs.find(run.info.project).thresholds is not None
+    except (UserError, OSError):
+        return False
+
+
+def adapter_of(run: RunDirectory) -> ThresholdAdapter:
+    """What its project says about thresholds. Raises `UserError` where a run can have none."""
+    info = run.info
+    if info.kind != "training":
+        raise UserError(f"{info.id} is a {info.kind} and has no thresholds.")
+    reference = specs.find(info.project).thresholds
+    if reference is None:
+        raise UserError(f"The project {info.project!r} has no thresholds to review.")
+    adapter: ThresholdAdapter = specs.load(reference)
+    return adapter
+
+
+def _review(run: RunDirectory) -> Review:
+    if (review := read_review(run.review)) is not None:
+        return review
+    state = RunReader(run).status().state
+    raise DataError(f"{run.info.id} has no review yet: each new best epoch writes one, and the run is {state}.")
+
+
+def _data(config: Any) -> str:
+    section = config.get("data") if isinstance(config, dict) else None
+    path = section.get("path") if isinstance(section, dict) else None
+    return str(path or "")
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size

@@ -1,0 +1,72 @@
+import signal
+from pathlib import Path
+
+import pytest
+
+from cockpit.core.run import control
+from cockpit.core.run.control import Target
+from cockpit.core.states import GLYPHS, Shown
+from engines.contract import commands as cmd
+from engines.contract.lock import lock_holder
+from engines.contract.rundir import RunDirectory
+from engines.contract.state import RunReader
+from tests.support.fake_run import FakeRun
+
+ALLOWED: dict[Shown, set[str]] = {
+    "queued": {"stop"},
+    "starting": {"pause", "stop"},
+    "running": {"pause", "stop", "checkpoint"},
+    "paused": {"continue", "stop", "checkpoint"},
+    "stopping": {"stop"},
+    "finished": {"resume"},
+    "early-stopped": {"resume"},
+    "stopped": {"resume"},
+    "out-of-budget": {"resume"},
+    "failed": {"resume"},
+    "lost": {"resume"},
+    "broken": set(),
+}
+
+
+def target(state: Shown, *, attempt: int = 2, task: bool = False) -> Target:
+    return Target(RunDirectory(Path("/runs/x")), "x", attempt, state, task)
+
+
+@pytest.mark.parametrize("state", list(GLYPHS))
+def test_what_can_be_done_in_each_state(state: Shown) -> None:
+    def can(target: Target) -> set[str]:
+        return {action for action in ("pause", "continue", "stop", "checkpoint", "resume") if target.can(action)}
+
+    assert can(target(state)) == ALLOWED[state]
+    assert can(target(state, task=True)) == ALLOWED[state] & {"stop"} - {"resume"}
+    assert can(target(state, attempt=0)) <= {"checkpoint", "continue", "resume"}
+    assert target(state).can("fork")  # of whatever it has kept, also while it trains
+    assert not target(state, attempt=0).can("fork")
+    assert not target(state, task=True).can("fork")
+
+
+def test_why_a_run_cannot_be_resumed_is_a_sentence() -> None:
+    assert target("finished").why_not_resume() == ""
+    assert "only a run that has ended" in target("running").why_not_resume()
+    sentence = "x is of a program that is not the cockpit's"
+    foreign = Target(RunDirectory(Path("/runs/x")), "x", 1, "finished", False, sentence)
+    assert not foreign.can("resume")
+    assert foreign.why_not_resume() == sentence
+
+
+def test_orders_are_meant_for_the_newest_attempt() -> None:
+    running = target("running", attempt=3)
+    orders = [running.order(action) for action in ("pause", "continue", "stop", "checkpoint")]
+    assert [type(order) for order in orders] == [cmd.Pause, cmd.Continue, cmd.Stop, cmd.SaveCheckpoint]
+    assert {order.attempt for order in orders} == {3}
+
+
+def test_a_signal_goes_to_the_holder_of_the_lock_only(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path).begin().started()
+    assert not control.signal_supervisor(fake.run, signal.SIGQUIT)
+    with fake.locked():
+        assert control.signal_supervisor(fake.run, signal.SIGQUIT)
+        while lock_holder(fake.run.lock) is not None:  # it records the kill and leaves
+            pass
+    assert RunReader(fake.run).status().state == "stopped"
+    assert not control.signal_supervisor(fake.run, signal.SIGQUIT)

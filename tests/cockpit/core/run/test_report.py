@@ -1,0 +1,57 @@
+"""report.json as tables, and a sentence where it is none."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from cockpit.core.run.report import NamedTable, no_report, read_report
+from cockpit.core.text_table import TextTable
+from engines.contract.errors import DataError
+from tests.support.fake_run import FakeRun
+
+
+def test_a_report_is_its_tables_in_order_with_what_is_not_finite(tmp_path: Path) -> None:
+    run = FakeRun(tmp_path).run
+    run.report.write_text(
+        '{"tables": {"b": {"columns": ["x", "y"], "rows": [[1, NaN], [null, "a"]], "note": "n"},'
+        ' "a": {"columns": ["z"], "rows": []}}}'
+    )
+    first, second = read_report(run)
+    assert (first.name, first.columns, first.note, first.rows[1]) == ("b", ("x", "y"), "n", (None, "a"))
+    assert math.isnan(first.rows[0][1])
+    assert second == NamedTable("a", ("z",), ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "{}", '{"tables": []}', '{"tables": {"a": 1}}', '{"tables": {"a": {"columns": ["x"]}}}',
+     '{"tables": {"a": {"columns": "x", "rows": []}}}', '{"tables": {"a": {"columns": ["x"], "rows": [1]}}}',
+     '{"tables": {"a": {"columns": [], "rows": []}}}', "\x00\x00", "[" * 100_000],
+)  # fmt: skip
+def test_a_damaged_report_is_a_sentence(tmp_path: Path, text: str) -> None:
+    run = FakeRun(tmp_path).run
+    run.report.write_text(text)
+    with pytest.raises(DataError, match=r"report\.json cannot be read as a report"):
+        read_report(run)
+
+
+def test_without_a_report_its_state_says_why(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_report(FakeRun(tmp_path).run)
+    assert no_report("running") == "The report comes when the training finishes; it is running now."
+    assert "makes none" in no_report("finished")
+    assert no_report("failed").endswith("this one is failed. Resume it to finish it.")
+
+
+def test_ragged_rows_are_made_even() -> None:
+    table = TextTable.of(("name", "n"), json.loads('[["a"], ["b", 2, 3], []]'))
+    assert table.rows == (("a   ", "—"), ("b   ", "2"), ("—   ", "—"))
+    assert (table.header, table.rule, table.width) == (("name", "n"), ("----", "-"), 7)
+
+
+def test_numbers_that_are_huge_do_not_widen_their_column() -> None:
+    assert TextTable.of(("v",), [(999_999_999.0,), (2.5e39,)]).rows == (("999,999,999",), ("    2.50e39",))

@@ -1,0 +1,131 @@
+"""Drafts of loss weights, presets, and the planned learning rate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cockpit.core.metrics.metric_series import Series
+from cockpit.core.steering.loss_weights import RECENT, WeightDraft, nudged, recent_means, shares
+from cockpit.core.steering.lr_plan import planned
+from cockpit.core.steering.presets import Presets
+from engines.contract.errors import UserError
+from engines.contract.steps import read_series
+from tests.engines.toy import ToyRun
+
+WEIGHTS = st.dictionaries(st.sampled_from("abcdef"), st.floats(1e-3, 1e3), min_size=2)
+
+
+@given(weights=WEIGHTS, data=st.data())
+def test_equal_shares_are_equal_and_leave_the_sum(weights: dict[str, float], data: st.DataObject) -> None:
+    losses = {head: data.draw(st.floats(1e-3, 1e3)) for head in weights}
+    draft = WeightDraft(weights)
+    before = sum(weights[head] * losses[head] for head in weights)
+    assert draft.equalise(losses)
+    now = shares(draft.new, losses)
+    assert all(share == pytest.approx(1 / len(weights), rel=0.02) for share in now.values())
+    assert sum(draft.new[head] * losses[head] for head in weights) == pytest.approx(before, rel=0.01)
+
+
+def test_raw_losses_are_of_the_last_steps_and_none_of_a_head_that_is_off() -> None:
+    def series(name: str, step: np.ndarray, value: np.ndarray) -> Series:
+        return Series(name, step, step / 10, step + 1e9, value)
+
+    step = np.arange(200.0)
+    told = {
+        "loss": series("loss", step, step),
+        "on": series("on", step, np.where(step == 190, np.nan, 2 * step)),
+        "rare": series("rare", step[::7], step[::7]),
+        "off": series("off", step[:90], step[:90]),
+    }
+    recent = step[-RECENT:]
+    assert recent_means(told, ["on", "rare", "off", "unknown"]) == {
+        "on": pytest.approx(2 * recent[recent != 190].mean()),
+        "rare": pytest.approx(recent[recent % 7 == 0].mean()),
+        "off": None,
+        "unknown": None,
+    }
+    assert recent_means({"off": told["off"]}, ["off"]) == {"off": pytest.approx(step[40:90].mean())}
+
+
+def test_shares_leave_out_what_is_not_known() -> None:
+    assert shares({"a": 2.0, "b": 1.0, "c": 5.0}, {"a": 1.0, "b": -2.0, "c": None}) == {"a": 0.5, "b": 0.5, "c": None}
+    assert shares({"a": 1.0}, {"a": float("nan")}) == {"a": None}
+
+
+@given(st.floats(1e-4, 1e3), st.booleans())
+def test_a_nudge_up_and_down_comes_back_to_the_grid(weight: float, fine: bool) -> None:
+    up, down = nudged(weight, 1, fine=fine), nudged(weight, -1, fine=fine)
+    assert down < weight < up
+    assert up - weight <= 0.55 * weight + 1e-4
+    assert down >= 0
+
+
+@pytest.mark.parametrize(
+    ("weight", "up", "down"), [(0.5, 0.55, 0.45), (1.0, 1.5, 0.95), (0.1, 0.15, 0.095), (0.0, 0.05, 0.0)]
+)
+def test_steps_of_arrow_keys(weight: float, up: float, down: float) -> None:
+    assert (nudged(weight, 1), nudged(weight, -1)) == (up, down)
+
+
+def test_what_a_person_has_not_touched_follows_what_is_in_force() -> None:
+    draft = WeightDraft({"a": 1.0, "b": 1.0})
+    draft.set({"a": 3.0})
+    assert draft.in_force({"a": 2.0, "b": 2.0})
+    assert (draft.now, draft.new) == ({"a": 2.0, "b": 2.0}, {"a": 3.0, "b": 2.0})
+    assert not draft.in_force({"a": 2.0})
+    assert draft.undo()
+    assert not draft.undo()
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("loss_weights: {lok: 1}", "no head is called 'lok' (did you mean 'look'?)"),
+        ("loss_weights: {look: -1}", "the weight of look is -1, expected a finite number of 0 or more"),
+        ("loss_weights: {look: yes}", "the weight of look is"),
+        ("weights: {}", "holds no weights"),
+        ("[", "cannot be read as a preset"),
+        ("", "holds no weights"),
+    ],
+)
+def test_a_bad_preset_is_told_in_a_sentence(tmp_path: Path, content: str, fault: str) -> None:
+    presets = Presets(tmp_path, "controls")
+    (tmp_path / "controls-x.yaml").write_text(content)
+    with pytest.raises(UserError) as told:
+        presets.load("x", {"look": 1.0})
+    assert fault in str(told.value)
+
+
+def test_presets_belong_to_a_project_and_have_plain_names(tmp_path: Path) -> None:
+    presets = Presets(tmp_path / "none yet", "sim")
+    assert presets.names() == []
+    with pytest.raises(UserError, match="is no name"):
+        presets.save("../x", {"a": 1.0})
+    presets.save("calm", {"a": 0.125})
+    assert presets.names() == ["calm"]
+    assert presets.load("calm", {"a": 1.0, "b": 1.0}) == {"a": 0.125}
+    assert Presets(tmp_path / "none yet", "controls").names() == []
+
+
+STAGES = [
+    {"name": "one", "epochs": 2, "lr": 0.02}, {"name": "two", "epochs": 1, "restart_schedule": False},
+    {"name": "three", "restart_schedule": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stages", [[], STAGES], ids=["plain", "stages"])
+def test_the_planned_rate_is_the_one_that_is_trained_with(tmp_path: Path, stages: list[dict[str, object]]) -> None:
+    toy = ToyRun(tmp_path, epochs=6, stages=stages)
+    toy.train()
+    steps, rates = read_series(toy.run.steps, "lr")
+    tree = toy.settings.model_dump(mode="json")["training"]
+    places, plan = planned(tree, 6, toy.trainer.steps_per_epoch, scale=1.0)
+    assert np.allclose(places * toy.trainer.steps_per_epoch, steps)
+    assert np.allclose(plan, rates)
+    later, rest = planned(tree, 6, toy.trainer.steps_per_epoch, scale=0.5, from_epoch=2.5)
+    assert np.allclose(rest, rates[len(steps) - len(later) :] / 2)

@@ -1,0 +1,73 @@
+import re
+from typing import Any
+
+from cockpit.core.table.table import TableText
+from engines.contract.events import Epoch
+from engines.contract.spec import Column
+
+SEED_COLUMNS = [
+    Column("Ep", "epoch", "d"),
+    Column("TrLoss", "train.loss"),
+    Column("Act", "train.action"),
+    Column("VlF1", "validation.f1"),
+    Column("Score", "score"),
+    Column("LR", "lr", ".1e"),
+]
+
+
+def epoch(**changes: Any) -> Epoch:
+    values: dict[str, Any] = {
+        "epoch": 2, "step": 20, "stage": "main", "train": {"loss": 0.8, "action": 0.702}, "validation": {"f1": 0.2},
+        "score": 0.45, "lr": 2e-4, "best": True, "weights": {}, "seconds": 1.0,
+    }  # fmt: skip
+    return Epoch(**(values | changes))
+
+
+def test_the_line_is_that_of_the_source_document() -> None:
+    table = TableText(SEED_COLUMNS)
+    assert table.header().split() == ["Ep", "TrLoss", "Act", "VlF1", "Score", "LR"]
+    assert table.row(epoch()).split() == ["2", "0.800", "0.702", "0.200", "0.450", "2.0e-4", "*"]
+    assert table.row(epoch(best=False)).split()[-1] == "2.0e-4"
+    assert set(table.rule()) == {"-"}
+    assert len(table.rule()) == table.width == len(table.row(epoch()))
+
+
+def test_columns_stay_where_they_are_whatever_the_values() -> None:
+    table = TableText(SEED_COLUMNS)
+    rows = [
+        table.row(epoch(best=False)),
+        table.row(epoch(best=False, epoch=1500, train={"loss": 12345.678, "action": -0.5}, score=None)),
+        table.row(epoch(best=False, train={"loss": None}, nonfinite=["train.loss"], lr=0.0)),
+    ]
+    assert len({len(row) for row in rows}) == 1
+    header = table.header()
+    ends = [match.end() for match in re.finditer(r"\S+", header)]
+    assert all(row[end - 1] != " " and row[end : end + 1] in ("", " ") for row in rows for end in ends)
+    assert "nan" in rows[2]
+    assert "—" in rows[1]
+
+
+def test_the_controls_table_with_its_mark_fits_eighty_columns_with_a_border() -> None:
+    from projects.controls.spec import SPEC
+
+    assert TableText(SPEC.columns).width <= 76
+
+
+def test_words_have_the_width_their_format_says() -> None:
+    table = TableText([Column("Ep", "epoch", "d"), Column("Stage", "stage", "9s")])
+    assert table.row(epoch(stage="movement")) == "   2  movement *"
+    assert table.row(epoch(stage="main", best=False)) == "   2      main"
+    assert table.width == len(table.rule()) == 16
+
+
+def test_columns_from_a_damaged_or_hostile_log_harm_nothing() -> None:
+    columns = [
+        ("\x1b[2J" + "x" * 90, "train", ".3f"),
+        ("", "no.such", "%%"),
+        ("漢字", "stage", "d"),
+        ("W", "stage", "xs"),
+    ]
+    table = TableText([Column(*column) for column in columns])
+    row = table.row(epoch(stage="a\x1b[31mb"))
+    assert "\x1b" not in table.header() + row
+    assert len(table.header()) < 60
