@@ -116,7 +116,7 @@ class StepFollower:
         for place, name in enumerate(self._names):
             if name in names:
                 columns[place] = records[:, names.index(name)]
-        columns = columns[:, np.isfinite(columns[0])]
+        columns = _only(columns, np.isfinite(columns[0]))
         if not columns.size:
             return
         # Backwards in time a record counts only while its step is below everything seen since.
@@ -125,7 +125,7 @@ class StepFollower:
         counts = columns[0] < np.append(lowest[1:], np.inf)
         if self._everything:
             self._keep_old(self._table[:, kept : self._count].copy(), columns[:, ~counts])
-        columns = columns[:, counts]
+        columns = _only(columns, counts)
         total = kept + columns.shape[1]
         if total > self._table.shape[1] or kept < self._count:  # never write into what a reader may hold
             grown = np.empty((len(self._names), max(1024, 2 * total)))
@@ -146,3 +146,8 @@ class StepFollower:
             backwards = np.flatnonzero(np.diff(part[0]) <= 0) + 1
             self._old += [branch for branch in np.split(part, backwards, axis=1) if branch.size]
         del self._old[:-OLD_BRANCHES]
+
+
+def _only(columns: Floats, there: npt.NDArray[np.bool_]) -> Floats:
+    """Those of `columns: (names, n)` that are `there: (n,)`; where all are, as nearly always, without a copy."""
+    return columns if there.all() else columns[:, there]
