@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from types import ModuleType
+from typing import Any
 
+from textual.app import App
 from textual.binding import Binding
-from textual.dom import DOMNode
 from textual.keys import Keys
 
 from engines.contract.errors import nearest
@@ -31,13 +32,12 @@ class Key:
     where: str
 
 
-def catalogue() -> list[Key]:
-    """Of every screen and widget, and of the app itself; those of a screen in their order."""
-    from cockpit import app, screens, terminal_app, widgets
+def catalogue(app: type[App[Any]]) -> list[Key]:
+    """Of every screen and widget, and of `app` itself; those of a screen in their order."""
+    from cockpit import screens, widgets
 
-    modules = [app, terminal_app, *_modules(screens), *_modules(widgets)]
-    classes = {cls for module in modules for cls in vars(module).values() if _has_keys(cls, module)}
-    found = [key for cls in sorted(classes, key=_place) for key in _keys_of(cls)]
+    parts = [cls for module in (*_modules(screens), *_modules(widgets)) for cls in _defined_in(module)]
+    found = [key for cls in sorted([*app.__mro__, *parts], key=_place) for key in _keys_of(cls)]
     return list(dict.fromkeys(found))
 
 
@@ -47,22 +47,22 @@ def _modules(package: ModuleType) -> list[ModuleType]:
     ]
 
 
-def _has_keys(cls: object, module: ModuleType) -> bool:
-    own = isinstance(cls, type) and issubclass(cls, DOMNode) and cls.__module__ == module.__name__
-    return own and "BINDINGS" in vars(cls)
+def _defined_in(module: ModuleType) -> list[type]:
+    return [cls for cls in vars(module).values() if isinstance(cls, type) and cls.__module__ == module.__name__]
 
 
-def _place(cls: type[DOMNode]) -> tuple[bool, str]:
+def _place(cls: type) -> tuple[bool, str]:
     return _where(cls) != EVERYWHERE, _where(cls)
 
 
-def _where(cls: type[DOMNode]) -> str:
-    return EVERYWHERE if cls.__name__.endswith("App") else cls.__name__.removesuffix("Screen")
+def _where(cls: type) -> str:
+    return EVERYWHERE if issubclass(cls, App) else cls.__name__.removesuffix("Screen")
 
 
-def _keys_of(cls: type[DOMNode]) -> list[Key]:
+def _keys_of(cls: type) -> list[Key]:
+    """Those that a class binds itself."""
     by_id: dict[str, list[Binding]] = {}
-    for binding in Binding.make_bindings(cls.BINDINGS):
+    for binding in Binding.make_bindings(vars(cls).get("BINDINGS", ())):
         if binding.id:
             by_id.setdefault(binding.id, []).append(binding)
     return [

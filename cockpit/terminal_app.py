@@ -160,7 +160,7 @@ class TerminalApp(App[None]):
 
     def _take_keys(self) -> None:
         """Runs in a worker's thread: to know every key, every screen must be imported."""
-        known, chosen = keys.catalogue(), self.settings.value.keys
+        known, chosen = keys.catalogue(type(self)), self.settings.value.keys
         self.call_from_thread(self.set_keymap, keys.completed(chosen, known))
         for sentence in keys.problems(chosen, known):
             self.call_from_thread(self._warn, f"{sentence} See `keys` in {self.settings.path}.")

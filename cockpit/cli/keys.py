@@ -9,10 +9,11 @@ from cockpit.cli.printing import show_json, show_table
 
 
 def keys(arguments: Namespace) -> int:
+    from cockpit.app import CockpitApp
     from cockpit.core.settings import SettingsFile, settings_path
     from cockpit.keys import catalogue, completed
 
-    known = catalogue()
+    known = catalogue(CockpitApp)
     chosen = completed(SettingsFile(settings_path()).value.keys, known)
     rows = [(key.id, chosen.get(key.id, ",".join(key.keys)), key.where, key.about) for key in known]
     if arguments.json:

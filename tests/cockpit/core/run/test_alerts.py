@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit import keys
+from cockpit.app import CockpitApp
 from cockpit.cli.arguments import parse
 from cockpit.core.run.alerts import REMEDIES, sentence, typed
 from engines.contract.alerts import LASTING
@@ -12,7 +13,7 @@ from engines.contract.events import Alert
 
 
 def test_every_lasting_alert_has_a_key_that_exists_and_commands_that_can_be_typed() -> None:
-    known = {key.id for key in keys.catalogue()}
+    known = {key.id for key in keys.catalogue(CockpitApp)}
     assert REMEDIES.keys() == LASTING
     for remedies in REMEDIES.values():
         assert remedies
