@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from textual import on
 from textual.containers import Container
 from textual.widget import Widget
 
 from cockpit.core.metrics.run_metrics import RunMetrics
 from cockpit.core.run.model import RunModel
 from cockpit.core.settings import SettingsFile
+from cockpit.screens.columns import ColumnsScreen
 from cockpit.screens.run_overview import RunOverview
 from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.config_pane import ConfigPane
@@ -124,6 +126,10 @@ class RunTabs(Container):
         pane: object = self.pane
         if isinstance(pane, Showing):
             pane.show(model)
+
+    @on(TablePane.ColumnsAsked)
+    def _choose_columns(self, message: TablePane.ColumnsAsked) -> None:
+        self.app.push_screen(ColumnsScreen(message.all, message.shown), message.pane.choose)
 
     def _focus(self, pane: Widget) -> None:
         inside = (widget for widget in self.screen.focus_chain if pane in widget.ancestors_with_self)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.message import Message
 
 from cockpit.core.run.model import RunModel
 from cockpit.core.settings import SettingsFile
 from cockpit.core.table.columns import FoundColumns, chosen
 from cockpit.core.table.rows import LEVELS, LONG_LEVEL, is_long, steps_between
-from cockpit.screens.columns import ColumnsScreen
 from cockpit.widgets.epoch_table import BEST, EpochTable
 from engines.contract.events import Epoch, RunStarted
 from engines.contract.spec import Column
@@ -72,6 +72,14 @@ class TablePane(Vertical):
                 tooltip="Fewer of them, or none"),
     ]  # fmt: skip
 
+    @dataclass
+    class ColumnsAsked(Message):
+        """The person wants to choose columns; `choose` of the pane takes what they chose."""
+
+        pane: TablePane
+        all: Sequence[Column]
+        shown: Sequence[Column]
+
     def __init__(self, settings: SettingsFile) -> None:
         super().__init__(id="table-pane")
         self._settings = settings
@@ -115,8 +123,12 @@ class TablePane(Vertical):
             self._use_columns()
         self.table.take(model, model.steps, every=self.every)
 
+    @property
+    def _chosen(self) -> Sequence[Column]:
+        return chosen(self._found.all, self._settings.value.table_columns.get(self._project, ()))
+
     def _use_columns(self) -> None:
-        self.table.use(chosen(self._found.all, self._settings.value.table_columns.get(self._project, ())))
+        self.table.use(self._chosen)
         self.table.border_title = "Epochs"
 
     # -- keys ------------------------------------------------------------------------------------------------------
@@ -138,14 +150,13 @@ class TablePane(Vertical):
         self.refresh_bindings()
 
     def action_columns(self) -> None:
-        now = chosen(self._found.all, self._settings.value.table_columns.get(self._project, ()))
-        self.app.push_screen(ColumnsScreen(self._found.all, now), partial(self._choose, self._project))
+        self.post_message(self.ColumnsAsked(self, self._found.all, self._chosen))
 
-    def _choose(self, project: str, sources: list[str] | None) -> None:
+    def choose(self, sources: list[str] | None) -> None:
         """Keep the columns chosen; none: all of them, as before anyone chose."""
         if sources is None:
             return
-        columns = {**self._settings.value.table_columns, project: sources}
+        columns = {**self._settings.value.table_columns, self._project: sources}
         self.run_worker(
             lambda: self._settings.change(table_columns={name: kept for name, kept in columns.items() if kept}),
             thread=True, group="settings", name="columns",
