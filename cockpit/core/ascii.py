@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from rich.cells import cell_len
 
-from cockpit.core.scenes.canvas import Cell, Row
+from cockpit.core import braille
+from cockpit.core.scenes.cells import Cell, Row
 
 PLAIN_TERMINALS = frozenset({"", "dumb", "linux", "ansi", "vt52", "vt100", "vt102", "vt220"})
 """Values of TERM: no terminal, the bare console, serial lines."""
@@ -21,7 +22,6 @@ _SIGNS = {
 }  # fmt: skip
 """The characters of our own screens by what stands for them; of letters see `_letter`."""
 _BOXES = range(0x2500, 0x2580)
-_BRAILLE = range(0x2800, 0x2900)
 _DENSITY = " .:-=+*#%@"
 _DOTS = " ..::**##"
 """By the number of dots of a braille character."""
@@ -54,7 +54,7 @@ def _plain(cell: Cell) -> Cell:
     character, kind = cell
     if kind.startswith("rgb:"):
         return _brightness(kind), "plain"
-    if character and ord(character) in _BRAILLE:  # what is quiet stays so without colour
+    if character and ord(character) in braille.CODES:  # what is quiet stays so without colour
         return ("." if kind in ("quiet", "faint") else "*"), kind
     return text_in_ascii(character)[:1] or " ", kind  # the second half of a wide character is empty
 
@@ -81,8 +81,8 @@ def _sign(character: str) -> str:
     """What stands for a character that has no sign of its own, in as many cells."""
     if character.isascii():
         return character
-    if ord(character) in _BRAILLE:
-        return _DOTS[(ord(character) - _BRAILLE.start).bit_count()]
+    if ord(character) in braille.CODES:
+        return _DOTS[(ord(character) - braille.CODES.start).bit_count()]
     if ord(character) in _BOXES:
         return "+"
     width = cell_len(character)

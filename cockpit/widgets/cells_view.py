@@ -12,7 +12,7 @@ from textual.strip import Strip
 
 from cockpit.core.ascii import in_ascii
 from cockpit.core.plot.glyphs import ASCII
-from cockpit.core.scenes.canvas import BLANK, Row
+from cockpit.core.scenes.cells import BLANK, Row
 from cockpit.core.text import plain
 from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.kept_styles import KeptStyles

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cockpit.core.format import count, number
 from cockpit.core.plot.glyphs import Glyphs
-from cockpit.core.scenes.canvas import BLANK, Row
+from cockpit.core.scenes.cells import BLANK, Row
 from cockpit.core.thresholds.curves import STYLES, histogram
 from cockpit.core.thresholds.review import NOTHING, HeadReview, Numbers
 from cockpit.core.thresholds.review import Row as ControlRow

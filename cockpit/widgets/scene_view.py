@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from cockpit.core.format import count
 from cockpit.core.scenes import canvas, panels
+from cockpit.core.scenes.cells import Row
 from cockpit.core.text import plain
 from cockpit.widgets.cells_view import CellsView
 from engines.contract.scenes import Panel, Scene
@@ -75,7 +76,7 @@ class SceneView(Vertical):
         return cost
 
 
-def _strip(scene: Scene, width: int, height: int) -> list[canvas.Row]:
+def _strip(scene: Scene, width: int, height: int) -> list[Row]:
     return panels.draw_strip(scene.strip, scene.position, scene.total, width)[:height]
 
 

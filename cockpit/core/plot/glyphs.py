@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cockpit.core import braille
 from cockpit.core.plot.groups import RUN_ROLES
 
-BRAILLE = 0x2800
-BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""The bit of each dot of a braille character, by row and column."""
 RUN_PLACES = {style: place for place, style in enumerate(RUN_ROLES)}
 
 
@@ -46,7 +44,7 @@ class Glyphs:
 
 
 UNICODE = Glyphs(
-    2, 4, "╭╮╰╯", "─", "│", "┤", "┬", "└", "┊",
+    braille.ACROSS, braille.DOWN, "╭╮╰╯", "─", "│", "┤", "┬", "└", "┊",
     {"bad": "×", "checkpoint": "◆", "resume": "↻", "edit": "▲", "best": "★"},
     "●■▲◆○□△◇",
     {"solid": "━", "dashed": "╍", "dotted": "┅", "thin": "─"},

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from cockpit.core import braille
 from cockpit.core.format import fitted
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import (
@@ -29,9 +30,9 @@ from cockpit.core.plot.frame import (
     draw_y_axis,
     plot_width,
 )
-from cockpit.core.plot.glyphs import Glyphs
+from cockpit.core.plot.glyphs import UNICODE, Glyphs
 from cockpit.core.plot.lines import Line, nearest
-from cockpit.core.plot.raster import characters, rasterize
+from cockpit.core.plot.raster import rasterize
 from cockpit.core.plot.reduce import Columns, reduce
 from cockpit.core.plot.scale import LARGEST, Scale, fit_scale
 
@@ -112,7 +113,7 @@ def _draw(cells: Cells, line: Line, curve: Columns, scale: Scale, glyphs: Glyphs
         curve, columns * glyphs.dots_wide, plot_rows * glyphs.dots_high,
         max(scale.low, -LARGEST), min(scale.high, LARGEST), line.dash,
     )  # fmt: skip
-    codes = characters(dots, glyphs.dots_wide, glyphs.dots_high, ord(glyphs.samples[line.dash]))
+    codes = braille.characters(dots) if glyphs is UNICODE else dots * np.uint32(ord(glyphs.samples[line.dash]))
     there = codes > 0
     plot = (slice(ABOVE, ABOVE + plot_rows), slice(LEFT, LEFT + columns))
     cells.codes[plot][there] = codes[there]

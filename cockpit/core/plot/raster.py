@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cockpit.core.metrics.metric_series import Floats
-from cockpit.core.plot.glyphs import BITS, BRAILLE
 from cockpit.core.plot.reduce import Columns
 
 Dots = npt.NDArray[np.bool_]
@@ -61,13 +60,3 @@ def _dashed(dots: Dots, curve: Columns, dash: str) -> Dots:
     keep[curve.place[~curve.joined & ~after]] = True  # a lone point
     dashed: Dots = dots & keep
     return dashed
-
-
-def characters(dots: Dots, dots_wide: int, dots_high: int, solid: int) -> npt.NDArray[np.uint32]:
-    """`(height, width)` code points for dots, 0 where there is none: braille, or `solid` with one dot a character."""
-    if dots_wide == dots_high == 1:
-        return np.where(dots, np.uint32(solid), np.uint32(0)).astype(np.uint32)
-    rows, columns = dots.shape
-    blocks = dots.reshape(rows // dots_high, dots_high, columns // dots_wide, dots_wide)
-    bits = np.einsum("hywx,yx->hw", blocks.astype(np.uint32), np.array(BITS, dtype=np.uint32))
-    return np.where(bits > 0, bits + BRAILLE, 0).astype(np.uint32)

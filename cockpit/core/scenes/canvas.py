@@ -1,28 +1,25 @@
 """A part of the world drawn with characters: lines in braille dots, text, pixels.
 
-A braille character is two dots wide and four high, and a cell twice as high as wide, so dots are square and a circle
-stays round. What lies outside is clipped; what cannot be drawn is left out.
+Braille's dots are square, so a circle stays round. What lies outside is clipped; what cannot be drawn is left out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 from rich.cells import cell_len
 
+from cockpit.core import braille
+from cockpit.core.braille import ACROSS, DOWN
+from cockpit.core.scenes.cells import BLANK, Cell, Row
 from cockpit.core.text import plain
 from engines.contract.scenes import Box, Image, Line, Point, Text, View
 
-Cell = tuple[str, str]
-"""A character and what it is: a kind of `engines.contract.scenes`, or `rgb:upper:lower` for two pixels of an image."""
-Row = list[Cell]
-BLANK: Cell = (" ", "plain")
-
-ACROSS, DOWN = 2, 4
-_BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-"""By column and row of a dot in its character (Unicode, "Braille Patterns")."""
+Places = npt.NDArray[np.int64]
+NOWHERE: Places = np.empty(0, dtype=np.int64)
 _FARTHEST = 1e12
 """Coordinates beyond are as good as infinite: no picture needs them and their differences overflow."""
 
@@ -67,15 +64,16 @@ class Canvas:
 
     def __init__(self, width: int, height: int) -> None:
         self._width, self._height = width, height
-        self._dots = [[0] * width for _ in range(height)]
-        self._kinds = [["plain"] * width for _ in range(height)]
+        self._dots = np.zeros((height * DOWN, width * ACROSS), dtype=np.bool_)
+        self._kinds = np.full((height, width), "plain", dtype=np.object_)
         self._over: dict[tuple[int, int], Cell] = {}
         """Text and pixels, by row and column: whole characters that lie over the dots."""
 
     def rows(self) -> list[Row]:
+        lines = zip(braille.characters(self._dots).tolist(), self._kinds.tolist(), strict=True)
         return [
-            [self._over.get((y, x)) or _dots(dots, kind) for x, (dots, kind) in enumerate(zip(*line, strict=True))]
-            for y, line in enumerate(zip(self._dots, self._kinds, strict=True))
+            [self._over.get((y, x)) or ((chr(code), kind) if code else BLANK) for x, (code, kind) in enumerate(line)]
+            for y, line in enumerate(zip(codes, kinds, strict=True) for codes, kinds in lines)
         ]
 
     def add(self, item: Line | Box | Text | Image, frame: Frame) -> None:
@@ -92,9 +90,9 @@ class Canvas:
     def _line(self, points: list[Point], kind: str, frame: Frame) -> None:
         dots = [frame.dot(point) for point in points]
         for start, end in zip(dots, dots[1:] or dots, strict=False):
-            for x, y in _between(start, end, self._width * ACROSS, self._height * DOWN):
-                self._dots[y // DOWN][x // ACROSS] |= _BITS[x % ACROSS][y % DOWN]
-                self._kinds[y // DOWN][x // ACROSS] = kind
+            x, y = _between(start, end, self._width * ACROSS, self._height * DOWN)
+            self._dots[y, x] = True
+            self._kinds[y // DOWN, x // ACROSS] = kind
 
     def _box(self, box: Box, frame: Frame) -> None:
         x0, y0, x1, y1 = box.x, box.y, box.x + box.width, box.y + box.height
@@ -141,20 +139,15 @@ class Canvas:
                 self._over[row, column] = ("▀", "rgb:#{:02x}{:02x}{:02x}:#{:02x}{:02x}{:02x}".format(*upper, *lower))
 
 
-def _dots(dots: int, kind: str) -> Cell:
-    return (chr(0x2800 + dots), kind) if dots else BLANK
-
-
-def _between(start: Point, end: Point, wide: int, high: int) -> Iterator[tuple[int, int]]:
-    """The dots of a straight line that lie on a canvas of `wide` × `high` dots."""
+def _between(start: Point, end: Point, wide: int, high: int) -> tuple[Places, Places]:
+    """Columns and rows of the dots of a straight line that lie on a canvas of `wide` × `high` dots."""
     clipped = _clip(start, end, wide - 1, high - 1)
     if clipped is None:
-        return
+        return NOWHERE, NOWHERE
     (x0, y0), (x1, y1) = clipped
     steps = max(1, math.ceil(max(abs(x1 - x0), abs(y1 - y0))))
-    for step in range(steps + 1):
-        part = step / steps
-        yield round(x0 + (x1 - x0) * part), round(y0 + (y1 - y0) * part)
+    part = np.arange(steps + 1) / steps
+    return np.rint(x0 + (x1 - x0) * part).astype(np.int64), np.rint(y0 + (y1 - y0) * part).astype(np.int64)
 
 
 def _clip(start: Point, end: Point, right: float, bottom: float) -> tuple[Point, Point] | None:

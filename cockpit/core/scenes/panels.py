@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from cockpit.core.scenes.canvas import BLANK, Cell, Row
+from cockpit.core.scenes.cells import BLANK, Cell, Row
 from cockpit.core.text import plain
 from engines.contract.scenes import Gauge, Panel, Span, Strip, Words
 

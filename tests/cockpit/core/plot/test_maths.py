@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cockpit.core import braille
 from cockpit.core.metrics.metric_series import Floats
 from cockpit.core.plot import smooth
 from cockpit.core.plot.axis import clock, roomy_end, x_ticks
-from cockpit.core.plot.glyphs import UNICODE
 from cockpit.core.plot.groups import chart_and_role, grouped
-from cockpit.core.plot.raster import characters, rasterize
+from cockpit.core.plot.raster import rasterize
 from cockpit.core.plot.reduce import Columns, points_of, reduce
 from cockpit.core.plot.scale import fit_scale, height, label
 from cockpit.core.plot.smooth import Smoother
@@ -187,7 +187,7 @@ def test_a_range_of_one_value_is_drawn_where_it_is() -> None:
 def test_dots_become_the_braille_of_unicode() -> None:
     dots = np.zeros((4, 4), dtype=np.bool_)
     dots[0, 0] = dots[3, 1] = dots[1, 3] = True
-    codes = characters(dots, UNICODE.dots_wide, UNICODE.dots_high, 0)
+    codes = braille.characters(dots)
     # Unicode names braille patterns by dots: 1 2 3 7 down the left, 4 5 6 8 down the right.
     assert [chr(code) for code in codes[0]] == ["\N{BRAILLE PATTERN DOTS-18}", "\N{BRAILLE PATTERN DOTS-5}"]
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cockpit.core.scenes.canvas import Row, draw
+from cockpit.core.scenes.canvas import draw
+from cockpit.core.scenes.cells import Row
 from engines.contract.scenes import Box, Image, Line, Point, Text, View
 
 Item = Line | Box | Text | Image

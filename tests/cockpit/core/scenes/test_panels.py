@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from cockpit.core.ascii import in_ascii, needs_ascii, text_in_ascii
-from cockpit.core.scenes.canvas import Row
+from cockpit.core.scenes.cells import Row
 from cockpit.core.scenes.panels import draw_panel, draw_strip
 from engines.contract.scenes import Gauge, Panel, Span, Strip, Words
 
