@@ -138,7 +138,7 @@ class FollowedRunScreen(ChangingKeysScreen):
         if news is not None or changed:
             curves = Curves(self._metrics.series(), self._metrics.marks()) if changed else None
             self.post_message(self.Followed(news, curves))
-        return POLL_SECONDS if self._follower.live else SHOW_SECONDS
+        return POLL_SECONDS if self._follower.live or self._follower.behind else SHOW_SECONDS
 
     @on(Followed)
     def _take(self, message: Followed) -> None:

@@ -157,7 +157,7 @@ class RunScreen(SteeringScreen):
         news = self._follower.poll()
         if news is not None:
             self.post_message(self.Followed(news))
-        return POLL_SECONDS if self._follower.live else ENDED_POLL_SECONDS
+        return POLL_SECONDS if self._follower.live or self._follower.behind else ENDED_POLL_SECONDS
 
     def _measure(self) -> float:
         before = self._attention.pay()
@@ -169,7 +169,7 @@ class RunScreen(SteeringScreen):
 
     @on(Followed)
     def _take(self, message: Followed) -> None:
-        state = self.model.status.state
+        state, known = self.model.status.state, self._known
         self.model.add(message.news)
         self._tell_alerts(message.news)
         self._caught_up = len(message.news.events) < AT_ONCE
@@ -178,8 +178,16 @@ class RunScreen(SteeringScreen):
             self.set_class(self.model.status.state == "failed", "-failed")
         self.refresh_keys()
         self.withdraw_question(self.run.path, self.model.status.state)
-        self._fast.ask()
-        self._slow.ask()
+        for throttle in (self._fast, self._slow):
+            if self._known == known:
+                throttle.ask()
+            else:
+                throttle.hurry()  # what was not there at all waits for nothing
+
+    @property
+    def _known(self) -> tuple[bool, bool]:
+        """What of the run has been read."""
+        return self.model.info is not None, self.model.steps.newest > 0
 
     @on(Measured)
     def _take_reading(self, message: Measured) -> None:

@@ -152,12 +152,13 @@ class ChartsPanel(Vertical):
     @on(Polled)
     def _take(self, message: Polled) -> None:
         message.stop()
+        show = self._throttle.ask if self._charts else self._throttle.hurry  # the first charts wait for nothing
         self._charts = {
             chart: [(role, message.series[name]) for role, name in members]
             for chart, members in self._grouping(message.series).items()
         }
         self._marks, self._problems = message.marks, message.problems
-        self._throttle.ask()
+        show()
         self.post_message(self.Grown())
 
     # -- showing ---------------------------------------------------------------------------------------------------

@@ -22,8 +22,7 @@ from engines.contract.steps import DATA_WAIT, logged
 
 MarkKind = Literal["checkpoint", "resume", "edit", "best"]
 NO_METRICS = ("step", "attempt", "epoch", "time", DATA_WAIT)
-"""Columns of step records that say where a step stands, or what the System tab shows."""
-"""Columns of the step records that say where a value belongs; `skipped` and all others are metrics."""
+"""Columns of step records that say where a value belongs, or what the System tab shows; all others are metrics."""
 Branch = tuple[Floats, Floats]
 """Steps and values."""
 TELLING = RunStarted | Epoch | Checkpoint | CommandAnswer

@@ -60,6 +60,9 @@ class RunFollower:
         self.run = run
         self._reader = RunReader(run)
         self._untold: list[Event] = []
+        self._opened = False
+        self.behind = True
+        """Whether there is more to be read at once: a long history comes in pieces, and steps and log after it."""
         self._commands: RecordFollower[cmd.Command] = RecordFollower(run.commands, cmd.decoder)
         self._attempts = AttemptFollower(run)
         self._steps = StepFollower(run.steps)
@@ -77,7 +80,10 @@ class RunFollower:
         """What is new, None when nothing is. Never raises for what the run's files hold."""
         changes: dict[str, Any] = {}
         problem = ""
-        for look in (self._look_at_info, self._look_at_events, self._look_at_commands, self._look_at_output):
+        looks = [self._look_at_info, self._look_at_events, self._look_at_commands]
+        self.behind = not self._opened or bool(self._untold)  # epochs are there at once; a million steps take a moment
+        self._opened = True
+        for look in looks if self.behind else [*looks, self._look_at_output]:
             try:
                 changes |= look()
             except (UserError, OSError) as error:

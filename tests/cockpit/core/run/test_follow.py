@@ -60,6 +60,24 @@ def test_nothing_new_is_no_news(fake: FakeRun) -> None:
     assert follower.poll() is None
 
 
+def test_epochs_are_told_before_the_steps_are_read(fake: FakeRun) -> None:
+    """A million steps take a moment: what can be told at once does not wait for them."""
+    run = fake.begin().started().epochs(1, 2).run
+    writer = StepWriter(run.steps, ["loss"])
+    writer.append(np.array([[0.0, 1.0, 0.5], [1.0, 1.0, 0.25]]))
+    follower = RunFollower(run)
+    first = follower.poll()
+    assert first is not None
+    assert [event.epoch for event in first.events if isinstance(event, ev.Epoch)] == [1, 2]
+    assert first.steps is None
+    assert follower.behind
+    second = follower.poll()
+    assert second is not None
+    assert second.steps is not None
+    assert second.steps.column("loss").tolist() == [0.5, 0.25]
+    assert not follower.behind
+
+
 def test_the_outcome_of_an_order_step_by_step(fake: FakeRun) -> None:
     follower, model = RunFollower(fake.begin().started().run), RunModel()
     stop, pause = cmd.Stop(attempt=1), cmd.Pause(attempt=1)
