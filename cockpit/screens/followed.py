@@ -158,11 +158,6 @@ class FollowedRunScreen(ChangingKeysScreen):
         super().notify_style_update()
         self._throttle.ask()
 
-    def show_soon(self) -> None:
-        """Show again what the person has changed, at once."""
-        if self._ready and self.query(RunHeader):
-            self.show()
-
     # -- orders ----------------------------------------------------------------------------------------------------
 
     @property

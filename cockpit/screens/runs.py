@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from cockpit.core import titles
+from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.poller import Poller
 from cockpit.core.run.alerts import sentence
 from cockpit.core.run.control import Target
@@ -47,7 +48,6 @@ KEEP_SECONDS = 60.0
 AGES_SECONDS = 30.0
 HINTS = ("runs.mark", "runs.compare", "runs.delete", "runs.label", "runs.filter", "runs.order")
 """Keys for which the footer has no room at 80 columns: they stand at the edge of the list."""
-MOST_COMPARED = 8
 EMPTY = """\
 [$quiet]No runs yet in[/] {folder}
 
@@ -266,8 +266,8 @@ class RunsScreen(QueueingScreen):
 
     def _why_not_compare(self) -> str:
         """A sentence; empty when the marked runs can be compared."""
-        if not 2 <= len(self._marked) <= MOST_COMPARED:
-            return f"Mark 2 to {MOST_COMPARED} runs to compare them: {len(self._marked) or 'none'} so far."
+        if not 2 <= len(self._marked) <= len(RUN_ROLES):
+            return f"Mark 2 to {len(RUN_ROLES)} runs to compare them: {len(self._marked) or 'none'} so far."
         unfit = next((row for row in self.meant() if row.is_task or row.state == "broken"), None)
         return f"{plain(unfit.id)} is no training that can be read; unmark it to compare the others." if unfit else ""
 

@@ -10,8 +10,8 @@ import pytest
 
 from cockpit.app import CockpitApp
 from cockpit.core.foreign.logs import Logs
-from cockpit.screens.charts import ChartsScreen
 from cockpit.widgets.metric_chart import MetricChart
+from tests.cockpit.charts_screen import ChartsScreen
 from tests.cockpit.driving import text, until
 from tests.cockpit.looks import SIZES, Pictures
 from tests.support.fake_metrics import FakeMetrics

@@ -1,4 +1,4 @@
-"""The Charts screen driven by its keys and the mouse, over made-up metrics and over a run's directory."""
+"""The charts driven by its keys and the mouse, over made-up metrics and over a run's directory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from textual.widgets import Static
 
 from cockpit.app import CockpitApp
 from cockpit.core.plot.frame import LEFT, plot_width
-from cockpit.screens.charts import ChartsScreen
 from cockpit.screens.help import HelpScreen
 from cockpit.screens.run import RunScreen
 from cockpit.widgets import charts_panel
 from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.metric_chart import MetricChart
 from engines.contract.steps import StepWriter
+from tests.cockpit.charts_screen import ChartsScreen
 from tests.cockpit.driving import keys, text, until
 from tests.support.fake_metrics import FakeMetrics
 from tests.support.fake_run import FakeRun

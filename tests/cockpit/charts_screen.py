@@ -1,4 +1,4 @@
-"""The charts of one log as a screen."""
+"""The charts of a log with nothing beside them, so that they can be driven without a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from cockpit.widgets.footer import Footer
 
 
 class ChartsScreen(Screen[None]):
-    CSS_PATH = "charts.tcss"
+    DEFAULT_CSS = """
+    ChartsScreen #title {
+        height: 1;
+        padding: 0 1;
+        background: $panel;
+        text-wrap: nowrap;
+        text-overflow: ellipsis;
+    }
+    """
     COMMANDS = {ActionProvider}
     AUTO_FOCUS = ""  # the panel's business
     BINDINGS = [Binding("escape", "back", "back", id="charts.back", tooltip="Back to where you came from")]
