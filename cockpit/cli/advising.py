@@ -6,9 +6,10 @@ from argparse import Namespace
 
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show_json, show_pairs
-from cockpit.core.format import duration, money, number
+from cockpit.core.format import number
 from cockpit.core.run.advice import AHEAD, LEAST_SCORES, advise
 from cockpit.core.run.alerts import typed
+from engines.contract.amounts import duration, money
 from engines.contract.rundir import find_training
 from engines.contract.state import RunReader
 

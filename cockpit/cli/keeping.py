@@ -7,9 +7,9 @@ from argparse import Namespace
 
 from cockpit.cli import codes
 from cockpit.cli.printing import say
-from cockpit.core.format import size
 from cockpit.core.runs import labels, removal
 from cockpit.core.runs.removal import Removal
+from engines.contract.amounts import size
 from engines.contract.errors import DataError, UserError
 from engines.contract.rundir import find_run, list_runs, runs_folder
 

@@ -12,7 +12,7 @@ from cockpit.cli.differing import show_differences
 from cockpit.cli.following import Watch
 from cockpit.cli.printing import say, show, show_json, show_named_tables, show_pairs, show_table
 from cockpit.cli.summary import summarise
-from cockpit.core.format import duration, money, number, short_duration, size
+from cockpit.core.format import number
 from cockpit.core.run.report import no_report, read_report
 from cockpit.core.runs.cost import seconds_spent, usd_spent
 from cockpit.core.runs.fleet import Fleet, RunSummary
@@ -20,6 +20,7 @@ from cockpit.core.runs.run_filter import RunFilter
 from cockpit.core.runs.run_order import ORDERS, ordered
 from cockpit.core.states import is_live
 from cockpit.core.times import date_and_clock
+from engines.contract.amounts import duration, money, short_duration, size
 from engines.contract.errors import DataError, UserError
 from engines.contract.rundir import find_run, find_training, runs_folder
 from engines.contract.state import RunReader

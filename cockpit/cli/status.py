@@ -45,7 +45,7 @@ def _facts(runs: Sequence[RunSummary]) -> dict[str, Any]:
 
 def _show(facts: dict[str, Any], *, as_json: bool) -> None:
     from cockpit.cli.printing import show_json, show_pairs
-    from cockpit.core.format import money
+    from engines.contract.amounts import money
 
     if as_json:
         show_json(facts)

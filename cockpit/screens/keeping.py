@@ -10,7 +10,6 @@ from pathlib import Path
 from textual import on
 from textual.message import Message
 
-from cockpit.core.format import size
 from cockpit.core.runs import labels, removal
 from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.runs.removal import Removal
@@ -19,6 +18,7 @@ from cockpit.core.text import plain
 from cockpit.screens.delete import DeleteScreen
 from cockpit.screens.label import LabelScreen
 from cockpit.screens.steering import SteeringScreen
+from engines.contract.amounts import size
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 

@@ -8,12 +8,12 @@ from typing import Any
 from textual.content import Content
 
 from cockpit.core.config.fields import NOTHING, Field
-from cockpit.core.format import money
 from cockpit.core.launch.check_facts import facts_of
 from cockpit.core.launch.devices import Devices
 from cockpit.core.launch.form import Fault, LaunchForm, shown
 from cockpit.core.text import fit_left, plain
 from cockpit.widgets.form_view import FieldLine
+from engines.contract.amounts import money
 
 DEVICE, PRICE, BUDGET = ("launch", "device"), ("cost", "usd_per_hour"), ("cost", "budget_usd")
 NOTE_VALUE_WIDTH = 24

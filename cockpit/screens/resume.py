@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,12 +19,13 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from cockpit.core.format import count, number, size
+from cockpit.core.format import count, number
 from cockpit.core.run import going_on
 from cockpit.core.run.going_on import USUAL, Outlook
 from cockpit.core.runs.labels import LONGEST_LABEL
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
+from engines.contract.amounts import size
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 
@@ -58,6 +60,12 @@ class ResumeScreen(Dialog[Choice | None]):
         outlook: Outlook | None
         fault: str = ""
 
+    @dataclass
+    class Since(Message):
+        """What else has changed since the run was last trained, a sentence each."""
+
+        sentences: list[str]
+
     def __init__(self, run: RunDirectory, run_id: str) -> None:
         super().__init__()
         self.run = run
@@ -83,6 +91,7 @@ class ResumeScreen(Dialog[Choice | None]):
                 yield Input(id="more", placeholder=MORE, compact=True)
             with VerticalScroll(id="fates"):
                 yield Static(id="lines", markup=False)
+            yield Static(id="since", markup=False)
             yield Static(id="fault", markup=False)
 
     def choices(self) -> Iterator[Widget]:
@@ -90,6 +99,7 @@ class ResumeScreen(Dialog[Choice | None]):
         yield from ()
 
     def on_mount(self) -> None:
+        self.run_worker(self._look_back, thread=True)
         self.begin()
 
     def begin(self) -> None:
@@ -102,6 +112,16 @@ class ResumeScreen(Dialog[Choice | None]):
     def look(self, overrides: list[str]) -> Outlook:
         """Runs in a worker's thread. Raises `UserError`."""
         return going_on.look_at_resume(self.run, overrides)
+
+    def _look_back(self) -> None:
+        """In a worker: it reads data. Where it cannot be told, the answer about the settings says why."""
+        with contextlib.suppress(UserError, OSError):
+            self.post_message(self.Since(going_on.changed_since(self.run)))
+
+    @on(Since)
+    def _show_since(self, message: Since) -> None:
+        lines = "\n".join(f"▲ {plain(sentence)}" for sentence in message.sentences)
+        self.query_one("#since", Static).update(lines)
 
     def ask(self) -> None:
         self._asked += 1

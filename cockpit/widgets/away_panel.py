@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.content import Content
 from textual.widgets import Static
 
-from cockpit.core.format import duration
 from cockpit.core.runs.away import Away
+from engines.contract.amounts import duration
 
 
 class AwayPanel(Static):

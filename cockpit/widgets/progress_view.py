@@ -6,9 +6,10 @@ from rich.style import Style
 from rich.text import Text
 from textual.widget import Widget
 
-from cockpit.core.format import bar, count, duration, percent, rate
+from cockpit.core.format import bar, count, percent, rate
 from cockpit.core.run.model import RunModel
 from cockpit.core.text import plain
+from engines.contract.amounts import duration
 
 
 class ProgressView(Widget):

@@ -9,10 +9,11 @@ from rich.style import Style
 from rich.text import Text
 from textual.widget import Widget
 
-from cockpit.core.format import bar, count, duration, money, percent
+from cockpit.core.format import bar, count, percent
 from cockpit.core.runs import cost
 from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_left, plain
+from engines.contract.amounts import duration, money
 from engines.contract.state import STALLED
 
 if TYPE_CHECKING:  # it brings numpy, for which the list of runs need not wait

@@ -13,7 +13,7 @@ from textual import events
 from textual.binding import Binding
 from textual.message import Message
 
-from cockpit.core.format import fitted, money, short_duration
+from cockpit.core.format import fitted
 from cockpit.core.runs import cost
 from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.sparkline import sparkline
@@ -22,6 +22,7 @@ from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_left, fit_right, plain
 from cockpit.widgets.line_view import LineView
 from cockpit.widgets.run_header import tone
+from engines.contract.amounts import money, short_duration
 from engines.contract.queue import ordinal
 
 GAP = " "

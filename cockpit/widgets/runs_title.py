@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from cockpit.core.format import money
 from cockpit.core.runs import cost
 from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.states import Shown
 from cockpit.core.times import first_of_month, midnight
 from cockpit.widgets.steady import Steady
+from engines.contract.amounts import money
 
 COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
     ("running", frozenset({"running", "stopping"})),

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from engines.contract.amounts import size
 from engines.contract.rundir import runs_folder
 from engines.contract.settings import RunConfig
 
@@ -35,8 +36,8 @@ def disk_needed(settings: RunConfig, checkpoint: int, faults: list[str]) -> dict
     free = shutil.disk_usage(place).free
     if copies * checkpoint > free:
         faults.append(
-            f"{copies} checkpoints of {checkpoint / 1e6:,.0f} MB need {copies * checkpoint / 1e9:.1f} GB and "
-            f"{free / 1e9:.1f} GB are free at {place}; free some, or choose another output.dir or COCKPIT_RUNS."
+            f"{copies} checkpoints of {size(checkpoint)} need {size(copies * checkpoint)} and "
+            f"{size(free)} are free at {place}; free some, or choose another output.dir or COCKPIT_RUNS."
         )
     return {
         "checkpoint": checkpoint,

@@ -11,6 +11,7 @@ import psutil
 import torch
 from torch import Tensor, nn
 
+from engines.contract.amounts import size
 from engines.training.order import step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context, Project, Split
@@ -68,8 +69,7 @@ def memory_needed(
     available = free_memory(device) + parts["model"] + parts["data"]
     if total > available:
         faults.append(
-            f"training needs about {total / 1e9:.1f} GB of memory on {device} and {available / 1e9:.1f} GB are free; "
-            f"{SMALLER}"
+            f"training needs about {size(total)} of memory on {device} and {size(available)} are free; {SMALLER}"
         )
     return {**parts, "total": total, "available": available}
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from engines.contract.amounts import duration, money, size
+
 if TYPE_CHECKING:
     from engines.contract.events import Epoch
 
@@ -107,17 +109,5 @@ def budget_near(spent: float, budget: float, usd_per_hour: float) -> Finding | N
     """Nine tenths of the budget are spent (US dollars)."""
     if not budget or not usd_per_hour or spent < NEAR * budget:
         return None
-    left = span(max(0.0, budget - spent) / usd_per_hour * 3600)
-    return Finding(BUDGET, f"${spent:.2f} of the budget of ${budget:g} is spent: it is saved and stopped in {left}")
-
-
-def span(seconds: float) -> str:
-    """`40 s`, `12 min`, `3.5 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def size(number: float) -> str:
-    """Bytes in decimal units."""
-    return f"{number / 1e9:.1f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"
+    left = duration(max(0.0, budget - spent) / usd_per_hour * 3600)
+    return Finding(BUDGET, f"{money(spent)} of the budget of ${budget:,g} is spent: it is saved and stopped in {left}")

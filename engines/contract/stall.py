@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from statistics import median
 
-from engines.contract.alerts import STALL, Finding, span
+from engines.contract.alerts import STALL, Finding
+from engines.contract.amounts import duration
 
 LEAST_SECONDS = {
     "loading": 1800.0, "compiling": 1800.0, "training": 120.0, "evaluating": 900.0, "saving": 600.0
@@ -41,8 +42,8 @@ class StallRule:
         if phase not in LEAST_SECONDS or self.silence < self.patience(phase):
             return None
         usual = self._silences[phase]
-        beside = f", where {span(median(usual))} is usual" if usual and median(usual) >= TOLD_USUAL else ""
-        return Finding(STALL, f"no sign of life for {span(self.silence)} in {phase}{beside}", "error")
+        beside = f", where {duration(median(usual))} is usual" if usual and median(usual) >= TOLD_USUAL else ""
+        return Finding(STALL, f"no sign of life for {duration(self.silence)} in {phase}{beside}", "error")
 
     def patience(self, phase: str) -> float:
         """Seconds of silence that are waited for."""

@@ -270,7 +270,7 @@ def test_a_pause_is_no_stall_and_a_stall_is_over_with_the_next_step() -> None:
     assert not any(rule.feed("training", 2, 5) for _ in range(24))
     finding = rule.feed("training", 2, 5)
     assert finding is not None
-    assert "no sign of life for 2 min in training" in finding.text
+    assert "no sign of life for 2 m 00 s in training" in finding.text
     assert rule.feed("training", 3, 5) is None
     assert rule.patience("training") == 120  # what was told does not become usual
 
@@ -285,7 +285,7 @@ def test_disk_and_budget() -> None:
     assert budget_near(89.9, 100, 3) is None
     assert budget_near(90, 0, 3) is None
     assert budget_near(91, 100, 3) == Finding(
-        "budget", "$91.00 of the budget of $100 is spent: it is saved and stopped in 3.0 h"
+        "budget", "$91.00 of the budget of $100 is spent: it is saved and stopped in 3 h 00 m"
     )
 
 

@@ -87,7 +87,7 @@ def test_faults_of_disk_and_memory_are_found(
     occupied = check(example_config, [f"output.dir={tmp_path}"])
     assert found["exit_code"] == occupied["exit_code"] == 1
     memory, disk = found["faults"]
-    assert memory.endswith("0.0 GB are free; lower training.batch_size, or raise training.micro_batches.")
+    assert memory.endswith(" kB are free; lower training.batch_size, or raise training.micro_batches.")
     assert f"are free at {tmp_path}; free some, or choose another output.dir or COCKPIT_RUNS." in disk
     assert f"The output directory {tmp_path} is occupied" in occupied["faults"][-1]
 

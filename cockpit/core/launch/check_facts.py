@@ -6,8 +6,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from cockpit.core.format import count, duration, money, percent, rate, size
+from cockpit.core.format import count, percent, rate
 from cockpit.core.times import date_and_clock
+from engines.contract.amounts import duration, money, size
 
 
 def facts_of(found: dict[str, Any]) -> dict[str, str]:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cockpit.core.format import duration, money
 from cockpit.core.runs.cost import RECENT_EPOCHS
+from engines.contract.amounts import duration, money
 from engines.contract.history import History
 
 Floats = npt.NDArray[np.float64]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cockpit.core.format import duration, number, size
+from cockpit.core.format import number
 from cockpit.core.run.model import Notable, Order, StageBegan, time_of
 from cockpit.core.text import plain
 from engines.contract import commands as cmd
+from engines.contract.amounts import duration, size
 from engines.contract.events import Alert, Checkpoint, Epoch, Phase, RunStarted
 from engines.contract.state import describe_end
 

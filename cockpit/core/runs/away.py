@@ -12,11 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from cockpit.core.format import count, money
+from cockpit.core.format import count
 from cockpit.core.runs import cost
 from cockpit.core.runs.fleet import Fleet, RunSummary
 from cockpit.core.states import is_live
 from cockpit.core.text import plain, run_word
+from engines.contract.amounts import money
 from engines.contract.files import make_directory, replace_bytes
 
 LEAST_SECONDS = 300.0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from cockpit.core.format import count, money
+from cockpit.core.format import count
 from cockpit.core.run.model import RunModel
 from cockpit.core.runs import cost
 from cockpit.core.runs.away import LEAST_SECONDS, Away
+from engines.contract.amounts import money
 from engines.contract.history import History
 
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from cockpit.core.format import duration, short_duration
 from cockpit.core.metrics.series import WIDE, Steps
 from cockpit.core.table.rows import StepRow, step_rows
 from cockpit.core.times import clock, date_and_clock, zone
+from engines.contract.amounts import duration, short_duration
 
 
 @pytest.mark.parametrize("moment", [1e308, -1e308, 1e18, math.inf, math.nan])
