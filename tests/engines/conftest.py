@@ -99,14 +99,15 @@ class LiveRun:
         assert attempt.engine is not None
         pids = [attempt.engine.pid, attempt.supervisor.pid]
         os.kill(attempt.engine.pid if which == "engine" else attempt.supervisor.pid, signal.SIGKILL)
-        wait_for("both processes to be gone", lambda: not any(_alive(pid) for pid in pids))
+        wait_for("both processes to be gone", lambda: not any(alive(pid) for pid in pids))
         wait_for("the lock to be free", lambda: lock_holder(self.run.lock) is None)
 
     def log(self) -> str:
         return "".join(log.read_text() for log in (self.run.stdout, self.run.supervisor_log) if log.exists())
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
+    """Whether it still does anything: in a container nobody may reap what lost its parent."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -12,7 +12,7 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Action, Scene, View
 from engines.tasks import StopRequested
 from engines.tasks.interactive import Transport, play
-from tests.engines.conftest import wait_for
+from tests.engines.conftest import PATIENCE, wait_for
 
 
 def test_positions_follow_the_clock_and_late_ones_are_skipped() -> None:
@@ -138,7 +138,7 @@ def test_a_viewer_steers_it_and_ends_it(tmp_path: Path) -> None:
     follower.send(scenes.Play(True, 2.0))
     assert shown(lambda scene: scene.position == 9 and not scene.playing).speed == 2.0
     follower.send(scenes.End())
-    engine.join(10)
+    engine.join(PATIENCE)
     assert not engine.is_alive()
     assert context.lines[-1] == "ended by a viewer"
     follower.close()

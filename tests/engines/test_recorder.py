@@ -18,7 +18,7 @@ from engines import recorder
 from engines.contract.machine import Gpu, Reading
 from engines.contract.steps import logged, read_segments
 from engines.recorder import Recorder
-from tests.engines.conftest import wait_for
+from tests.engines.conftest import PATIENCE, wait_for
 
 GB = 10**9
 H100 = Gpu("NVIDIA H100", 0.97, 41 * GB, 80 * GB, 604.0, 71)
@@ -49,12 +49,12 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pat
     """Records a machine until it has been asked so often; gives the folder."""
     monkeypatch.setattr(recorder, "SECONDS", 0.005)
 
-    def make(machine: Script, times: int, *, attempt: int = 1) -> Path:
-        thread = Recorder(tmp_path / "metrics" / "system", attempt, os.getpid(), machine)
+    def make(machine: Script, times: int, *, attempt: int = 1, engine: int = os.getpid()) -> Path:
+        thread = Recorder(tmp_path / "metrics" / "system", attempt, engine, machine)
         thread.start()
         wait_for("the machine to be asked", lambda: machine.asked > times)
         thread.stop()
-        thread.join(10)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
         return tmp_path / "metrics" / "system"
 
@@ -63,16 +63,22 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pat
 
 def test_a_record_is_the_reading_with_its_time_and_attempt(record: Callable[..., Path]) -> None:
     before = time.time()
-    ((columns, rows),) = read_segments(record(Script(reading(H100, IDLE)), 3, attempt=4))
+    waits = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
+    with subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as engine:
+        assert engine.stdout is not None
+        engine.stdout.readline()
+        folder = record(Script(reading(H100, IDLE)), 3, attempt=4, engine=engine.pid)
+        resident = psutil.Process(engine.pid).memory_info().rss
+        engine.communicate()
+    ((columns, rows),) = read_segments(folder)
     first = dict(zip(columns, rows[0].tolist(), strict=True))
-    resident = first.pop("engine_memory")
+    assert first.pop("engine_memory") == pytest.approx(resident, rel=0.1)
     assert before <= first.pop("step") <= time.time()
     assert first == {
         "attempt": 4.0, "cores_busy": 5.5, "memory_used": 21e9, "disk_free": 164e9,
         "gpu0.utilisation": 0.97, "gpu0.memory_used": 41e9, "gpu0.watts": 604.0, "gpu0.celsius": 71.0,
         "gpu1.utilisation": 0.0, "gpu1.memory_used": 1e9, "gpu1.celsius": 30.0,
     }  # fmt: skip
-    assert resident == pytest.approx(psutil.Process().memory_info().rss, rel=0.5)
     assert (np.diff(rows[:, 0]) > 0).all()
 
 

@@ -18,7 +18,7 @@ from engines.contract.events import CommandAnswer
 from engines.contract.jsonl import append_line
 from engines.contract.steps import read_series
 from engines.training.steering import edits_after
-from tests.engines.conftest import LiveRun, wait_for
+from tests.engines.conftest import PATIENCE, LiveRun, wait_for
 from tests.engines.toy import ToyEvaluation, ToyProject, ToyRun
 
 
@@ -189,7 +189,7 @@ def test_pause_holds_and_still_answers(tmp_path: Path) -> None:
     assert toy.trainer.state.step == 3
     assert toy.run.last.is_file()
     send(toy, go_on)
-    trained.join(60)
+    trained.join(PATIENCE)
     assert not trained.is_alive()
     assert toy.trainer.state.step == 8
     assert final_answers(toy)[edit.id] == [("applied", 3, "")]

@@ -22,7 +22,7 @@ from engines.contract.lock import lock_holder
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory, create_run
 from engines.contract.state import RunReader
 from engines.supervise import Supervisor
-from tests.engines.conftest import LiveRun, wait_for
+from tests.engines.conftest import PATIENCE, LiveRun, alive, wait_for
 from tests.support.example_project import ExampleProject
 
 ENGINES = {
@@ -211,7 +211,7 @@ def test_hang_up_is_nothing_and_sigterm_goes_to_the_engine(
     os.kill(supervisor, signal.SIGHUP)
     os.kill(supervisor, number)
     assert end_of(run) == ("stopped", "ended before it could hear the request to save")
-    assert not psutil.pid_exists(engine)
+    assert not alive(engine)
 
 
 def test_kill_on_request_counts_as_stopped(supervised: Callable[..., RunDirectory]) -> None:
@@ -228,7 +228,7 @@ def test_the_engine_dies_with_its_supervisor(supervised: Callable[..., RunDirect
     engine, supervisor = engine_of(run), lock_holder(run.lock)
     assert supervisor is not None
     os.kill(supervisor, signal.SIGKILL)
-    wait_for("the engine to be gone", lambda: not psutil.pid_exists(engine))
+    wait_for("the engine to be gone", lambda: not alive(engine))
     state, detail = end_of(run)
     assert state == "lost"
     assert "no end recorded" in detail
@@ -241,7 +241,7 @@ def test_orphans_are_ended_even_from_sessions_of_their_own(
     assert end_of(run)[0] == "failed"  # it exits with 0 but never said that it finished
     orphans = [int(line) for line in run.stdout.read_text().split()]
     assert len(orphans) == 2
-    assert not any(psutil.pid_exists(pid) for pid in orphans)
+    assert not any(alive(pid) for pid in orphans)
 
 
 def test_a_second_engine_is_refused_and_the_first_untouched(supervised: Callable[..., RunDirectory]) -> None:
@@ -249,7 +249,7 @@ def test_a_second_engine_is_refused_and_the_first_untouched(supervised: Callable
     engine = engine_of(run)
     with pytest.raises(DataError, match="already has a live engine"):
         launch.start(run)
-    assert psutil.pid_exists(engine)
+    assert alive(engine)
     assert run.attempt_numbers() == [1]
 
 
@@ -281,7 +281,7 @@ def test_two_who_start_at_once_start_one_engine(
     monkeypatch.setattr(RunDirectory, "attempt_numbers", _blind_once(RunDirectory.attempt_numbers))
     with pytest.raises(DataError, match="already has a live engine"):
         launch.start(run)
-    assert psutil.pid_exists(engine)
+    assert alive(engine)
 
 
 def _blind_once(real: Callable[[RunDirectory], list[int]]) -> Callable[[RunDirectory], list[int]]:
@@ -335,7 +335,7 @@ def test_the_foreground_engine_survives_its_terminal(foreground: Foreground) -> 
     foreground.process.wait()
     reader = RunReader(foreground.run)
     wait_for("an epoch after the foreground is gone", lambda: reader.poll() and len(reader.history.epochs) >= 2)
-    assert psutil.pid_exists(engine)
+    assert alive(engine)
     launch.send(foreground.run, cmd.Stop(attempt=1))
     assert end_of(foreground.run)[0] == "stopped"
 
@@ -344,7 +344,7 @@ def test_ctrl_c_in_the_foreground_saves_and_stops(foreground: Foreground) -> Non
     reader = RunReader(foreground.run)
     wait_for("the training", lambda: reader.status().state == "running")
     foreground.process.send_signal(signal.SIGINT)
-    output, errors = foreground.process.communicate(timeout=60)
+    output, errors = foreground.process.communicate(timeout=PATIENCE)
     assert foreground.process.returncode == 130
     assert end_of(foreground.run)[0] == "stopped"
     assert foreground.run.last.is_file()
@@ -357,6 +357,6 @@ def test_the_foreground_ends_when_the_run_is_lost(foreground: Foreground) -> Non
     supervisor = lock_holder(foreground.run.lock)
     assert supervisor is not None
     os.kill(supervisor, signal.SIGKILL)
-    _, errors = foreground.process.communicate(timeout=60)
+    _, errors = foreground.process.communicate(timeout=PATIENCE)
     assert foreground.process.returncode == 1
     assert b"no engine and no end recorded" in errors
