@@ -75,7 +75,7 @@ def run_of(process: subprocess.Popen[str]) -> RunDirectory:
 
 def cockpit(*arguments: str) -> str:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "cockpit.cli", *arguments], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-P", "-m", "cockpit.cli", *arguments], capture_output=True, text=True, check=False, timeout=120
     ).stdout
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.cli import steering
 from tests.support.command import Answer, called
 
 Cockpit = Callable[..., Answer]
@@ -23,6 +24,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "runs"
     folder.mkdir()
     with monkeypatch.context() as patch:
+        patch.setattr(steering, "ANSWER_SECONDS", 60.0)  # of an engine on a busy machine
         patch.setenv("COCKPIT_RUNS", str(folder))
         patch.setenv("OMP_NUM_THREADS", "1")
         patch.setenv("TZ", "UTC")

@@ -59,7 +59,7 @@ def test_delete_asks_at_a_terminal_and_only_there(cockpit: Cockpit, runs: Path) 
         ours, theirs = pty.openpty()
         with subprocess.Popen([*COMMAND, "delete", amber.id], stdin=theirs, stderr=subprocess.PIPE, text=True) as asked:
             os.write(ours, answer.encode())
-            _, told = asked.communicate(timeout=60)
+            _, told = asked.communicate(timeout=120)
         os.close(ours)
         os.close(theirs)
         assert f"{birch.id}, a fork, stays" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import json
 import os
 import subprocess
@@ -70,8 +71,9 @@ def test_the_line_loads_no_screen() -> None:
     assert answer.stdout == "set()\n"
 
 
-def test_counts_and_money(cockpit: Cockpit, runs: Path) -> None:
-    now = time.time()
+def test_counts_and_money(cockpit: Cockpit, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = calendar.timegm((2026, 12, 1, 0, 0, 45))  # a day and a month are three quarters of a minute old
+    monkeypatch.setattr(time, "time", lambda: float(now))
     fake = FakeRun(runs).begin().started().end("finished")
     attempt = fake.run.attempt(1)
     assert attempt.ended is not None
@@ -81,10 +83,8 @@ def test_counts_and_money(cockpit: Cockpit, runs: Path) -> None:
     assert facts["runs"] == {"finished": 1}
     assert facts["live"] == []
     assert facts["zone"] == "UTC"
-    since = time.localtime(now)
-    today = min(60, since.tm_hour * 3600 + since.tm_min * 60 + since.tm_sec) / 60
-    assert facts["usd_today"] == pytest.approx(today, abs=0.02)
-    assert facts["usd_this_month"] >= facts["usd_today"]
+    assert facts["usd_today"] == pytest.approx(0.75)
+    assert facts["usd_this_month"] == pytest.approx(0.75)
     words = cockpit("status").stdout
     assert "1 finished" in words
     assert "since midnight UTC" in words

@@ -79,7 +79,7 @@ def test_a_growing_log_is_printed_again_until_ctrl_c(runs: Path, tmp_path: Path)
         again = [watching.stdout.readline() for _ in range(5)]
         assert again[4].split()[:7] == ["loss", "2", "0", "2.5", "0.125", "2.5", "0.125"]
         watching.send_signal(signal.SIGINT)
-        assert watching.wait(30) == 130
+        assert watching.wait(120) == 130
         assert watching.stderr.read() == ""
     finally:
         watching.kill()
