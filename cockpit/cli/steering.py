@@ -14,7 +14,6 @@ from cockpit.cli.printing import say, show
 from engines.contract import commands as cmd
 from engines.contract import launch, yaml12
 from engines.contract.errors import DataError, UserError, nearest
-from engines.contract.events import CommandAnswer
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import End, RunDirectory, find_run
 from engines.contract.state import RunReader
@@ -187,9 +186,8 @@ def _ask(run: RunDirectory, command: cmd.Command, *, quiet: bool = False) -> int
     reader = RunReader(run)
     launch.send(run, command)
     deadline = time.monotonic() + ANSWER_SECONDS
-    answer: CommandAnswer | None = None
     what = cmd.describe(command)
-    while time.monotonic() < deadline:
+    while True:
         status = reader.status()
         answer = reader.history.answer(command.id, command.attempt)
         if answer is not None and answer.state != "seen":
@@ -200,9 +198,11 @@ def _ask(run: RunDirectory, command: cmd.Command, *, quiet: bool = False) -> int
         if not status.live:
             say(f"{what}: not applied, {run.info.id} is {status.state}")
             return codes.FAILED
+        if time.monotonic() >= deadline:
+            break
         time.sleep(POLL_SECONDS / 5)
     if answer is None:
         say(f"{what}: no answer in {ANSWER_SECONDS:.0f} s; it will be applied if the engine still works")
         return codes.FAILED
-    show(f"{what}: seen; will be applied when {reader.status().detail or 'the step'} is over")
+    show(f"{what}: seen; will be applied when {status.detail or 'the step'} is over")
     return codes.DONE

@@ -20,6 +20,7 @@ from engines.contract import events as ev
 from engines.contract import launch
 from engines.contract.errors import UserError
 from engines.contract.lock import lock_holder
+from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
 from engines.contract.steps import StepWriter
 from tests.cockpit.cli.conftest import COMMAND, Cockpit
@@ -80,22 +81,24 @@ def test_a_refusal_is_told_with_its_reason(cockpit: Cockpit, live: FakeRun) -> N
 def test_a_command_that_waits_for_a_long_phase_is_told_as_seen(
     live: FakeRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(steering, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(steering, "ANSWER_SECONDS", 0.0)
     live.say(ev.Phase(phase="evaluating"))
-    order = cmd.Pause(attempt=2)
+    send = launch.send
 
-    def acknowledge(command: cmd.Command) -> None:
+    def acknowledged(run: RunDirectory, command: cmd.Command) -> None:
+        send(run, command)
         live.say(ev.CommandAnswer(command=command, state="seen", step=12))
 
-    with live.locked(), FakeEngine(live, acknowledge):
-        assert steering._ask(live.run, order) == 0
+    monkeypatch.setattr(launch, "send", acknowledged)
+    with live.locked():
+        assert steering._ask(live.run, cmd.Pause(attempt=2)) == 0
     assert capsys.readouterr().out == "pause: seen; will be applied when evaluating is over\n"
 
 
 def test_no_answer_is_a_failure(
     live: FakeRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(steering, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(steering, "ANSWER_SECONDS", 0.0)
     with live.locked():
         assert steering._ask(live.run, cmd.Pause(attempt=2)) == 1
     assert "no answer" in capsys.readouterr().err
