@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
 import time
 from argparse import Namespace
@@ -11,11 +10,11 @@ from argparse import Namespace
 from cockpit.cli import codes
 from cockpit.cli.following import POLL_SECONDS, Watch, outcome, wait_until_gone
 from cockpit.cli.printing import say, show
+from cockpit.core.run.ending import newest_attempt, record_end, send_signal
 from engines.contract import commands as cmd
 from engines.contract import launch, yaml12
 from engines.contract.errors import DataError, UserError, nearest
-from engines.contract.lock import lock_holder
-from engines.contract.rundir import End, RunDirectory, find_run
+from engines.contract.rundir import RunDirectory, find_run
 from engines.contract.state import RunReader
 
 ANSWER_SECONDS = 5.0
@@ -102,30 +101,18 @@ def stop(arguments: Namespace) -> int:
 def kill(arguments: Namespace) -> int:
     """The supervisor kills the engine, records it, and leaves when nothing of the run is left."""
     run = find_run(arguments.run)
-    holder = lock_holder(run.lock)
-    if holder is None:
+    killed = newest_attempt(run)
+    if not send_signal(run, signal.SIGQUIT):
         raise DataError(f"{run.info.id} is {RunReader(run).status().state}: there is nothing to kill.")
-    if holder <= 0:  # the kernel tells no number across machines and process namespaces
-        raise DataError(f"{run.info.id} runs on another machine or in another container; kill it there.")
-    killed = run.newest_attempt()
-    os.kill(holder, signal.SIGQUIT)
     try:
         wait_until_gone(run)
     except KeyboardInterrupt:
         say("no longer waiting; the kill was sent")
         return codes.INTERRUPTED
     if killed is not None:
-        _write_end(run, killed.number)
+        record_end(run, killed.number, signal.SIGQUIT)
     show(f"{run.info.id} killed; nothing of it is left running")
     return codes.DONE
-
-
-def _write_end(run: RunDirectory, number: int) -> None:
-    """Of a program that reports itself: it is its own supervisor, and left nobody to write how it ended."""
-    attempt = run.attempt(number)
-    if attempt.ended is None:
-        attempt.ended = End(reason="stopped", time=time.time(), error="killed on request")
-        run.write_attempt(attempt)
 
 
 def parse_weights(texts: list[str], heads: list[str]) -> dict[str, float]:

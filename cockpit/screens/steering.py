@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from textual.timer import Timer
 from cockpit.core.poller import Poller
 from cockpit.core.run import control
 from cockpit.core.run.control import Action, Target
+from cockpit.core.run.ending import record_end, send_signal
 from cockpit.core.states import Shown, is_live
 from cockpit.core.text import plain
 from cockpit.screens.changing_keys import ChangingKeysScreen
@@ -67,6 +68,8 @@ class SteeringScreen(ChangingKeysScreen):
     def __init__(self) -> None:
         super().__init__()
         self._stops: set[tuple[Path, int]] = set()
+        self._signals: dict[tuple[Path, int], signal.Signals] = {}
+        """The last one sent to an attempt that would not stop."""
         self._resumed: dict[Path, int] = {}
         """Runs asked to resume, with the attempt they had then: until they have another they are not asked again."""
         self._pollers: Sequence[Poller] = ()
@@ -165,15 +168,21 @@ class SteeringScreen(ChangingKeysScreen):
                 question.dismiss()
         if any(path == run for path, _ in self._stops):
             self._stops = {asked for asked in self._stops if asked[0] != run}
-            self._work(partial(self._tell_what_remains, RunDirectory(run)))
+            sent = {attempt: number for (path, attempt), number in self._signals.items() if path == run}
+            self._signals = {asked: number for asked, number in self._signals.items() if asked[0] != run}
+            self._work(partial(self._tell_what_remains, RunDirectory(run), sent))
 
-    def _tell_what_remains(self, run: RunDirectory) -> None:
+    def _tell_what_remains(self, run: RunDirectory, sent: Mapping[int, signal.Signals]) -> None:
+        """`sent`: the last signal from here to each of its attempts, if any."""
         from cockpit.core.runs.remains import what_remains  # not needed by the first screen
 
+        for attempt, number in sent.items():
+            record_end(run, attempt, number)
         self.app.call_from_thread(self.notify, plain(what_remains(run)), markup=False)
 
     def _stop_harder(self, target: Target, number: signal.Signals) -> None:
-        self._work(partial(control.signal_supervisor, target.run, number))
+        self._signals[target.run.path, target.attempt] = number
+        self._work(partial(send_signal, target.run, number))
 
     def _send(self, action: Action) -> None:
         if (target := self.target()) is None:

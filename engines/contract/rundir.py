@@ -103,6 +103,11 @@ class Attempt(msgspec.Struct, kw_only=True):
     command: list[str] = []
     ended: End | None = None
 
+    @property
+    def reports_itself(self) -> bool:
+        """Of a program that is its own supervisor: nobody is left to write down how it was killed."""
+        return self.engine == self.supervisor
+
 
 def _below(*names: str) -> cached_property[Path]:
     """A path in a run's directory, made when it is first asked for: a list of a thousand runs asks for few of them."""
@@ -185,6 +190,10 @@ class RunDirectory:
     def newest_attempt(self) -> Attempt | None:
         numbers = self.attempt_numbers()
         return self.attempt(numbers[-1]) if numbers else None
+
+    def provenance(self, number: int) -> Path:
+        """What an attempt was made with, as its engine recorded it."""
+        return self.attempts / f"{number}.provenance.json"
 
     def write_attempt(self, attempt: Attempt) -> None:
         files.replace_bytes(self.attempts / f"{attempt.number}.json", msgspec.json.format(msgspec.json.encode(attempt)))

@@ -50,7 +50,7 @@ def describe_end(end: End) -> str:
 
 def _lost(attempt: Attempt | None, history: History) -> str:
     """Promises a resume only to a training of ours; a program that reports itself is its own supervisor."""
-    resumes = attempt is not None and attempt.engine != attempt.supervisor and history.started is not None
+    resumes = attempt is not None and not attempt.reports_itself and history.started is not None
     way_on = ": resume goes on from the last checkpoint" if resumes else ""
     return f"no engine and no end recorded, as after a reboot{way_on}"
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -12,7 +9,6 @@ from typing import Literal
 from cockpit.core.states import RESUMABLE, Shown, is_live
 from engines.contract import commands as cmd
 from engines.contract import launch
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
 
 Action = Literal["pause", "continue", "stop", "checkpoint", "resume", "fork"]
@@ -76,17 +72,3 @@ def resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str]:
     changes = launch.prepare_resume(run, overrides)
     launch.start(run)
     return changes
-
-
-def signal_supervisor(run: RunDirectory, number: signal.Signals) -> bool:
-    """Send a signal to the process that holds the run's lock; False when nobody does (it has ended meanwhile).
-
-    Raises OSError when it may not be signalled.
-    """
-    holder = lock_holder(run.lock)
-    if not holder:
-        return False
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(holder, number)
-        return True
-    return False

@@ -44,6 +44,8 @@ def what_remains(run: RunDirectory) -> str:
     while lock_holder(run.lock) is not None and time.monotonic() < deadline:
         time.sleep(0.05)
     attempt = run.newest_attempt()
+    if attempt is not None and attempt.reports_itself:  # whose processes lie in a session that may be anybody's
+        return f"{run_word(run.path.name)} has ended."
     left = processes_of(attempt.supervisor) if attempt else []
     if not left:
         return f"{run_word(run.path.name)} has ended; nothing of it is left running."

@@ -1,16 +1,11 @@
-import signal
 from pathlib import Path
 
 import pytest
 
-from cockpit.core.run import control
 from cockpit.core.run.control import Target
 from cockpit.core.states import GLYPHS, Shown
 from engines.contract import commands as cmd
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
-from tests.support.fake_run import FakeRun
 
 ALLOWED: dict[Shown, set[str]] = {
     "queued": {"stop"},
@@ -59,14 +54,3 @@ def test_orders_are_meant_for_the_newest_attempt() -> None:
     orders = [running.order(action) for action in ("pause", "continue", "stop", "checkpoint")]
     assert [type(order) for order in orders] == [cmd.Pause, cmd.Continue, cmd.Stop, cmd.SaveCheckpoint]
     assert {order.attempt for order in orders} == {3}
-
-
-def test_a_signal_goes_to_the_holder_of_the_lock_only(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path).begin().started()
-    assert not control.signal_supervisor(fake.run, signal.SIGQUIT)
-    with fake.locked():
-        assert control.signal_supervisor(fake.run, signal.SIGQUIT)
-        while lock_holder(fake.run.lock) is not None:  # it records the kill and leaves
-            pass
-    assert RunReader(fake.run).status().state == "stopped"
-    assert not control.signal_supervisor(fake.run, signal.SIGQUIT)

@@ -24,10 +24,12 @@ from engines.contract import launch
 from engines.contract.jsonl import RecordFollower
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory, create_run
+from engines.contract.state import RunReader, Status
 from engines.training import checkpoint
 from tests.cockpit.driving import keys, text, until
 from tests.engines.conftest import LiveRun, prepare_example
 from tests.support.example_project import ExampleProject
+from tests.support.reporting_script import reporting_script
 
 
 @pytest.fixture
@@ -137,3 +139,19 @@ def seconds_left(pilot: Pilot[None]) -> int:
     """Of the countdown; 0 once it is over."""
     counted = re.search(r"killed in (\d+) s", text(pilot))
     return int(counted[1]) if counted else 0
+
+
+async def test_a_script_that_reports_itself_and_is_ended_by_signal_is_stopped_not_lost(
+    folder: Path, tmp_path: Path, settings: SettingsFile
+) -> None:
+    with reporting_script(tmp_path) as (process, run):
+        app = CockpitApp(folder=folder, open_run=run, settings=settings)
+        async with app.run_test(size=(110, 30), notifications=True) as pilot:
+            await until(pilot, lambda: "running" in text(pilot) and keys(pilot).get("stop"))
+            await pilot.press("s", "s")
+            await until(pilot, lambda: isinstance(app.screen, StopHarder))
+            await pilot.press("t")
+            await until(pilot, lambda: "has ended." in text(pilot))
+            await until(pilot, lambda: "stopped" in text(pilot) and "lost" not in text(pilot))
+        assert process.wait() == -signal.SIGTERM
+    assert RunReader(run).status() == Status("stopped", "ended by SIGTERM on request")
