@@ -36,7 +36,6 @@ def compare(one: RunDirectory, other: RunDirectory) -> dict[str, Any]:
         "steps": [content["state"]["step"] for content in (ours, theirs)],
         "tensors": len(names),
         "different": [name for name in names if not checkpoint.same(*(one.get(name) for one in weights))],
-        "made_with": [_made_with(run) for run in (one, other)],
     }
 
 
@@ -58,12 +57,6 @@ def first_difference(one: RunDirectory, other: RunDirectory) -> tuple[int | None
         return None, []
     step = min(first.values())
     return step, [name for name, at in first.items() if at == step]
-
-
-def _made_with(run: RunDirectory) -> dict[str, str]:
-    """Versions and device of the newest attempt: where they differ numbers may."""
-    attempt = run.newest_attempt()
-    return {**attempt.versions, "device": attempt.device} if attempt else {}
 
 
 def main() -> int:

@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engines import notify, processes, provenance
+from engines import notify, processes
 from engines.contract import events as ev
-from engines.contract import files, yaml12
+from engines.contract import files, provenance, yaml12
 from engines.contract.errors import DataError, UserError
 from engines.contract.host import boot_id, device_name
 from engines.contract.jsonl import RecordFollower, last_lines
@@ -210,7 +210,7 @@ class Supervisor:
         return total
 
     def _budget_spent(self) -> str:
-        return f"the budget of ${self._budget:g} is spent"
+        return f"the budget of ${self._budget:,g} is spent"
 
     def _events(self) -> list[ev.Event]:
         follower: RecordFollower[ev.Event] = RecordFollower(self.run.events, ev.decoder)

@@ -10,7 +10,7 @@ from cockpit.cli.engine import ask_engine
 from cockpit.cli.following import start_and_attend
 from cockpit.cli.printing import say, show
 from cockpit.core.format import count
-from engines.contract import launch
+from engines.contract import launch, provenance
 from engines.contract.errors import DataError
 from engines.contract.replay import prepare_replay
 from engines.contract.rundir import RunDirectory, find_run, find_training
@@ -18,10 +18,14 @@ from engines.contract.rundir import RunDirectory, find_run, find_training
 
 def replay(arguments: Namespace) -> int:
     """The comparison's verdict is the exit code; a run that is a replay already is only compared."""
+    from engines.contract.config import load_config
+
     run = find_training(arguments.run)
     if (original := run.info.replay_of) is not None:
         return _compare(find_run(original), run)
     copy = prepare_replay(run)
+    for sentence in provenance.changed(provenance.recorded(run), provenance.current(load_config(copy.config))):
+        say(sentence)
     if arguments.detach:
         launch.start(copy)
         show(copy.info.id)
@@ -35,11 +39,11 @@ def _compare(run: RunDirectory, copy: RunDirectory) -> int:
     if copy.newest_attempt() is None:
         raise DataError(f"{copy.info.id} has not run yet.")
     found = ask_engine("engines.compare", [str(run.path), str(copy.path)], doing="comparing steps and weights")
-    equal = found["first_step"] is None and not found["different"] and len(set(found["steps"])) == 1
-    if equal:
-        show(f"{copy.info.id} equals {run.info.id}: {count(found['steps'][0])} steps, {found['tensors']} tensors")
+    steps, tensors = found["steps"], found["tensors"]
+    if found["first_step"] is None and not found["different"] and len(set(steps)) == 1:
+        show(f"{copy.info.id} equals {run.info.id} bit for bit: {count(steps[0])} steps, {tensors} tensors")
         return codes.DONE
-    for sentence in _differences(found, run.info.id, copy.info.id):
+    for sentence in (*_differences(found, run.info.id, copy.info.id), *_causes(run, copy)):
         show(sentence)
     return codes.FAILED
 
@@ -47,9 +51,7 @@ def _compare(run: RunDirectory, copy: RunDirectory) -> int:
 def _differences(found: dict[str, Any], name: str, copy: str) -> list[str]:
     sentences = []
     if found["first_step"] is not None:
-        sentences.append(
-            f"the first step that differs is {count(found['first_step'])}, in {', '.join(found['columns'])}"
-        )
+        sentences.append(f"first differs at step {count(found['first_step'])}, in {', '.join(found['columns'])}")
     if found["different"]:
         sentences.append(
             f"{len(found['different'])} of {found['tensors']} tensors differ, {found['different'][0]} first"
@@ -57,10 +59,14 @@ def _differences(found: dict[str, Any], name: str, copy: str) -> list[str]:
     ours, theirs = found["steps"]
     if ours != theirs:
         sentences.append(f"{name} has its weights of step {count(ours)}, {copy} of step {count(theirs)}")
-    then, now = found["made_with"]
-    sentences += [
-        f"{name} was made with {key} {then[key]}, {copy} with {now[key]}: that alone may do it"
-        for key in then.keys() & now.keys()
-        if then[key] != now[key]
-    ]
     return sentences
+
+
+def _causes(run: RunDirectory, copy: RunDirectory) -> list[str]:
+    """What is known to have changed, or may have."""
+    made_with, (*_, now) = provenance.recorded(run), provenance.recorded(copy)
+    causes = provenance.changed(made_with, now, doubts=True)
+    if causes:
+        return causes
+    gpu = ", and the sums of a GPU may come in another order each time" * (now.facts.get("device", "cpu") != "cpu")
+    return [f"nothing that is on record has changed since then{gpu}"]

@@ -231,11 +231,14 @@ def prepare_fork(
 ) -> tuple[RunDirectory, list[str]]:
     """Make a fork of `run`, not yet started, from `checkpoint` (`last`, `best` or an epoch).
 
-    Gives it with a sentence for each changed setting. Raises `UserError`.
+    Gives it with a sentence for each changed setting, and for what else has changed since. Raises `UserError`.
     """
+    from engines.contract import provenance
+
     events = forkable(run)
     plan = plan_fork(run, choose_point(run, fork_points(run, events), checkpoint), events, overrides)
-    return make_fork(plan, label=label), [change.sentence() for change in plan.changes]
+    sentences = [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, plan.recorded)]
+    return make_fork(plan, label=label), sentences
 
 
 def forkable(run: RunDirectory) -> list[Event]:

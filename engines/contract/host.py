@@ -59,3 +59,18 @@ def _has_gpu() -> bool:
     except pynvml.NVMLError:
         return False
     return count > 0
+
+
+def gpu_model(device: str) -> str:
+    """Name of the card that `device_name` told, as `NVIDIA H200`; empty for what is none, or where nobody knows."""
+    kind, _, number = device.partition(":")
+    if kind != "cuda" or not number.isdecimal():
+        return ""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        name = pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(int(number)))
+    except pynvml.NVMLError:
+        return ""
+    return name.decode() if isinstance(name, bytes) else str(name)

@@ -131,10 +131,12 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
 
 
 def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str]:
-    """Ready a run for going on from its last checkpoint: what becomes of each changed setting, a sentence each.
+    """Ready a run for going on from its last checkpoint: what becomes of each changed setting, and what else has
+    changed since (data, versions, machine), a sentence each.
 
     Raises `UserError` when the run is alive, is a task, or has nothing left to do.
     """
+    from engines.contract import provenance
     from engines.contract.config import check_config
     from engines.contract.resume import applied_config
 
@@ -146,7 +148,7 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
         run.write_config(applied.dump())
     for edit in plan.edits:
         send(run, edit)
-    return [change.sentence() for change in plan.changes]
+    return [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, plan.recorded)]
 
 
 def _gives_more(edit: commands.Edit, done: int) -> bool:

@@ -57,6 +57,10 @@ class Spec:
     """`module:class` of the torch side (an `engines.training.project.Project`)."""
     columns: tuple[Column, ...]
     heads: tuple[Head, ...]
+    data_files: str | None = "engines.contract.fingerprint:below"
+    """`module:function` giving the paths of the files that a config's data is read from, torch-free: a resume or a
+    replay tells which of them have changed. All that `data.path` holds where absent; None where the project reads none.
+    """
     tasks: Mapping[str, str] = field(default_factory=dict)
     """Other long work by name, each `module:function` taking (arguments, `engines.tasks.TaskContext`)."""
     stats: str | None = None

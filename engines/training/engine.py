@@ -10,8 +10,9 @@ import torch
 
 from engines.attempt import Attempt
 from engines.contract import events as ev
-from engines.contract import files
+from engines.contract import files, provenance
 from engines.contract import spec as specs
+from engines.contract.amounts import size
 from engines.contract.config import LoadedConfig, load_config
 from engines.contract.errors import DataError
 from engines.contract.host import device_name
@@ -22,7 +23,7 @@ from engines.listener import CommandListener
 from engines.training import checkpoint
 from engines.training.finish import finish
 from engines.training.loop import Diverged, Trainer
-from engines.training.precision import choose_device, seed_everything
+from engines.training.precision import choose_device, numeric_flags, seed_everything
 from engines.training.project import Project
 from engines.writers.beside import WritersBeside
 
@@ -114,8 +115,8 @@ def _no_room() -> str:
     device = torch.device("cuda", torch.cuda.current_device())
     held = torch.cuda.memory_reserved()
     return (
-        f"{full_name(device)} is out of memory: of {total / 1e9:.1f} GB this run holds {held / 1e9:.1f} and "
-        f"{free / 1e9:.1f} are free; resume with --set training.micro_batches=2 or more, start anew with a smaller "
+        f"{full_name(device)} is out of memory: of {size(total)} this run holds {size(held)} and "
+        f"{size(free)} are free; resume with --set training.micro_batches=2 or more, start anew with a smaller "
         "training.batch_size, or end what else is on that GPU."
     )
 
@@ -123,9 +124,12 @@ def _no_room() -> str:
 def _train(attempt: Attempt) -> ev.Ended:
     run, events, listener = attempt.run, attempt.events, attempt.listener
     loaded = load_config(run.config)
+    made_with = provenance.current(loaded)
     earlier = RunReader(run)
     earlier.poll()
     trainer = load(run, loaded, events, listener)
+    made_with.facts |= numeric_flags()
+    provenance.record(run, events.attempt, made_with)
     listener.step = lambda: trainer.state.step
     resume(run, trainer)
     _announce(loaded, trainer, events)

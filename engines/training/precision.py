@@ -72,6 +72,16 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def numeric_flags() -> dict[str, str]:
+    """Switches of torch that a project may set and that make it compute otherwise."""
+    return {
+        "deterministic algorithms": str(torch.are_deterministic_algorithms_enabled()),
+        "float32 matmul precision": torch.get_float32_matmul_precision(),
+        "cudnn deterministic": str(torch.backends.cudnn.deterministic),
+        "cudnn benchmark": str(torch.backends.cudnn.benchmark),
+    }
+
+
 def _on_gpu() -> bool:
     """Whether this process uses one, not merely could."""
     return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]

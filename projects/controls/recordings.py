@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from engines.contract.errors import DataError
 from engines.contract.files import make_directory, replace_with
 from projects.controls import arrays
 from projects.controls.layout import CONTROL_SIZE, CURSOR, FRAME_SIZE, LOOK, STATE_SIZE
+
+if TYPE_CHECKING:
+    from engines.contract.settings import RunConfig
 
 VERSION = 2
 DEFAULT_FPS = 20.0
@@ -45,14 +48,22 @@ class Recording:
         return len(self.frames)
 
 
+def files(settings: RunConfig) -> list[Path]:
+    """The recordings that a config's data is read from."""
+    return _files(Path(settings.data.path).expanduser())
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.npz"))
+
+
 def read_folder(path: Path) -> list[Recording]:
     """Every recording in a folder, sorted by name. Raises `DataError` for the first thing that is wrong."""
     if not path.is_dir():
         raise DataError(f"{path}: no such folder; expected a folder with .npz recordings (data.path).")
-    files = sorted(path.glob("*.npz"))
-    if not files:
+    if not (found := _files(path)):
         raise DataError(f"{path}: no recordings; expected at least two .npz files, one a session.")
-    return [read_recording(file) for file in files]
+    return [read_recording(file) for file in found]
 
 
 def read_recording(path: Path) -> Recording:

@@ -45,6 +45,7 @@ SPEC = Spec(
         ),
         Head(name="idle", weight=0.3, title="Idle penalty"),
     ),
+    data_files="projects.controls.recordings:files",
     tasks={
         "make": "projects.controls.demo.task:make",
         "parse": "projects.controls.importers.task:parse",

@@ -67,6 +67,14 @@ def look_at_fork(run: RunDirectory, point: ForkPoint, overrides: Sequence[str]) 
     return _outlook(plan_fork(run, point, forkable(run), overrides))
 
 
+def changed_since(run: RunDirectory) -> list[str]:
+    """What has changed since the run's newest attempt: data, versions, machine. Reads data. Raises `UserError`."""
+    from engines.contract import provenance
+    from engines.contract.config import load_config
+
+    return provenance.since_the_newest(run, load_config(run.recorded_config))
+
+
 def fork(run: RunDirectory, point: ForkPoint, overrides: Sequence[str], label: str) -> RunDirectory:
     """Make the fork and start it. Raises `UserError`."""
     from engines.contract.fork import forkable, make_fork, plan_fork

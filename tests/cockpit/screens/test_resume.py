@@ -15,8 +15,9 @@ from cockpit.screens.resume import ForkScreen, ResumeScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
 from engines.contract import commands as cmd
-from engines.contract import launch
+from engines.contract import launch, provenance
 from engines.contract.config import load_config
+from engines.contract.provenance import Provenance
 from engines.contract.rundir import RunDirectory
 from tests.cockpit.driving import commands_of, keys, text, until
 from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun, stopped_early
@@ -51,12 +52,14 @@ async def test_an_unchanged_run_resumes_by_one_more_enter(
     cockpit: Make, stopped: FakeRun, started: list[RunDirectory]
 ) -> None:
     before = stopped.run.config.read_bytes()
+    provenance.record(stopped.run, 1, Provenance(facts={"torch": "1.13.0"}))
     async with cockpit(open_run=stopped.run).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: keys(pilot).get("resume"))
         await pilot.press("r")
         await until(pilot, lambda: isinstance(pilot.app.screen, ResumeScreen) and "edited live, stays" in text(pilot))
         assert "training.patience" in text(pilot)
         assert "25 → 7" in text(pilot)
+        await until(pilot, lambda: "▲ since then changed: torch: 1.13.0 → " in text(pilot))  # and keeps nobody from it
         await pilot.press("enter")
         await until(pilot, lambda: started)
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))

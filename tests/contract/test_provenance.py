@@ -1,0 +1,157 @@
+"""What a run was made with, and what is told of it later: each cause by its name, and nothing where nothing changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from engines.contract import fingerprint, provenance
+from engines.contract.config import LoadedConfig, load_config
+from engines.contract.fingerprint import BLOCK, BLOCKS
+from engines.contract.launch import prepare_resume
+from engines.contract.provenance import Provenance
+from tests.support.fake_run import FakeRun, stopped_early
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> FakeRun:
+    return stopped_early(FakeRun(tmp_path / "runs"))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    for name, size in (("a.npz", 100), ("b.npz", 40), ("large.npz", 2 * BLOCK * BLOCKS)):
+        (folder / name).write_bytes(bytes(range(256)) * size if size < 256 else bytes(size))
+    return folder
+
+
+def taken(folder: Path) -> fingerprint.Fingerprint:
+    return fingerprint.take(folder, sorted(folder.glob("*.npz")))
+
+
+def set_time(path: Path) -> None:
+    os.utime(path, (1, 1))
+
+
+def test_data_that_is_copied_or_touched_is_the_same(data: Path) -> None:
+    then = taken(data)
+    subprocess.run(["cp", "-r", data, data.with_name("elsewhere")], check=True)
+    set_time(data.with_name("elsewhere") / "a.npz")
+    assert list(then) == ["a.npz", "b.npz", "large.npz"]
+    assert fingerprint.changes(then, taken(data.with_name("elsewhere"))) == ""
+
+
+def test_each_change_of_the_data_is_named_with_its_file(data: Path) -> None:
+    then = taken(data)
+    content = bytearray((data / "a.npz").read_bytes())
+    content[77] ^= 1  # as long as before
+    (data / "a.npz").write_bytes(content)
+    assert fingerprint.changes(then, taken(data)) == "1 of 3 files changed (a.npz)"
+    (data / "b.npz").rename(data / "c.npz")
+    with open(data / "large.npz", "r+b") as file:
+        file.seek(-1, os.SEEK_END)  # the last sample reaches the end
+        file.write(b"x")
+    assert fingerprint.changes(then, taken(data)) == (
+        "2 of 2 files changed (a.npz, large.npz), 1 gone (b.npz), 1 new (c.npz)"
+    )
+
+
+def test_a_change_between_the_samples_of_a_large_file_is_a_doubt(data: Path) -> None:
+    then = taken(data)
+    with open(data / "large.npz", "r+b") as file:
+        file.seek(BLOCK + 1)
+        file.write(b"x")
+    set_time(data / "large.npz")
+    now = taken(data)
+    assert fingerprint.changes(then, now) == ""
+    assert fingerprint.doubts(then, now) == "1 of 3 files written since (large.npz), alike in samples"
+    assert fingerprint.doubts(then, then) == ""
+
+
+def test_all_that_the_path_holds_is_data_but_for_what_is_hidden_and_runs(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COCKPIT_RUNS", str(data / "runs"))
+    for name in ("runs/one/run.json", ".cache/x", "deep/er/d.bin", "__pycache__/x.pyc"):
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_bytes(b"")
+    settings = load_config(Path("configs/controls_demo.yaml"), [f"data.path={data}"]).settings
+    names = [str(path.relative_to(data)) for path in fingerprint.below(settings)]
+    assert names == ["a.npz", "b.npz", "large.npz", "deep/er/d.bin"]
+
+
+def made_with(**facts: str) -> Provenance:
+    return Provenance(facts={"python": "3.11.9", "torch": "2.6.0", "code": "aa", "commit": "1234567890", **facts})
+
+
+def test_what_changed_is_told_by_its_name_then_and_now() -> None:
+    then = made_with(device="NVIDIA A100", threads="8")
+    assert provenance.changed([then], then) == []
+    now = made_with(device="NVIDIA H200", threads="2", torch="2.7.1")
+    assert provenance.changed([then], now) == [
+        "since then changed: torch: 2.6.0 → 2.7.1",
+        "since then changed: device: NVIDIA A100 → NVIDIA H200",
+        "since then changed: threads: 8 → 2",
+    ]
+    assert provenance.changed([made_with(torch="2.5.0"), made_with()], made_with()) == [
+        "since then changed: torch: 2.5.0, then 2.6.0 → 2.6.0"
+    ]
+
+
+def test_code_is_told_by_the_commit_or_as_edited() -> None:
+    then = made_with()
+    assert provenance.changed([then], made_with(commit="ffff")) == []  # another commit, the same files
+    assert provenance.changed([then], made_with(commit="ffff", code="bb")) == [
+        "since then changed: code: commit 1234567890 → ffff"
+    ]
+    [edited] = provenance.changed([then], made_with(code="bb"))
+    assert edited.endswith("code: files of the engine or the project edited since commit 1234567890")
+
+
+def controls(data: Path) -> LoadedConfig:
+    return load_config(Path("configs/controls_demo.yaml"), [f"data.path={data}", "launch.threads=2"])
+
+
+def test_a_project_file_that_is_edited_is_other_code(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "mine_own"
+    package.mkdir()
+    for name in ("__init__", "project"):
+        (package / f"{name}.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = provenance._code("mine_own.project:Mine")
+    assert provenance._code("mine_own.project:Mine") == before
+    (package / "project.py").write_text("x = 1")
+    assert provenance._code("mine_own.project:Mine") != before
+
+
+def test_a_resume_tells_what_has_changed_and_goes_on(stopped: FakeRun, data: Path) -> None:
+    loaded = controls(data)
+    stopped.run.write_config(loaded.dump())
+    (data / "notes.txt").write_text("no recording")
+    then = provenance.current(loaded)
+    then.facts["torch"] = "1.13.0"
+    provenance.record(stopped.run, 1, then)
+    (data / "notes.txt").write_text("still none")
+    (data / "b.npz").unlink()
+    told = [sentence for sentence in prepare_resume(stopped.run) if "since" in sentence]
+    now = provenance.versions()["torch"]
+    assert told == [f"since then changed: torch: 1.13.0 → {now}", "since then changed: data: 1 gone (b.npz)"]
+
+
+def test_a_run_without_a_record_is_known_by_its_versions_and_a_damaged_one_by_nothing(stopped: FakeRun) -> None:
+    attempt = stopped.run.attempt(1)
+    attempt.versions = {"torch": "1.13.0", "cockpit": "0"}
+    stopped.run.write_attempt(attempt)
+    assert [one.facts for one in provenance.recorded(stopped.run)] == [{"torch": "1.13.0"}]
+    provenance.record(stopped.run, 1, made_with())
+    assert provenance.recorded(stopped.run) == [made_with()]
+    stopped.run.provenance(1).write_bytes(msgspec.json.encode(made_with())[:-9])
+    assert [one.facts for one in provenance.recorded(stopped.run)] == [{"torch": "1.13.0"}]
