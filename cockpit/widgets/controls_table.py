@@ -105,7 +105,7 @@ class ControlsTable(LineView):
         self._drawn.clear()
         self.resize_to(len(self._names), self.size.width)
         self._draw()
-        self._keep_in_view()
+        self.bring_into_view(self._at)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -129,20 +129,12 @@ class ControlsTable(LineView):
         for changed in {before, self._at}:
             self._drawn[changed] = self._compose_line(changed)
             self.refresh_index(changed)
-        self._keep_in_view()
+        self.bring_into_view(self._at)
         self.post_message(self.Selected(self.selected))
 
-    def _keep_in_view(self) -> None:
-        top, page = self.scroll_offset.y, max(1, self.size.height - self.HEADER_LINES)
-        if not top <= self._at < top + page:
-            self.scroll_to(y=self._at if self._at < top else self._at - page + 1, animate=False)
-
     def on_click(self, event: events.Click) -> None:
-        y = event.y - self.gutter.top
-        if y >= self.HEADER_LINES:
-            index = y - self.HEADER_LINES + self.scroll_offset.y
-            if index < len(self._names):
-                self._go_to(index)
+        if (index := self.index_under(event)) is not None:
+            self._go_to(index)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rich.text import Text
-from textual import events
 from textual.binding import Binding
-from textual.message import Message
 
 from cockpit.core.steering.course import ROWS, SETTINGS, TITLES, Course, Row
-from cockpit.core.steering.number_keys import typed_on
-from cockpit.widgets.line_view import LineView
+from cockpit.widgets.numbers_table import NumbersTable
 
 
-class CourseView(LineView):
+class CourseView(NumbersTable):
     COMPONENT_CLASSES = {f"course--{name}" for name in ("header", "text", "title", "quiet", "cursor", "changed")}
-    FOLLOWS = False
-    HEADER_LINES = 1
     BINDINGS = [
         Binding("up", "move(-1)", "up", show=False, id="course.up", tooltip="The line above"),
         Binding("down", "move(1)", "down", show=False, id="course.down", tooltip="The line below"),
@@ -28,25 +23,13 @@ class CourseView(LineView):
         Binding("u", "undo", "undo", id="course.undo", tooltip="Back to the value in force"),
     ]
 
-    class Changed(Message):
-        """Another row, value or typed text."""
-
-    class Told(Message):
-        """Something for the person to read."""
-
-        def __init__(self, sentence: str) -> None:
-            super().__init__()
-            self.sentence = sentence
-
     def __init__(self) -> None:
         super().__init__(id="course", title="Learning rate and end")
         self.course = Course(0.0)
-        self.typed = ""
-        self._cursor = 0
 
     @property
     def row(self) -> Row:
-        return ROWS[self._cursor]
+        return ROWS[self.at]
 
     @property
     def meant(self) -> Course:
@@ -64,7 +47,7 @@ class CourseView(LineView):
         return self.styled(f"  {'':22}{'now':>10}{'new':>12}", "course--header")
 
     def line(self, index: int) -> Text:
-        row, here = ROWS[index], index == self._cursor
+        row, here = ROWS[index], index == self.at
         line = self.styled("› " if here else "  ", "course--title")
         line.append_text(self.styled(f"{TITLES[row]:22}", f"course--{'title' if here else 'text'}"))
         if row not in SETTINGS:
@@ -77,46 +60,20 @@ class CourseView(LineView):
             self.styled(text, f"course--{'cursor' if here else 'changed' if new != now else 'text'}")
         )
 
-    def take_typed(self) -> bool:
-        """Take what was typed; False when it cannot be, which is told."""
-        if not self.typed:
-            return True
-        fault, self.typed = self.course.type_in(self.row, self.typed), ""
-        if fault:
-            self.post_message(self.Told(fault))
-        self._changed()
-        return not fault
+    @property
+    def takes_number(self) -> bool:
+        return self.row in SETTINGS
 
-    def _changed(self) -> None:
-        self.redraw()
-        self.post_message(self.Changed())
-
-    def on_key(self, event: events.Key) -> None:
-        if self.row in SETTINGS and (typed := typed_on(self.typed, event.character)) is not None:
-            self.typed = typed
-        elif event.key == "backspace" and self.typed:
-            self.typed = self.typed[:-1]
-        else:
-            return
-        event.stop()
-        self._changed()
-
-    def on_click(self, event: events.Click) -> None:
-        if 0 <= (index := event.y - self.gutter.top - 1) < len(ROWS):
-            self.action_move(index - self._cursor)
-
-    def action_move(self, by: int) -> None:
-        if self.take_typed():
-            self._cursor = min(max(self._cursor + by, 0), len(ROWS) - 1)
-            self._changed()
+    def take(self, text: str) -> str:
+        return self.course.type_in(self.row, text)
 
     def action_nudge(self, direction: int, fine: bool = False) -> None:
         if self.take_typed():
             self.course.nudge(self.row, direction, fine=fine)
-            self._changed()
+            self.changed()
 
     def action_undo(self) -> None:
         if not self.typed:
             self.course.new = dict(self.course.now)
         self.typed = ""
-        self._changed()
+        self.changed()

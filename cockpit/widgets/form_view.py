@@ -77,9 +77,9 @@ class FormView(LineView):
         before, kept, faults = self._rows, self.field, self._faults
         self._rows, self._faults = _with_headings(lines), section_faults
         self.resize_to(len(self._rows), 0)
-        places = [at for at, row in enumerate(self._rows) if isinstance(row, FieldLine)]
-        same = (at for at in places if self._rows[at].field.key == kept.key) if kept else iter(())  # type: ignore[union-attr]
-        self._at = next(same, places[0] if places else 0)
+        places = {row.field.key: at for at, row in enumerate(self._rows) if isinstance(row, FieldLine)}
+        first = next(iter(places.values()), 0)
+        self._at = places.get(kept.key, first) if kept else first
         for at, row in enumerate(self._rows):
             if at >= len(before) or before[at] != row or (isinstance(row, str) and faults != section_faults):
                 self.refresh_index(at)
@@ -113,16 +113,12 @@ class FormView(LineView):
 
     def _scroll_to_cursor(self) -> None:
         """Into view, with its heading where that is the line above."""
-        top, page = self.scroll_offset.y, max(1, self.scrollable_content_region.height)
         first = self._at - 1 if self._at and isinstance(self._rows[self._at - 1], str) else self._at
-        if first < top:
-            self.scroll_to(y=first, animate=False)
-        elif self._at >= top + page:
-            self.scroll_to(y=self._at - page + 1, animate=False)
+        self.bring_into_view(first if first < self.scroll_offset.y else self._at)
 
     def on_click(self, event: events.Click) -> None:
-        at = event.y - self.gutter.top + self.scroll_offset.y
-        if 0 <= at < len(self._rows) and isinstance(self._rows[at], FieldLine):
+        at = self.index_under(event)
+        if at is not None and isinstance(self._rows[at], FieldLine):
             again = at == self._at
             self._go_to(at)
             if again:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.style import Style
 from rich.text import Text
+from textual import events
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -76,6 +77,18 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
         y = self.HEADER_LINES + index - self.scroll_offset.y
         if self.HEADER_LINES <= y < self.size.height:
             self.refresh_line(self.HEADER_LINES + index)
+
+    def bring_into_view(self, index: int) -> None:
+        """Scroll no further than it takes to see the line."""
+        top, page = self.scroll_offset.y, max(1, self.scrollable_content_region.height - self.HEADER_LINES)
+        if not top <= index < top + page:
+            self.scroll_to(y=index if index < top else index - page + 1, animate=False)
+
+    def index_under(self, event: events.MouseEvent) -> int | None:
+        """The line under the mouse; None over the header or the frame, or below the last."""
+        y = event.y - self.gutter.top - self.HEADER_LINES
+        index = y + self.scroll_offset.y
+        return index if y >= 0 and index < self.count else None
 
     def _to_end(self) -> None:
         self.scroll_to(y=self.max_scroll_y, animate=False, force=True)

@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rich.text import Text
-from textual import events
 from textual.binding import Binding
-from textual.message import Message
 
 from cockpit.core.format import bar, fitted, percent
 from cockpit.core.steering.loss_weights import WeightDraft, nudged, shares, typed_weight
-from cockpit.core.steering.number_keys import typed_on
 from cockpit.core.text import fit_left, fit_right, plain
-from cockpit.widgets.line_view import LineView
+from cockpit.widgets.numbers_table import NumbersTable
 
 SIGNS = 8
 """Heads that have a line of their own in the chart."""
@@ -31,13 +28,11 @@ class Known:
     """How the head's line is drawn in the chart."""
 
 
-class WeightsTable(LineView):
+class WeightsTable(NumbersTable):
     COMPONENT_CLASSES = {f"weights--{name}" for name in (
         "header", "quiet", "text", "cursor", "changed", "now", "new", "gradient", "rest",
         *(f"run-{place}" for place in range(1, SIGNS + 1)),
     )}  # fmt: skip
-    FOLLOWS = False
-    HEADER_LINES = 1
     BINDINGS = [
         Binding("up", "move(-1)", "head", show=False, id="weights.up", tooltip="The head above"),
         Binding("down", "move(1)", "head", show=False, id="weights.down", tooltip="The head below"),
@@ -57,28 +52,16 @@ class WeightsTable(LineView):
         Binding("u", "undo", "undo", show=False, id="weights.undo", tooltip="Take the last change of the draft back"),
     ]  # fmt: skip
 
-    class Changed(Message):
-        """The draft, or the typed text, is another."""
-
-    @dataclass
-    class Told(Message):
-        """Something for the person to read."""
-
-        sentence: str
-
     def __init__(self) -> None:
         super().__init__(id="heads", title="Heads")
         self.draft = WeightDraft({})
-        self.typed = ""
-        """Digits of a weight that has not been taken yet."""
         self._known = Known()
-        self._cursor = 0
         self._lines: list[Text] = []
 
     @property
     def head(self) -> str:
         """The one under the cursor; empty without heads."""
-        return self.draft.heads[self._cursor] if self.draft.heads else ""
+        return self.draft.heads[self.at] if self.draft.heads else ""
 
     @property
     def meant(self) -> dict[str, float]:
@@ -143,7 +126,7 @@ class WeightsTable(LineView):
     def _drawn_line(self, at: int, head: str, told: tuple[float | None, float | None, float | None]) -> Text:
         draft = self.draft
         line = self.styled(f"{self._known.signs.get(head, ' ')} ", f"weights--run-{min(at + 1, SIGNS)}")
-        here = at == self._cursor
+        here = at == self.at
         line.append_text(self.styled(fit_left(plain(head), self._name_width), f"weights--{'new' if here else 'text'}"))
         line.append_text(self.styled(fit_right(f"{draft.default[head]:g}", 8), "weights--quiet"))
         line.append_text(self.styled(fit_right(f"{draft.now[head]:g}", 7), "weights--text"))
@@ -171,49 +154,21 @@ class WeightsTable(LineView):
 
     # -- keys ------------------------------------------------------------------------------------------------------
 
-    def _changed(self) -> None:
-        self.redraw()
-        self.post_message(self.Changed())
+    @property
+    def takes_number(self) -> bool:
+        return bool(self.head)
 
-    def take_typed(self) -> bool:
-        """Take what was typed; False when it is no weight, which is told. Nothing typed is fine."""
-        if not self.typed:
-            return True
-        weight, text, self.typed = typed_weight(self.typed), self.typed, ""
-        if weight is None:
-            self.post_message(self.Told(f"{text} is no weight; expected a number of 0 or more."))
-        elif self.head in self.draft.locked:
+    def take(self, text: str) -> str:
+        if (weight := typed_weight(text)) is None:
+            return f"{text} is no weight; expected a number of 0 or more."
+        if self.head in self.draft.locked:
             self._tell_locked()
         else:
             self.draft.set({self.head: weight})
-        self._changed()
-        return weight is not None
+        return ""
 
     def _tell_locked(self) -> None:
-        self.post_message(self.Told(f"{plain(self.head)} is locked; x frees it."))
-
-    def on_key(self, event: events.Key) -> None:
-        if self.draft.heads and (typed := typed_on(self.typed, event.character)) is not None:
-            self.typed = typed
-        elif event.key == "backspace" and self.typed:
-            self.typed = self.typed[:-1]
-        else:
-            return
-        event.stop()
-        self._changed()
-
-    def action_move(self, by: int) -> None:
-        if self.draft.heads and self.take_typed():
-            self._cursor = min(max(self._cursor + by, 0), len(self.draft.heads) - 1)
-            page = max(1, self.size.height - 1)
-            if not self.scroll_offset.y <= self._cursor < self.scroll_offset.y + page:
-                self.scroll_to(y=self._cursor if by < 0 else self._cursor - page + 1, animate=False)
-            self._changed()
-
-    def on_click(self, event: events.Click) -> None:
-        row = event.y - self.gutter.top - 1 + self.scroll_offset.y
-        if 0 <= row < len(self.draft.heads):
-            self.action_move(row - self._cursor)
+        self.tell(f"{plain(self.head)} is locked; x frees it.")
 
     def action_nudge(self, direction: int, fine: bool = False) -> None:
         if not self.head or not self.take_typed():
@@ -222,28 +177,28 @@ class WeightsTable(LineView):
             self._tell_locked()
         else:
             self.draft.set({self.head: nudged(self.draft.new[self.head], direction, fine=fine)})
-            self._changed()
+            self.changed()
 
     def action_lock(self) -> None:
         if self.head and self.take_typed():
             self.draft.toggle_lock(self.head)
-            self._changed()
+            self.changed()
 
     def action_equalise(self) -> None:
         if not self.take_typed():
             return
         if not self.draft.equalise(self._known.losses):
-            self.post_message(self.Told("Equal shares need two heads that are not locked, have a weight and a loss."))
-        self._changed()
+            self.tell("Equal shares need two heads that are not locked, have a weight and a loss.")
+        self.changed()
 
     def action_reset(self) -> None:
         self.typed = ""
         self.draft.set(self.draft.default)
-        self._changed()
+        self.changed()
 
     def action_undo(self) -> None:
         if self.typed:
             self.typed = ""
         elif not self.draft.undo():
-            self.post_message(self.Told("There is nothing to undo."))
-        self._changed()
+            self.tell("There is nothing to undo.")
+        self.changed()
