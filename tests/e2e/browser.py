@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 FLAGS = (
     "--headless=new", "--no-first-run", "--no-default-browser-check", "--disable-gpu", "--disable-dev-shm-usage",
     "--disable-background-networking", "--disable-component-update", "--remote-debugging-port=0",
@@ -98,6 +98,17 @@ class Page:
             await self.tell("Input.dispatchKeyEvent", type=kind, key=key, text=text, windowsVirtualKeyCode=code)
 
 
+async def _tab(session: aiohttp.ClientSession, listing: str) -> dict[str, Any]:
+    """What the browser says of its first tab, which it may open only after it listens."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            async with session.get(listing) as answer:
+                for one in await answer.json():
+                    if one["type"] == "page":
+                        return one  # type: ignore[no-any-return]
+            await asyncio.sleep(0.05)
+
+
 @contextlib.asynccontextmanager
 async def browse(url: str, profile: Path) -> AsyncIterator[Page]:
     """A browser with `url` in its one tab, and gone afterwards."""
@@ -114,8 +125,7 @@ async def browse(url: str, profile: Path) -> AsyncIterator[Page]:
         draining = asyncio.create_task(browser.stderr.read())
         port = line.decode().split(":")[2].split("/")[0]
         async with aiohttp.ClientSession() as session:
-            async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
-                tab = next(one for one in await answer.json() if one["type"] == "page")
+            tab = await _tab(session, f"http://127.0.0.1:{port}/json/list")
             async with session.ws_connect(tab["webSocketDebuggerUrl"], max_msg_size=0) as socket:
                 page = Page(socket)
                 await page.tell("Page.enable")

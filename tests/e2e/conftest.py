@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import list_runs
+from engines.contract.runs import list_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 COCKPIT = Path(sys.executable).with_name("cockpit")
@@ -75,10 +76,14 @@ def demo_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "recordings"
 
 
+THEIRS = re.compile("XDG_|LC_|LANGUAGE|COCKPIT_(?!QUEUE)|TEXTUAL|NO_COLOR|COLORTERM|TMUX|COLUMNS|LINES")
+"""Variables by which whoever runs the tests has their folders, their language and their terminal."""
+
+
 def environment(home: Path) -> dict[str, str]:
     """A home and a runs folder apart from the user's, and from what other tests have looked at and chosen."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
-    return {**inherited, "HOME": str(home), "COCKPIT_RUNS": str(home / "runs"), "COLUMNS": "", "LINES": ""}
+    inherited = {name: value for name, value in os.environ.items() if not THEIRS.match(name)}
+    return {**inherited, "HOME": str(home), "COCKPIT_RUNS": str(home / "runs"), "LANG": "C.UTF-8"}
 
 
 @pytest.fixture

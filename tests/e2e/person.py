@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import list_runs
 from engines.contract.steps import read_series
 from tests.e2e.conftest import Terminal, wait_for
 
@@ -54,7 +55,7 @@ class Person:
     # -- beginning and ending ----------------------------------------------------------------------------------------
 
     def start_from_a_form(self) -> RunDirectory:
-        """The config in ./configs with a patience of 100 where it says 10."""
+        """The config in ./configs with a patience of 1000 where it says 10."""
         self.see("No runs yet")
         self.press("n")
         self.see(r"story\.yaml")
@@ -67,10 +68,10 @@ class Person:
         self.see("⏎ edit")
         self.press("Enter")
         self.see("⏎ take it")
-        self.press("0")
-        self.see("patience +100 ")
+        self.press("0", "0")  # it ends when it is told to, however slow the person is
+        self.see("patience +1000 ")
         self.press("Enter")
-        self.see("--set training.patience=100")
+        self.see("--set training.patience=1000")
         self.see("1 changed\n")
         self.press("g")
         run = self._new_run(1)
@@ -91,12 +92,12 @@ class Person:
 
     def resume(self, *, patience: int) -> None:
         self.press("r")
-        self.see(r"patience 100 ")
+        self.see(r"patience 1000 ")
         before = self._patience_field()
         self.press("Tab")
         wait_for("the cursor in the field", lambda: self._patience_field() != before, self.terminal.screen)
         self.press(str(patience))
-        self.see(rf"training\.patience +100 → {patience} +✓ applied")
+        self.see(rf"training\.patience +1000 → {patience} +✓ applied")
         self.press("Enter")
 
     def _patience_field(self) -> str:
@@ -131,6 +132,7 @@ class Person:
         """Of heads in the order in which they stand, none of them the first; the step they are applied at."""
         self.press("w")
         self.see("no changes")
+        self.see(rf"│ . {list(weights)[-1]} +[\d.]+ +[\d.]+ ")
         heads = re.findall(r"│ . (\w+) +[\d.]+ +[\d.]+ ", self.terminal.screen())
         at = 0
         for head, weight in weights.items():

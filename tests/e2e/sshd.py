@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -31,6 +31,8 @@ UseDNS no
 StrictModes no
 PidFile none
 """
+TRIES = 5
+"""Ports: between being found free and being listened at, one can be taken."""
 FOR_ROOT = Path("/run/sshd")
 """A server that root starts wants this empty folder; elsewhere whatever starts the machine's own server makes it."""
 
@@ -52,13 +54,18 @@ class SshServer:
     def at_the_other_end(self) -> list[psutil.Process]:
         """What runs in the terminals of its connections."""
         below = self._process.children(recursive=True)
-        return [process for process in below if process.name() != "sshd" and process.terminal()]
+        return [process for process in below if not _serves(process) and process.terminal()]
 
     def cut(self) -> None:
         """Kill what serves the connections: neither end gets to say anything more."""
         for process in self._process.children(recursive=True):
-            if process.name() == "sshd":
-                process.kill()
+            with suppress(psutil.NoSuchProcess):  # one of a pair may go with the other
+                if _serves(process):
+                    process.kill()
+
+
+def _serves(process: psutil.Process) -> bool:
+    return process.name().startswith("sshd")  # `sshd-session` since OpenSSH 9.8
 
 
 @contextmanager
@@ -73,22 +80,29 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
         FOR_ROOT.mkdir(mode=0o755, exist_ok=True)
     for name in ("host", "person"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
+    for _ in range(TRIES):
+        port = _free_port()
+        (folder / "known").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
+        (folder / "config").write_text(CONFIG.format(port=port, folder=folder))
+        with open(folder / "log", "wb") as log:
+            started = subprocess.Popen([program, "-D", "-e", "-f", str(folder / "config")], stdin=log, stderr=log)
+        try:
+            wait_for("the SSH server", lambda: _listens(folder) or started.poll() is not None)  # noqa: B023
+            if started.poll() is None:
+                yield SshServer(folder, port, psutil.Process(started.pid))
+                return
+        finally:
+            started.send_signal(signal.SIGTERM)
+            started.wait()
+    pytest.fail((folder / "log").read_text())
+
+
+def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    (folder / "known").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
-    (folder / "config").write_text(CONFIG.format(port=port, folder=folder))
-    with open(folder / "log", "wb") as log:
-        started = subprocess.Popen([program, "-D", "-e", "-f", str(folder / "config")], stdin=log, stderr=log)
-    try:
-        wait_for("the SSH server", lambda: _listens(port) or started.poll() is not None)
-        assert started.poll() is None, (folder / "log").read_text()
-        yield SshServer(folder, port, psutil.Process(started.pid))
-    finally:
-        started.send_signal(signal.SIGTERM)
-        started.wait()
+        return int(free.getsockname()[1])
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as asking:
-        return asking.connect_ex(("127.0.0.1", port)) == 0
+def _listens(folder: Path) -> bool:
+    """By its own word: whoever took the port before it could answer there too."""
+    return "Server listening" in (folder / "log").read_text()

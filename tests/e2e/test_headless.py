@@ -12,7 +12,8 @@ import torch
 
 from engines.contract import commands as cmd
 from engines.contract import launch
-from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import list_runs
 from tests.e2e.conftest import COCKPIT, environment
 from tests.engines.conftest import LiveRun, effective_table
 
@@ -45,9 +46,10 @@ def test_the_table_and_the_whole_run_directory(
     assert lines[0].split() == COLUMNS
     rows = [line.split() for line in lines[2:]]
     assert [row[0] for row in rows] == ["1", "2", "3"]
-    scores = [float(row[COLUMNS.index("Score")]) for row in rows]
+    scores = [row["score"] for row in effective_table(run)]  # as printed, two may be the same
+    assert [row[COLUMNS.index("Score")] for row in rows] == [f"{score:.3f}" for score in scores]
     marked = [row[-1] == "*" for row in rows]
-    assert marked == [score == max(scores[: index + 1]) for index, score in enumerate(scores)]
+    assert marked == [score > max(scores[:index], default=-1) for index, score in enumerate(scores)]
 
     assert {path.name for path in run.path.iterdir()} == {
         "run.json", "config_resolved.yaml", "attempts", "engine.lock", "events.jsonl", "commands.jsonl", "metrics",

@@ -16,7 +16,8 @@ import pytest
 
 from engines.contract.lock import lock_holder
 from tests.e2e.browser import browse
-from tests.e2e.conftest import COCKPIT, wait_for
+from tests.e2e.conftest import COCKPIT, PATIENCE, wait_for
+from tests.engines.conftest import alive
 from tests.support.fake_run import FakeRun
 
 NAMES = ("controls-20261127-201400-amber", "controls-20261127-211400-birch", "controls-20261127-221400-cedar")
@@ -100,8 +101,8 @@ async def test_two_pages_are_two_sessions_that_end_with_the_server(served: Serve
             served.process.send_signal(signal.SIGINT)
             while (await one.receive()).type is aiohttp.WSMsgType.BINARY:
                 pass
-    assert served.process.wait(timeout=60) == 0
-    assert not [session for session in sessions if session.is_running() and session.status() != psutil.STATUS_ZOMBIE]
+    assert served.process.wait(timeout=PATIENCE) == 0
+    wait_for("both sessions to leave", lambda: not any(alive(session.pid) for session in sessions))
     assert lock_holder(live.run.lock) is not None, "ending the server ended a run"
 
 
@@ -113,7 +114,7 @@ async def test_a_killed_server_leaves_no_session_behind(served: Served) -> None:
             await socket.receive()
             (session,) = served.sessions()
             served.process.kill()
-            wait_for("the session to leave", lambda: not session.is_running())
+            wait_for("the session to leave", lambda: not alive(session.pid))
 
 
 async def test_without_the_token_there_is_nothing(served: Served) -> None:
@@ -166,7 +167,7 @@ def test_what_cannot_be_served_is_said_in_a_sentence(
 ) -> None:
     extra = {} if token is None else {"COCKPIT_TOKEN": token}
     done = subprocess.run(
-        [COCKPIT, "serve", *arguments], env={**env, **extra}, capture_output=True, text=True, timeout=60, check=False
+        [COCKPIT, "serve", *arguments], env={**env, **extra}, capture_output=True, text=True, timeout=99, check=False
     )
     assert done.returncode != 0
     assert said in done.stderr
@@ -175,7 +176,7 @@ def test_what_cannot_be_served_is_said_in_a_sentence(
 
 def test_a_port_in_use_is_said_and_a_wide_address_warned_of(served: Served, env: dict[str, str]) -> None:
     taken = subprocess.run(
-        [COCKPIT, "serve", "--port", str(served.port)], env=env, capture_output=True, text=True, timeout=60, check=False
+        [COCKPIT, "serve", "--port", str(served.port)], env=env, capture_output=True, text=True, timeout=99, check=False
     )
     assert taken.returncode == 2
     assert f"--port {served.port}: Address already in use" in taken.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from cockpit.core.runs.remains import processes_of
@@ -13,6 +12,7 @@ from engines.contract.lock import lock_holder
 from tests.e2e.conftest import COCKPIT, Terminal, wait_for
 from tests.e2e.person import Person, answers, lines_of, write_config
 from tests.e2e.sshd import SshServer, ssh_server
+from tests.engines.conftest import alive
 
 
 @pytest.fixture
@@ -44,8 +44,7 @@ def test_a_cut_connection_costs_nothing(
     assert watching
     server.cut()
     wait_for("the line to be dead", lambda: line.screen() == "", line.screen)
-    psutil.wait_procs(watching, timeout=30)
-    assert not [process for process in watching if process.is_running()]
+    wait_for("what ran at its other end to be gone", lambda: not any(alive(process.pid) for process in watching))
     before = len(lines_of(run.train_metrics))
     wait_for("epochs that nobody sees", lambda: len(lines_of(run.train_metrics)) >= before + 2)
 

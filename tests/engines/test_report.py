@@ -18,7 +18,8 @@ from engines.contract import commands as cmd
 from engines.contract import launch
 from engines.contract.errors import UserError
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import list_runs
 from engines.contract.state import RunReader
 from engines.contract.steps import ABSENT, StepWriter, logged, read_segments, read_series
 from engines.report import Reporter
@@ -75,7 +76,7 @@ def run_of(process: subprocess.Popen[str]) -> RunDirectory:
 
 def cockpit(*arguments: str) -> str:
     return subprocess.run(
-        [sys.executable, "-P", "-m", "cockpit.cli", *arguments], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-P", "-m", "cockpit.cli", *arguments], capture_output=True, text=True, check=False, timeout=99
     ).stdout
 
 
