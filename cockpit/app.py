@@ -24,7 +24,8 @@ from cockpit.screens.runs import RunsScreen
 from cockpit.screens.steering import SteeringScreen
 from cockpit.terminal_app import TerminalApp
 from engines.contract.errors import UserError
-from engines.contract.rundir import RunDirectory, runs_folder
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import runs_folder
 from engines.contract.state import RunReader
 
 if TYPE_CHECKING:

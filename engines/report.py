@@ -26,7 +26,7 @@ from typing import Any, Concatenate, ParamSpec, Self
 
 from engines.contract import yaml12
 from engines.contract.errors import DataError, UserError
-from engines.contract.rundir import create_run
+from engines.contract.runs import create_run
 from engines.reported_run import ReportedRun
 
 Parameters = ParamSpec("Parameters")

@@ -20,7 +20,8 @@ from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
 from cockpit.core.settings import SettingsFile
-from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import list_runs
 from engines.contract.state import RunReader
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,7 +10,7 @@ from cockpit.core.format import number
 from cockpit.core.run.advice import AHEAD, LEAST_SCORES, advise
 from cockpit.core.run.alerts import typed
 from engines.contract.amounts import duration, money
-from engines.contract.rundir import find_training
+from engines.contract.runs import find_training
 from engines.contract.state import RunReader
 
 

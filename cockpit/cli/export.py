@@ -8,7 +8,7 @@ from cockpit.cli.following import start_and_attend
 from engines.contract import launch
 from engines.contract import spec as specs
 from engines.contract.errors import UserError
-from engines.contract.rundir import find_training
+from engines.contract.runs import find_training
 
 TASK = "export"
 """A project that can export names this task in its spec; it gets the run's directory."""

@@ -11,7 +11,7 @@ from cockpit.core.runs import labels, removal
 from cockpit.core.runs.removal import Removal
 from engines.contract.amounts import size
 from engines.contract.errors import DataError, UserError
-from engines.contract.rundir import find_run, list_runs, runs_folder
+from engines.contract.runs import find_run, list_runs, runs_folder
 
 
 def label(arguments: Namespace) -> int:

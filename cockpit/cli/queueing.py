@@ -10,7 +10,7 @@ from cockpit.cli.printing import say, show, show_json, show_table
 from engines.contract import commands as cmd
 from engines.contract import launch, queue
 from engines.contract.errors import DataError
-from engines.contract.rundir import find_run
+from engines.contract.runs import find_run
 from engines.contract.state import RunReader
 
 

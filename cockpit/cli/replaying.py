@@ -13,7 +13,8 @@ from cockpit.core.format import count
 from engines.contract import launch, provenance
 from engines.contract.errors import DataError
 from engines.contract.replay import prepare_replay
-from engines.contract.rundir import RunDirectory, find_run, find_training
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import find_run, find_training
 
 
 def replay(arguments: Namespace) -> int:

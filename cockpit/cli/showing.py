@@ -22,7 +22,7 @@ from cockpit.core.states import is_live
 from cockpit.core.times import date_and_clock
 from engines.contract.amounts import duration, money, short_duration, size
 from engines.contract.errors import DataError, UserError
-from engines.contract.rundir import find_run, find_training, runs_folder
+from engines.contract.runs import find_run, find_training, runs_folder
 from engines.contract.state import RunReader
 
 

@@ -11,7 +11,8 @@ from cockpit.cli.following import FirstInterrupt, attend, start_and_attend
 from cockpit.cli.printing import say, show
 from engines.contract import launch
 from engines.contract.errors import UserError
-from engines.contract.rundir import RunDirectory, find_training
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import find_training
 
 
 def train(arguments: Namespace) -> int:

@@ -15,7 +15,7 @@ from cockpit.core.runs.fleet import Fleet, RunSummary
 from cockpit.core.runs.glance import glance, line
 from cockpit.core.states import is_live
 from engines.contract.errors import UserError
-from engines.contract.rundir import runs_folder
+from engines.contract.runs import runs_folder
 
 
 def status(arguments: Namespace) -> int:

@@ -14,7 +14,8 @@ from cockpit.core.run.ending import newest_attempt, record_end, send_signal
 from engines.contract import commands as cmd
 from engines.contract import launch, yaml12
 from engines.contract.errors import DataError, UserError, nearest
-from engines.contract.rundir import RunDirectory, find_run
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import find_run
 from engines.contract.state import RunReader
 
 ANSWER_SECONDS = 5.0

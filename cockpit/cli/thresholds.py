@@ -14,7 +14,7 @@ from cockpit.cli.printing import say, show, show_json, show_table
 from cockpit.core.thresholds.review import Row, ThresholdReview
 from cockpit.core.thresholds.saved import who
 from engines.contract.errors import UserError, nearest
-from engines.contract.rundir import find_training
+from engines.contract.runs import find_training
 from engines.thresholds.bootstrap import LEVEL, RESAMPLES
 
 COLUMNS = (

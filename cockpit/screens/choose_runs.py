@@ -20,7 +20,8 @@ from cockpit.core.metrics.overlay import MOST
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
 from engines.contract.errors import UserError
-from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import list_runs
 
 OFFERED = 200
 """The newest runs; the list of all runs marks any."""

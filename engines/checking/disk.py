@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.contract.amounts import size
-from engines.contract.rundir import runs_folder
+from engines.contract.runs import runs_folder
 from engines.contract.settings import RunConfig
 
 CHECKPOINTS_BESIDE_KEPT = 3

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from engines.contract.rundir import runs_folder
+from engines.contract.runs import runs_folder
 
 if TYPE_CHECKING:
     from engines.contract.settings import RunConfig

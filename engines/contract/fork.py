@@ -19,7 +19,8 @@ from engines.contract import files, launch
 from engines.contract.errors import DataError, UserError
 from engines.contract.events import Checkpoint, CommandAnswer, Epoch, Event
 from engines.contract.replay import ATTEMPT, interventions
-from engines.contract.rundir import RunDirectory, create_run, runs_folder
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import create_run, runs_folder
 from engines.contract.state import RunReader
 
 if TYPE_CHECKING:

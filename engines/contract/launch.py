@@ -23,7 +23,8 @@ from engines.contract.errors import DataError, UserError
 from engines.contract.files import FILE_MODE
 from engines.contract.jsonl import RecordFollower, append_line, last_lines
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import RunDirectory, create_run
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import create_run
 from engines.contract.state import RunReader
 
 if TYPE_CHECKING:

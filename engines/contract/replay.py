@@ -10,7 +10,8 @@ from engines.contract import commands as cmd
 from engines.contract import files, launch
 from engines.contract.errors import DataError, UserError
 from engines.contract.events import Checkpoint, CommandAnswer, Event, RunStarted
-from engines.contract.rundir import RunDirectory, create_run
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import create_run
 from engines.contract.state import RunReader
 
 ATTEMPT = 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.contract.rundir import list_runs
+from engines.contract.runs import list_runs
 from engines.contract.state import RunReader
 from engines.contract.steps import read_series
 

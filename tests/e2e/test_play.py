@@ -11,7 +11,7 @@ import pytest
 
 from engines.contract import launch
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import list_runs
+from engines.contract.runs import list_runs
 from engines.contract.state import RunReader
 from projects.controls.recordings import write_recording
 from tests.e2e.conftest import COCKPIT, ROOT, Terminal, wait_for

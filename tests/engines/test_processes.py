@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engines import processes
-from engines.contract.rundir import create_run
+from engines.contract.runs import create_run
 from engines.contract.state import describe_end
 from engines.supervise import Supervisor
 

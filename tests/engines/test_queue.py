@@ -15,7 +15,8 @@ from engines.contract import commands as cmd
 from engines.contract import launch, queue
 from engines.contract.errors import UserError
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import RunDirectory, create_run
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import create_run
 from engines.contract.state import RunReader
 from tests.engines.conftest import wait_for
 

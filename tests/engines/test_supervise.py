@@ -19,7 +19,8 @@ from engines.contract import files, launch
 from engines.contract.errors import DataError
 from engines.contract.events import Phase
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory, create_run
+from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
+from engines.contract.runs import create_run
 from engines.contract.state import RunReader
 from engines.supervise import Supervisor
 from tests.engines.conftest import PATIENCE, LiveRun, alive, wait_for

@@ -22,7 +22,8 @@ import pytest
 from engines import notify, watchdog
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract.rundir import RunDirectory, create_run
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import create_run
 from engines.contract.state import RunReader, Status
 from engines.contract.steps import StepWriter
 from engines.watchdog import Watchdog

@@ -14,7 +14,8 @@ from engines.contract import spec as specs
 from engines.contract import yaml12
 from engines.contract.errors import DataError, UserError
 from engines.contract.events import CommandAnswer
-from engines.contract.rundir import RunDirectory, find_run
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import find_run
 
 
 @dataclass(frozen=True)

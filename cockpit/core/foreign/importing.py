@@ -22,7 +22,8 @@ from engines.contract import events as ev
 from engines.contract import files, yaml12
 from engines.contract.errors import DataError
 from engines.contract.reported import PLACES, column_name, split_values, table_columns
-from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory, create_run
+from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
+from engines.contract.runs import create_run
 from engines.contract.steps import ABSENT, StepWriter
 
 PROJECT = "imported"

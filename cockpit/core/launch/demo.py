@@ -13,7 +13,8 @@ from engines.contract import launch
 from engines.contract import spec as specs
 from engines.contract.errors import DataError, UserError
 from engines.contract.files import make_directory
-from engines.contract.rundir import RunDirectory, list_runs, runs_folder
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import list_runs, runs_folder
 from engines.contract.state import RunReader
 
 MARK = "demo.json"

@@ -18,7 +18,8 @@ from engines.contract.errors import DataError, UserError
 from engines.contract.events import Progress
 from engines.contract.jsonl import last_lines
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import list_runs
 from engines.contract.sockets import short_address
 from engines.contract.state import RunReader, Status
 

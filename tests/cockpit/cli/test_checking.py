@@ -14,7 +14,7 @@ from cockpit.cli import checking, data, main
 from cockpit.core.times import date_and_clock
 from engines.contract import spec as specs
 from engines.contract.errors import UserError
-from engines.contract.rundir import list_runs
+from engines.contract.runs import list_runs
 from tests.cockpit.cli.conftest import COMMAND, Cockpit
 
 FOUND: dict[str, Any] = {

@@ -13,7 +13,7 @@ import pytest
 from cockpit.cli import main
 from engines.contract import launch, queue
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import create_run, find_run, list_runs
+from engines.contract.runs import create_run, find_run, list_runs
 from engines.contract.state import RunReader
 
 Capture = pytest.CaptureFixture[str]

@@ -17,7 +17,7 @@ from cockpit.cli import main
 from engines.contract import commands as cmd
 from engines.contract.jsonl import RecordFollower
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import find_run, list_runs
+from engines.contract.runs import find_run, list_runs
 from engines.contract.state import RunReader
 from tests.cockpit.cli.conftest import COMMAND, Cockpit
 from tests.support.example_project import ExampleProject

@@ -21,7 +21,8 @@ from cockpit.screens.runs import RunsScreen
 from engines.contract import events as ev
 from engines.contract import launch, queue
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import RunDirectory, create_run, list_runs
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import create_run, list_runs
 from engines.contract.state import RunReader
 from tests.cockpit.driving import keys, text, until
 from tests.support.fake_run import FakeRun

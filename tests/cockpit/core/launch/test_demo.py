@@ -11,7 +11,8 @@ from cockpit.core.launch.demo import Demo
 from engines.contract import launch, yaml12
 from engines.contract import spec as specs
 from engines.contract.errors import UserError
-from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import list_runs
 from tests.support.fake_run import FakeRun
 
 

@@ -9,7 +9,7 @@ import pytest
 from cockpit.core.launch.sweep import Combination, combinations, prepare_sweep
 from engines.contract.config import load_config
 from engines.contract.errors import UserError
-from engines.contract.rundir import list_runs
+from engines.contract.runs import list_runs
 
 CONFIG = "project: controls\ndata: {path: recordings}\n"
 

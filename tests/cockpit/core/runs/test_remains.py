@@ -23,7 +23,8 @@ from engines.contract import commands as cmd
 from engines.contract import launch
 from engines.contract.jsonl import RecordFollower
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import RunDirectory, create_run
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import create_run
 from engines.contract.state import RunReader, Status
 from engines.training import checkpoint
 from tests.cockpit.driving import keys, text, until

@@ -13,7 +13,8 @@ from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.labels import describe
 from engines.contract.errors import DataError, UserError
 from engines.contract.lock import RunLock
-from engines.contract.rundir import RunDirectory, list_runs
+from engines.contract.rundir import RunDirectory
+from engines.contract.runs import list_runs
 from tests.support.fake_run import FakeRun
 
 
