@@ -24,11 +24,14 @@ def become_subreaper() -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def die_with_parent(parent: int) -> Callable[[], None]:
-    """A function to run in a new child: SIGKILL it when `parent` dies, and start with no signal blocked."""
+def die_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> Callable[[], None]:
+    """A function to run in a new child: it gets `number` when `parent` dies, and starts with no signal blocked.
+
+    The kernel takes the thread that started the child for its parent.
+    """
 
     def in_child() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        _libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
         if os.getppid() != parent:  # it died between the fork and the line above
             os._exit(1)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from cockpit import __version__
 from cockpit.cli import codes
@@ -19,7 +19,22 @@ exit codes: 0 done, 1 failed, 2 wrong use, 3 stopped on request, 130 interrupted
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, in the voice of every other error."""
+    """Takes options and names in any order, and says what is wrong in one line, in the voice of every other error."""
+
+    _sorting = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Options between names too, where argparse would take a list of names as ended: `weights RUN --at epoch a=1`.
+
+        Only of a command without commands below it, since those take all that follows.
+        """
+        if self._sorting or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        self._sorting = True  # what follows calls this method for the options, then for the names
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._sorting = False
 
     def error(self, message: str) -> NoReturn:
         print(f"cockpit: {message}; see `{self.prog} --help`.", file=sys.stderr)
@@ -145,7 +160,9 @@ def _add_steering(commands: Commands[Parser]) -> None:
     _run_command(commands, "continue", "steering:continue_", "end a pause")
     _run_command(commands, "kill", "steering:kill", "end a run at once, without saving")
     weights = _run_command(commands, "weights", "steering:weights", "show loss weights, or change them")
-    weights.add_argument("weights", nargs="*", metavar="HEAD=WEIGHT", help="as in look=0.25; none: show them all")
+    weights.add_argument(
+        "weights", nargs="*", default=[], metavar="HEAD=WEIGHT", help="as in look=0.25; none: show them all"
+    )
     weights.add_argument("--at", choices=("step", "epoch"), default="step", help="the next one; default: step")
     weights.add_argument("--measure", action="store_true", help="measure each head's share of the gradient first")
     _json_option(weights)

@@ -28,12 +28,13 @@ class GivenUp(Exception):
 class EngineQuestion:
     """`python -P -m module arguments…`, asked once.
 
-    In a session of its own: Ctrl-C in the terminal is for this process, which takes the other with it.
+    In a session of its own: Ctrl-C in the terminal is for this process, which takes the other with it; so does its end,
+    whatever that is.
     """
 
     def __init__(self, module: str, arguments: Sequence[str]) -> None:
         self._module = module
-        self._command = [sys.executable, "-P", "-m", module, *arguments]
+        self._command = [sys.executable, "-P", "-m", "engines.asked", str(os.getpid()), module, *arguments]
         self._process: subprocess.Popen[bytes] | None = None
         self._given_up = False
         self._turn = threading.Lock()

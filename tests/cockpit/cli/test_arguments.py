@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -38,8 +39,35 @@ def test_no_command_but_the_app_imports_screens_or_torch() -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "names", "options"),
+    [
+        ("weights", ["last", "look=0.1", "action=2"], [["--at", "epoch"], ["--json"]]),
+        ("compare", ["a", "b"], [["--open"], ["--json"]]),
+        ("delete", ["a", "b"], [["--yes"]]),
+        ("import", ["a", "b"], [["--name", "x"]]),
+        ("thresholds", ["last"], [["--set", "a=-1"], ["--diff"]]),
+        ("demo", ["controls"], [["--headless"]]),
+    ],
+)
+def test_options_may_stand_before_between_and_behind_names(
+    command: str, names: list[str], options: list[list[str]]
+) -> None:
+    """Every order that keeps the names in theirs means the same as options last, and as options first."""
+    last = parse([command, *names, *itertools.chain(*options)])
+    given = (it if isinstance(it, list) else [it] for it in vars(last).values())
+    assert set(names) <= set(itertools.chain(*given))
+    orders = set(itertools.permutations(range(len(names) + len(options))))
+    for order in orders:
+        if [place for place in order if place < len(names)] == list(range(len(names))):
+            parts = [[names[place]] if place < len(names) else options[place - len(names)] for place in order]
+            assert parse([command, *itertools.chain(*parts)]) == last
+
+
+@pytest.mark.parametrize(
     ("typed", "message"),
     [
+        (["weights"], "cockpit: the following arguments are required: RUN; see `cockpit weights --help`."),
+        (["compare", "--json"], "cockpit: the following arguments are required: RUN; see `cockpit compare --help`."),
         (["trian"], "cockpit: 'trian' is not a command (did you mean 'train'?); see `cockpit --help`."),
         (["train"], "cockpit: the following arguments are required: CONFIG; see `cockpit train --help`."),
         (["train", "a.yaml", "--detached"], "cockpit: unrecognized arguments: --detached; see `cockpit --help`."),

@@ -1,5 +1,8 @@
 """Questions to the engine: answered, refused with its sentences, given up with everything they started."""
 
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -20,6 +23,10 @@ REFUSES = """
 import sys
 sys.exit("the data is gone")
 """
+LEAVES = """
+import subprocess, sys
+print(subprocess.Popen(["sleep", "600"]).pid)
+"""
 HANGS = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -31,7 +38,9 @@ time.sleep(600)
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in {"answers": ANSWERS, "refuses": REFUSES, "hangs": HANGS, "prints": "print('hello')"}.items():
+    for name, text in {
+        "answers": ANSWERS, "refuses": REFUSES, "hangs": HANGS, "leaves": LEAVES, "prints": "print('hello')",
+    }.items():  # fmt: skip
         (tmp_path / f"asked_{name}.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
@@ -40,6 +49,10 @@ def test_an_answer_is_decoded_and_its_progress_heard(modules: None) -> None:
     heard: list[str] = []
     assert EngineQuestion("asked_answers", ["a b", "--set"]).answer(heard.append) == ["a b", "--set"]
     assert heard == ["reading"]
+
+
+def test_what_an_answer_left_behind_is_ended_and_not_waited_for(modules: None) -> None:
+    assert not psutil.pid_exists(EngineQuestion("asked_leaves", []).answer())
 
 
 def test_a_refusal_is_its_sentences(modules: None) -> None:
@@ -73,6 +86,29 @@ def test_a_question_that_is_given_up_leaves_no_process(modules: None, monkeypatc
     asking.join(30)
     assert len(outcome) == 1
     _, alive = psutil.wait_procs(started, timeout=30)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+ASKS = """
+import sys
+from cockpit.core.engine_question import EngineQuestion
+EngineQuestion("asked_hangs", []).answer(lambda line: print(line, flush=True))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
+def test_whoever_asks_takes_the_question_along_however_it_ends(modules: None, number: signal.Signals) -> None:
+    """Also what the question has started; its child is deaf to Ctrl-C."""
+    command = [sys.executable, "-c", ASKS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as asking:
+        assert asking.stdout is not None
+        started = [psutil.Process(int(pid)) for pid in asking.stdout.readline().split()]
+        between = started[0].parent()
+        assert between is not None
+        assert between.pid != asking.pid
+        asking.send_signal(number)
+        asking.wait()
+        _, alive = psutil.wait_procs([*started, between], timeout=30)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
