@@ -17,7 +17,7 @@ def show_differences(run: RunDirectory, against: str, *, json: bool) -> int:
     config = read_config(run)
     reader = RunReader(run)
     reader.poll()
-    edited = edited_settings(config.tree, reader.history.edits())
+    edited = edited_settings(config.tree, reader.history.edits_in_force)
     other, rows = differences(run, config, against)
     if json:
         show_json([_facts(row, edited.get(row.key)) for row in rows])

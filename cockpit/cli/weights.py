@@ -21,8 +21,7 @@ def show_weights(run: RunDirectory, *, json: bool) -> int:
     draft = WeightDraft(configured(read_config(run).tree))
     if not draft.heads:
         raise UserError(f"{run.info.id} has no loss weights: its config names none.")
-    loss = series.get("loss")
-    draft.follow(reader.history, int(loss.step[-1]) + 1 if loss is not None and len(loss.step) else 0)
+    draft.follow(reader.history)
     losses = recent_means(series, draft.heads)
     measured = reader.history.gradients
     share, pull = shares(draft.now, losses), shares(draft.now, measured.norms if measured else {})

@@ -73,7 +73,7 @@ class EndScreen(FollowedRunScreen):
     def show(self) -> None:
         course = self.view.course
         before = dict(course.now)
-        course.in_force(self.model)
+        course.in_force(self.model.history)
         if course.now != before:
             self.view.redraw()
         self._show_about()

@@ -38,7 +38,7 @@ def loss_curves(model: RunModel) -> Chart:
     old = (_of_epochs("validation.loss", tail) for tail in _old_tails(model))
     validation = replace(validation, old=tuple((tail.step, tail.value) for tail in old))
     members, drawing = _chart(model, [("logged", steps), ("train", train), ("validation", validation)])
-    return members, replace(drawing, about=edited_weights(model.history.edits()))
+    return members, replace(drawing, about=edited_weights(model.history.edits_in_force))
 
 
 def score_curve(model: RunModel) -> Chart:

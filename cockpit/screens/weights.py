@@ -86,7 +86,7 @@ class WeightsScreen(FollowedRunScreen):
 
     def show(self) -> None:
         draft, history = self.table.draft, self.model.history
-        draft.follow(history, self.model.step)
+        draft.follow(history)
         self._losses = recent_means(self.curves.series, draft.heads)
         glyphs = glyphs_of(self.app)
         signs = dict(zip(draft.heads, glyphs.runs, strict=False))

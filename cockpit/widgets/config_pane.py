@@ -124,12 +124,12 @@ class ConfigPane(Pane):
     def look(self) -> float:
         against = self._against
         self._reader.poll()
-        edits = self._reader.history.edits()
+        edits = [(edit.command.id, edit.step) for edit in self._reader.history.edits_in_force]
         try:
             changed = self._run.config.stat().st_mtime_ns
         except OSError:
             changed = 0
-        if self._seen != (seen := (against, changed, len(edits))):
+        if self._seen != (seen := (against, changed, edits)):
             self._seen, self._has_parent = seen, self._parent_id() is not None
             self.post_message(self.Found(self._look_at(against)))
         return POLL_SECONDS
@@ -145,7 +145,7 @@ class ConfigPane(Pane):
         title = f"Config · differences to {against}"
         try:
             config = read_config(self._run)
-            edited = edited_settings(config.tree, self._reader.history.edits())
+            edited = edited_settings(config.tree, self._reader.history.edits_in_force)
             if against == RESOLVED:
                 return Looked(against, "Config · resolved", resolved_lines(config, edited))
             other, rows = differences(self._run, config, against)

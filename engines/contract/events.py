@@ -37,6 +37,8 @@ class StageInfo(msgspec.Struct, frozen=True):
     name: str
     first_epoch: int
     last_epoch: int
+    patience: int = 0
+    """Epochs without a better score that end it; 0 where it is not known."""
 
 
 class RunStarted(Header, kw_only=True, tag="run_started"):
@@ -50,6 +52,12 @@ class RunStarted(Header, kw_only=True, tag="run_started"):
     world_size: int = 1
     resumed_step: int = 0
     """Everything that earlier attempts logged beyond this step is superseded."""
+    resumed_epoch: int | None = None
+    """Epochs done then: before an epoch's evaluation and after it the step is the same. None where it is not told."""
+
+    def undoes(self, one: Epoch | CommandAnswer) -> bool:
+        """Whether an earlier attempt logged it beyond where this one goes on."""
+        return one.step > self.resumed_step or (self.resumed_epoch is not None and one.epoch > self.resumed_epoch)
 
 
 class Phase(Header, kw_only=True, tag="phase"):

@@ -6,12 +6,12 @@ epoch, the one in force; `superseded` keeps the old tails.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from engines.contract.alerts import CHECKPOINT_FAILED, LASTING
-from engines.contract.commands import Edit, SetEpochs, SetPatience
+from engines.contract.commands import Command, Edit, SetEpochs, SetLossWeights, SetLrScale, SetPatience
 from engines.contract.events import (
     Alert,
     Checkpoint,
@@ -24,6 +24,8 @@ from engines.contract.events import (
     Progress,
     RunStarted,
 )
+
+Kind = TypeVar("Kind", bound=Command)
 
 
 @dataclass
@@ -40,6 +42,8 @@ class History:
     progress: Progress | None = None
     ended: Ended | None = None
     answers: list[CommandAnswer] = field(default_factory=list)
+    effective: list[CommandAnswer] = field(default_factory=list)
+    """What was applied and holds: a resume undoes what was applied beyond its checkpoint, until it is applied again."""
     gradients: GradientNorms | None = None
     """As last measured."""
     alerts: list[Alert] = field(default_factory=list)
@@ -75,6 +79,8 @@ class History:
                 self.ended = event
             case CommandAnswer():
                 self.answers.append(event)
+                if event.state == "applied":
+                    self.effective.append(event)
             case GradientNorms():
                 self.gradients = event
             case Alert():
@@ -96,8 +102,9 @@ class History:
         self.first_started = self.first_started or event.time
         self.started = event
         self.ended = self.phase = self.progress = None
-        for epoch in [row for row in self.epochs.values() if row.step > event.resumed_step]:
-            self.superseded.append(self.epochs.pop(epoch.epoch))
+        for row in [row for row in self.epochs.values() if event.undoes(row)]:
+            self.superseded.append(self.epochs.pop(row.epoch))
+        self.effective = [answer for answer in self.effective if not event.undoes(answer)]
 
     @property
     def best(self) -> Epoch | None:
@@ -120,24 +127,53 @@ class History:
         if (newest := self.newest) is not None:
             return newest.epoch
         started = self.started
+        if started is not None and started.resumed_epoch is not None:
+            return started.resumed_epoch
         return started.resumed_step // started.steps_per_epoch if started and started.steps_per_epoch else 0
 
     def applied(self) -> Iterator[CommandAnswer]:
         """What was applied since the plan was told last, the newest first: a resume that still loads has told none."""
         since = self.started.attempt if self.started else 0
-        return (answer for answer in reversed(self.answers) if answer.attempt >= since and answer.state == "applied")
+        return (answer for answer in reversed(self.effective) if answer.attempt >= since)
+
+    @property
+    def edits_in_force(self) -> list[CommandAnswer]:
+        """The edits that hold, in the order in which they were made; one applied again by a resume stands twice."""
+        return [answer for answer in self.effective if isinstance(answer.command, get_args(Edit))]
+
+    def _newest_applied(self, kind: type[Kind]) -> Kind | None:
+        return next((one.command for one in reversed(self.effective) if isinstance(one.command, kind)), None)
+
+    def loss_weights(self, configured: Mapping[str, float]) -> dict[str, float]:
+        """The weights in force, of a run that began with the `configured` ones."""
+        weights = dict(configured)
+        for answer in self.effective:
+            if isinstance(answer.command, SetLossWeights):
+                weights |= answer.command.weights
+        return weights
+
+    @property
+    def lr_scale(self) -> float:
+        """What the configured schedule is multiplied by."""
+        edit = self._newest_applied(SetLrScale)
+        return edit.scale if edit is not None else 1.0
 
     @property
     def planned(self) -> int:
         """Epochs the run will have, live edits included; 0 while nothing is known."""
-        told = self.started.epochs if self.started else 0
-        return next((one.command.epochs for one in self.applied() if isinstance(one.command, SetEpochs)), told)
+        if (edit := self._newest_applied(SetEpochs)) is not None:
+            return edit.epochs
+        return self.started.epochs if self.started else 0
 
     @property
     def patience(self) -> int:
-        """Epochs without a better score that end the run, live edits included; 0 where nothing is known."""
-        told = self.started.patience if self.started else 0
-        return next((one.command.patience for one in self.applied() if isinstance(one.command, SetPatience)), told)
+        """Epochs without a better score that end the run or its stage, live edits included; 0 where it is not known."""
+        if (edit := self._newest_applied(SetPatience)) is not None:
+            return edit.patience
+        if self.started is None:
+            return 0
+        of_stage = {stage.name: stage.patience for stage in self.started.stages}
+        return of_stage.get(self.newest.stage if self.newest else "", 0) or self.started.patience
 
     def answer(self, command_id: str, attempt: int) -> CommandAnswer | None:
         """The newest answer to a command in an attempt."""

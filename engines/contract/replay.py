@@ -9,7 +9,8 @@ import msgspec
 from engines.contract import commands as cmd
 from engines.contract import files, launch
 from engines.contract.errors import DataError, UserError
-from engines.contract.events import Checkpoint, CommandAnswer, Event, RunStarted
+from engines.contract.events import Checkpoint, CommandAnswer, Event
+from engines.contract.history import History
 from engines.contract.rundir import RunDirectory
 from engines.contract.runs import create_run
 from engines.contract.state import RunReader
@@ -23,19 +24,16 @@ NATURAL_ENDS = ("finished", "early-stopped")
 def interventions(events: Iterable[Event]) -> list[CommandAnswer]:
     """What was done to a training and is part of what it became, in the order of its steps.
 
-    An attempt that resumed from step S made everything done beyond S undone; what it did again it answered again.
+    An attempt that resumed made everything done beyond its checkpoint undone; what it did again it answered again.
     """
-    done: list[CommandAnswer] = []
-    for event in events:
-        match event:
-            case RunStarted(resumed_step=step):
-                done = [
-                    answer for answer in done
-                    if answer.step <= step and not isinstance(answer.command, cmd.StopEarly)
-                ]  # fmt: skip
-            case CommandAnswer(state="applied", command=command) if isinstance(command, DONE_AGAIN):
-                done.append(event)
-    return done
+    history = History()
+    history.extend(events)
+    newest = history.started.attempt if history.started else 0
+    return [
+        answer for answer in history.effective
+        if isinstance(answer.command, DONE_AGAIN)
+        and not (isinstance(answer.command, cmd.StopEarly) and answer.attempt < newest)  # whoever resumed it undid that
+    ]  # fmt: skip
 
 
 def again(answer: CommandAnswer) -> cmd.Command:

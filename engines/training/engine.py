@@ -97,6 +97,7 @@ def _announce(loaded: LoadedConfig, trainer: Trainer, events: ev.EventWriter) ->
             project=loaded.spec.name, device=device, epochs=live.epochs, steps_per_epoch=trainer.steps_per_epoch,
             columns=_columns(loaded.spec, trainer), stages=trainer.plan.planned(live.epochs),
             patience=trainer.plan.patience(trainer.state), resumed_step=trainer.state.step,
+            resumed_epoch=trainer.state.epoch,
         )
     )  # fmt: skip
 

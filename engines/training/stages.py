@@ -117,7 +117,7 @@ class StagePlan:
         infos, first = [], 1
         for stage in self.stages:
             last = min(epochs, first + stage.epochs - 1) if stage.epochs else epochs
-            infos.append(StageInfo(stage.name, first, last))
+            infos.append(StageInfo(stage.name, first, last, stage.patience or self._training.patience))
             first = last + 1
         return infos
 

@@ -119,6 +119,46 @@ def test_patience_is_that_of_the_last_edit_of_the_attempt() -> None:
     assert history.patience == 4
 
 
+def applied(command: cmd.Command, attempt: int, step: int, epoch: int = 0) -> ev.CommandAnswer:
+    return ev.CommandAnswer(command=command, state="applied", attempt=attempt, step=step, epoch=epoch)
+
+
+def test_what_a_resume_undid_is_in_force_again_when_it_is_applied_again() -> None:
+    look = cmd.SetLossWeights(attempt=1, weights={"look": 0.2})
+    both = cmd.SetLossWeights(attempt=1, weights={"look": 0.9, "action": 3.0})
+    rate = cmd.SetLrScale(attempt=1, scale=0.5)
+    configured = {"action": 1.0, "look": 0.5}
+    history = History()
+    history.extend([started(1), row(1, 1), applied(look, 1, 12), applied(rate, 1, 14), applied(both, 1, 15)])
+    assert (history.loss_weights(configured), history.lr_scale) == ({"action": 3.0, "look": 0.9}, 0.5)
+    history.add(started(2, resumed_step=14))
+    assert (history.loss_weights(configured), history.lr_scale) == ({"action": 1.0, "look": 0.2}, 0.5)
+    assert [edit.command for edit in history.edits_in_force] == [look, rate]
+    history.add(applied(both, 2, 15))
+    assert history.loss_weights(configured) == {"action": 3.0, "look": 0.9}
+    assert len(history.edits()) == 3
+
+
+def test_a_resume_before_an_evaluation_undoes_what_came_after_it_at_the_same_step() -> None:
+    edit = cmd.SetEpochs(attempt=1, epochs=20)
+    history = History()
+    history.extend([started(1), row(1, 1), applied(edit, 1, STEPS_PER_EPOCH, epoch=1)])
+    assert (history.planned, history.done) == (20, 1)
+    history.add(msgspec.structs.replace(started(2, STEPS_PER_EPOCH), resumed_epoch=0))
+    assert (history.planned, history.epochs, len(history.superseded)) == (9, {}, 1)
+
+
+def test_patience_is_that_of_the_stage_unless_it_was_edited() -> None:
+    stages = [ev.StageInfo("train", 1, 2, patience=3), ev.StageInfo("fine", 3, 9, patience=8)]
+    history = History()
+    history.extend([msgspec.structs.replace(started(1), stages=stages, patience=3), row(1, 1)])
+    assert history.patience == 3
+    history.add(msgspec.structs.replace(row(3, 1), stage="fine"))
+    assert history.patience == 8
+    history.add(applied(cmd.SetPatience(attempt=1, patience=5), 1, 31))
+    assert history.patience == 5
+
+
 def test_a_new_attempt_forgets_what_the_old_one_was_doing() -> None:
     history = History()
     history.extend([started(1), ev.Phase(attempt=1, phase="paused"), ev.Progress(attempt=1, done=1, total=2, unit="x"),

@@ -147,7 +147,7 @@ class _Reader:
             id=info.id, name=called(self.run), project=info.project, state=status.state,
             epochs=history.done, planned=history.planned,
             best=None if best is None or best.score is None else (best.epoch, best.score),
-            config=None if self._config is None else in_force(self._config, history.edits()),
+            config=None if self._config is None else in_force(self._config, history.edits_in_force),
             problem=self._config_problem,
         )  # fmt: skip
 

@@ -11,6 +11,7 @@ from cockpit.core.format import number
 from cockpit.core.run.model import RunModel
 from cockpit.core.steering.loss_weights import nudged, rounded
 from engines.contract import commands as cmd
+from engines.contract.history import History
 
 Setting = Literal["rate", "epochs", "patience"]
 Deed = Literal["early", "evaluate", "checkpoint"]
@@ -41,21 +42,13 @@ class Course:
         peak = training.get("lr")
         return cls(float(peak) if isinstance(peak, int | float) else 0.0, now, dict(now))
 
-    def in_force(self, model: RunModel) -> None:
-        """Take the edits that were applied up to the step where the run is; what was not touched goes along."""
-        if (started := model.history.started) is not None and started.epochs:
-            self._take("epochs", started.epochs)
-            self._take("patience", started.patience or self.now.get("patience", 1))
-        for answer in model.history.edits():
-            if answer.step > model.step:
-                continue
-            match answer.command:
-                case cmd.SetLrScale(scale=value):
-                    self._take("rate", value)
-                case cmd.SetEpochs(epochs=value):
-                    self._take("epochs", value)
-                case cmd.SetPatience(patience=value):
-                    self._take("patience", value)
+    def in_force(self, history: History) -> None:
+        """Take what is in force by the run's edits; what was not touched goes along."""
+        self._take("rate", history.lr_scale)
+        if history.planned:
+            self._take("epochs", history.planned)
+        if history.patience:
+            self._take("patience", history.patience)
 
     def _take(self, row: Setting, value: float) -> None:
         if self.new.get(row) == self.now.get(row):

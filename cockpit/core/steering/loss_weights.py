@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from cockpit.core.metrics.metric_series import Series
-from engines.contract.commands import SetLossWeights
 from engines.contract.history import History
 
 FINE = 5
@@ -22,9 +21,10 @@ KEPT = 100
 
 
 def configured(config: Mapping[str, Any]) -> dict[str, float]:
-    """The weights of a config; none where it has none."""
+    """The weights of a config; none where it has none, and none for what is no number."""
     given = config.get("loss_weights")
-    return {str(head): float(weight) for head, weight in given.items()} if isinstance(given, Mapping) else {}
+    weights = given.items() if isinstance(given, Mapping) else ()
+    return {str(head): float(weight) for head, weight in weights if isinstance(weight, int | float)}
 
 
 def recent_means(series: Mapping[str, Series], heads: Sequence[str]) -> dict[str, float | None]:
@@ -114,11 +114,9 @@ class WeightDraft:
             self.now[head] = weight
         return True
 
-    def follow(self, history: History, step: int) -> None:
-        """Take the edits that were applied up to `step`, where the run is."""
-        for edit in history.edits():
-            if isinstance(edit.command, SetLossWeights) and edit.step <= step:
-                self.in_force(edit.command.weights)
+    def follow(self, history: History) -> None:
+        """Take what is in force by the run's edits, all at once: a draft may be the weights that held in between."""
+        self.in_force(history.loss_weights(self.default))
 
     def set(self, weights: Mapping[str, float]) -> None:
         """Take these weights, but for heads that are locked."""

@@ -10,10 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.core.metrics.metric_series import Series
+from cockpit.core.steering.course import Course
 from cockpit.core.steering.loss_weights import RECENT, WeightDraft, nudged, recent_means, shares
 from cockpit.core.steering.lr_plan import planned
 from cockpit.core.steering.presets import Presets
+from engines.contract import commands as cmd
 from engines.contract.errors import UserError
+from engines.contract.events import CommandAnswer
+from engines.contract.history import History
 from engines.contract.steps import read_series
 from tests.engines.toy import ToyRun
 
@@ -80,6 +84,25 @@ def test_what_a_person_has_not_touched_follows_what_is_in_force() -> None:
     assert not draft.in_force({"a": 2.0})
     assert draft.undo()
     assert not draft.undo()
+
+
+def test_a_draft_may_go_back_to_what_held_before_an_edit() -> None:
+    """Each look at the run takes what is in force as it is now, not one edit after another."""
+    history = History()
+    for step, weight, epochs in ((3, 1.0, 10), (7, 2.0, 20)):
+        for command in (
+            cmd.SetLossWeights(attempt=1, weights={"a": weight}), cmd.SetEpochs(attempt=1, epochs=epochs)
+        ):  # fmt: skip
+            history.add(CommandAnswer(command=command, state="applied", attempt=1, step=step))
+    draft, course = WeightDraft({"a": 0.5}), Course.of({"epochs": 10, "patience": 4, "lr": 1e-3})
+    draft.follow(history)
+    course.in_force(history)
+    assert (draft.now, course.now) == ({"a": 2.0}, {"rate": 1.0, "epochs": 20, "patience": 4})
+    draft.set({"a": 1.0})
+    course.type_in("epochs", "10")
+    draft.follow(history)
+    course.in_force(history)
+    assert (draft.changes, course.new["epochs"]) == ({"a": 1.0}, 10)
 
 
 @pytest.mark.parametrize(
