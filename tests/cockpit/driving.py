@@ -11,7 +11,7 @@ from engines.contract import commands as cmd
 from engines.contract.jsonl import RecordFollower
 from tests.support.fake_run import FakeRun
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:

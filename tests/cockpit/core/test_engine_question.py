@@ -13,6 +13,7 @@ import pytest
 from cockpit.core import engine_question
 from cockpit.core.engine_question import EngineQuestion, GivenUp
 from engines.contract.errors import UserError
+from tests.cockpit.driving import PATIENCE
 
 ANSWERS = """
 import json, sys
@@ -77,13 +78,13 @@ def test_a_question_that_is_given_up_leaves_no_process(modules: None, monkeypatc
 
     asking = threading.Thread(target=ask)
     asking.start()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while not heard:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     started = [psutil.Process(int(pid)) for pid in heard[0].split()]
     question.cancel()
-    asking.join(30)
+    asking.join(PATIENCE)
     assert len(outcome) == 1
     _, alive = psutil.wait_procs(started, timeout=30)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []

@@ -15,8 +15,8 @@ BLOCK = 4096
 
 
 def read_so_far() -> int:
-    """Bytes that this process has asked for with read calls, whatever the file object; the kernel counts."""
-    return int(Path("/proc/self/io").read_text().split()[1])
+    """Bytes that this thread has asked for with read calls, whatever the file object; the kernel counts."""
+    return int(Path("/proc/thread-self/io").read_text().split()[1])
 
 
 def test_64_runs_are_followed_without_reading_anything_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
