@@ -19,15 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from engines import notify, processes
+from engines.budget import Budget
 from engines.contract import events as ev
 from engines.contract import files, provenance, yaml12
 from engines.contract.errors import DataError, UserError
 from engines.contract.host import boot_id, device_name
-from engines.contract.jsonl import RecordFollower, last_lines
+from engines.contract.jsonl import last_lines
 from engines.contract.lock import RunLock
 from engines.contract.queue import Place
 from engines.contract.rundir import Attempt, End, RunDirectory
-from engines.contract.state import describe_end
+from engines.contract.state import RunReader, describe_end
 from engines.recorder import Recorder
 from engines.waiting import QueueWait
 from engines.watchdog import Watchdog
@@ -74,8 +75,8 @@ class Supervisor:
         self._reserve = run.attempts / ".reserve.tmp"
         self._asked_to_stop = self._killed = self._over_budget = False
         config = _read_config(run.config)
-        self._price = _amount(config, "cost", "usd_per_hour")
-        self._budget = _amount(config, "cost", "budget_usd")
+        price = _amount(config, "cost", "usd_per_hour")
+        self.budget = Budget(run, _amount(config, "cost", "budget_usd"), price)
         self._device = str(_value(config, "launch", "device") or "")
         self._queue = _value(config, "launch", "queue") is True
         self._place: Place | None = None
@@ -91,12 +92,12 @@ class Supervisor:
         processes.become_subreaper()
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
         files.remove_stale_temporaries(self.run.attempts)
-        seconds_left = self._seconds_left()
+        seconds_left = self.budget.seconds_left
         trouble = self._take_place() if seconds_left != 0 else ""
         attempt = self._new_attempt()  # from here on the launcher goes on, and may start the next in the queue
         files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
         if seconds_left == 0:
-            attempt.ended = End(reason="out-of-budget", time=time.time(), exit_code=3, error=self._budget_spent())
+            attempt.ended = End(reason="out-of-budget", time=time.time(), exit_code=3, error=self.budget.sentence)
         else:
             attempt.ended = self._await_turn(attempt, trouble) or self._carry_out(attempt, seconds_left)
         self._record_end(attempt)
@@ -127,7 +128,7 @@ class Supervisor:
         if self._place is None:
             return End(reason="failed", time=time.time(), error=trouble)
         device = self._place.device
-        saved = [event.step for event in self._events() if isinstance(event, ev.Checkpoint)]
+        saved = [event.step for event in RunReader(self.run).poll() if isinstance(event, ev.Checkpoint)]
         wait = QueueWait(self.run, attempt.number, self._place, step=max(saved, default=0), heard=HEARD)
         try:
             came = wait.until_turn()
@@ -165,12 +166,13 @@ class Supervisor:
         recorder = Recorder(self.run.system, attempt.number, engine)
         if self.run.info.kind != "training":
             return [recorder]
-        before, price = self._spent_before() if self._budget else 0.0, self._price
+        budget, price = self.budget.usd, self.budget.usd_per_hour
+        before = self.budget.spent_before() if budget else 0.0
 
         def spent() -> float:
             return before + (time.time() - attempt.started) / 3600 * price
 
-        return [recorder, Watchdog(self.run, attempt.number, budget=self._budget, usd_per_hour=price, spent=spent)]
+        return [recorder, Watchdog(self.run, attempt.number, budget=budget, usd_per_hour=price, spent=spent)]
 
     def _record_end(self, attempt: Attempt) -> None:
         """Write the end; on a full disk into the space that was kept for it."""
@@ -190,32 +192,6 @@ class Supervisor:
             self.lock.release()  # whoever resumes it need not wait for the address
             notify.post(self.run.info, end.reason, "error", f"{end.reason}: {describe_end(end)}", end.last_step)
 
-    def _seconds_left(self) -> float | None:
-        """Until the budget is spent; None without one."""
-        if not self._budget or not self._price:
-            return None
-        return max(0.0, self._budget - self._spent_before()) / self._price * 3600
-
-    def _spent_before(self) -> float:
-        """US dollars that earlier attempts cost; an attempt that was lost counts to its last event."""
-        last_event = {event.attempt: event.time for event in self._events()}
-        total = 0.0
-        for number in self.run.attempt_numbers():
-            with contextlib.suppress(DataError):  # a damaged record must not keep the run from going on
-                attempt = self.run.attempt(number)
-                if attempt.queued:
-                    continue
-                end = attempt.ended.time if attempt.ended else last_event.get(number, attempt.started)
-                total += max(0.0, end - attempt.started) / 3600 * attempt.usd_per_hour
-        return total
-
-    def _budget_spent(self) -> str:
-        return f"the budget of ${self._budget:,g} is spent"
-
-    def _events(self) -> list[ev.Event]:
-        follower: RecordFollower[ev.Event] = RecordFollower(self.run.events, ev.decoder)
-        return follower.poll()
-
     def _new_attempt(self) -> Attempt:
         attempt = Attempt(
             number=max(self.run.attempt_numbers(), default=0) + 1,
@@ -225,7 +201,7 @@ class Supervisor:
             boot_id=boot_id(),
             host=platform.node(),
             device=self._device,
-            usd_per_hour=self._price,
+            usd_per_hour=self.budget.usd_per_hour,
             versions=provenance.versions(),
             git=provenance.git_hash(),
         )
@@ -270,7 +246,7 @@ class Supervisor:
 
     def _end(self, attempt: int, code: int, oom: bool) -> End:
         """How it ended: by the engine's own word if it left one, else by what the kernel says."""
-        mine = [event for event in self._events() if event.attempt == attempt]
+        mine = [event for event in RunReader(self.run).poll() if event.attempt == attempt]
         word = next((event for event in reversed(mine) if isinstance(event, ev.Ended)), None)
         steps = [event.step for event in mine if isinstance(event, ev.Epoch | ev.Phase | ev.Checkpoint | ev.Ended)]
         end = End(
@@ -288,7 +264,7 @@ class Supervisor:
         elif not end.signal:
             end.error = " ".join(last_lines(self.run.stdout, 1))
         if self._over_budget and end.reason == "stopped":
-            end.reason, end.error = "out-of-budget", self._budget_spent()
+            end.reason, end.error = "out-of-budget", self.budget.sentence
         return end
 
 

@@ -14,7 +14,6 @@ from cockpit.cli.printing import say, show, show_json, show_named_tables, show_p
 from cockpit.cli.summary import summarise
 from cockpit.core.format import number
 from cockpit.core.run.report import no_report, read_report
-from cockpit.core.runs.cost import seconds_spent, usd_spent
 from cockpit.core.runs.fleet import Fleet, RunSummary
 from cockpit.core.runs.run_filter import RunFilter
 from cockpit.core.runs.run_order import ORDERS, ordered
@@ -23,6 +22,7 @@ from cockpit.core.times import date_and_clock
 from engines.contract.amounts import duration, money, short_duration, size
 from engines.contract.errors import DataError, UserError
 from engines.contract.runs import find_run, find_training, runs_folder
+from engines.contract.spending import seconds_spent, usd_spent
 from engines.contract.state import RunReader
 
 

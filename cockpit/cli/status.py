@@ -30,8 +30,8 @@ def status(arguments: Namespace) -> int:
 
 
 def _facts(runs: Sequence[RunSummary]) -> dict[str, Any]:
-    from cockpit.core.runs.cost import usd_since
     from cockpit.core.times import first_of_month, midnight, zone
+    from engines.contract.spending import usd_since
 
     now = time.time()
     return {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from cockpit.core.runs import cost
 from engines.contract import commands as cmd
+from engines.contract import spending
 from engines.contract.rundir import Attempt, RunDirectory
 from engines.contract.state import RunReader, describe_end
 
@@ -19,7 +19,7 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
     history = reader.history
     newest, best, started = history.newest, history.best, history.started
     saved = history.checkpoints[-1] if history.checkpoints else None
-    spans = cost.spans_of(attempts, {history.attempt: history.last_event}, live=status.live)
+    spans = spending.spans_of(attempts, {history.attempt: history.last_event}, live=status.live)
     return {
         "id": info.id,
         "state": status.state,
@@ -42,8 +42,8 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         "best_epoch": best.epoch if best else None,
         "weights": newest.weights if newest else None,
         "checkpoint": {"step": saved.step, "files": saved.files, "size": saved.size} if saved else None,
-        "seconds": cost.seconds_spent(spans, now),
-        "usd": cost.usd_spent(spans, now),
+        "seconds": spending.seconds_spent(spans, now),
+        "usd": spending.usd_spent(spans, now),
         "resumed_from_steps": history.resumes,
         "attempts": [_attempt(attempt) for attempt in attempts],
         "edits": [

@@ -10,9 +10,9 @@ from rich.text import Text
 from textual.widget import Widget
 
 from cockpit.core.format import bar, count, percent
-from cockpit.core.runs import cost
 from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_left, plain
+from engines.contract import spending
 from engines.contract.amounts import duration, money
 from engines.contract.state import STALLED
 
@@ -104,9 +104,9 @@ def _progress(model: RunModel) -> str:
 def _spent(model: RunModel, now: float) -> str:
     """Money where the machine has a price, else time."""
     spans = model.spans
-    usd = cost.usd_spent(spans, now)
+    usd = spending.usd_spent(spans, now)
     if usd is None:
-        return f"{duration(cost.seconds_spent(spans, now))}" if spans else ""
+        return f"{duration(spending.seconds_spent(spans, now))}" if spans else ""
     price = next(span.usd_per_hour for span in reversed(spans) if span.usd_per_hour > 0)
     budget = f" of ${model.budget_usd:,g}" if model.budget_usd else ""
     rate = f" · {money(price)}/h" if is_live(model.status.state) else ""

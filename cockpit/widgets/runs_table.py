@@ -14,7 +14,6 @@ from textual.binding import Binding
 from textual.message import Message
 
 from cockpit.core.format import fitted
-from cockpit.core.runs import cost
 from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.sparkline import sparkline
 from cockpit.core.states import WIDTH as STATE_WIDTH
@@ -22,6 +21,7 @@ from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_left, fit_right, plain
 from cockpit.widgets.line_view import LineView
 from cockpit.widgets.run_header import tone
+from engines.contract import spending
 from engines.contract.amounts import money, short_duration
 from engines.contract.queue import ordinal
 
@@ -279,8 +279,8 @@ def _state(row: RunSummary) -> str:
 def _spent(row: RunSummary, now: float) -> str:
     if not row.spans:
         return "—"
-    usd = cost.usd_spent(row.spans, now)
-    return short_duration(cost.seconds_spent(row.spans, now)) if usd is None else money(usd)
+    usd = spending.usd_spent(row.spans, now)
+    return short_duration(spending.seconds_spent(row.spans, now)) if usd is None else money(usd)
 
 
 def _note(row: RunSummary) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from cockpit.core.runs import cost
 from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.states import Shown
 from cockpit.core.times import first_of_month, midnight
 from cockpit.widgets.steady import Steady
+from engines.contract import spending
 from engines.contract.amounts import money
 
 COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
@@ -29,7 +29,7 @@ class RunsTitle(Steady):
     def __init__(self) -> None:
         super().__init__(id="title", markup=False)
         self._states: Counter[Shown] = Counter()
-        self._priced: list[cost.Span] = []
+        self._priced: list[spending.Span] = []
         """What has cost money this month."""
         self._has_price = False
 
@@ -49,7 +49,7 @@ class RunsTitle(Steady):
         title = Content.assemble(("◢ cockpit", "bold $accent"), ("   Runs   ", "bold $foreground"), words)
         if self._has_price:
             today, month = (
-                money(cost.usd_since(self._priced, moment, now)) for moment in (midnight(now), first_of_month(now))
+                money(spending.usd_since(self._priced, moment, now)) for moment in (midnight(now), first_of_month(now))
             )
             spent = f"   today {today} · month {month}"
             title += spent if title.cell_length + len(spent) < self.screen.size.width - 1 else f"   month {month}"

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.core.runs.cost import seconds_spent, spans_of
 from engines.contract import commands as cmd
 from engines.contract import launch, queue
 from engines.contract.errors import UserError
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
 from engines.contract.runs import create_run
+from engines.contract.spending import seconds_spent, spans_of
 from engines.contract.state import RunReader
 from tests.engines.conftest import wait_for
 

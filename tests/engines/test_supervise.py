@@ -177,7 +177,7 @@ def test_a_lost_attempt_costs_until_its_own_last_event(tmp_path: Path) -> None:
     run.write_attempt(Attempt(number=2, started=3600 * 9, supervisor=marks, usd_per_hour=1, ended=end))
     events = [Phase(time=1800, attempt=1, phase="training"), Phase(time=3600 * 9.5, attempt=2, phase="training")]
     run.events.write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
-    assert Supervisor(run)._seconds_left() == pytest.approx((4 - 1.5) * 3600)
+    assert Supervisor(run).budget.seconds_left == pytest.approx((4 - 1.5) * 3600)
 
 
 def test_the_end_is_recorded_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

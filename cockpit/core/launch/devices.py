@@ -42,12 +42,8 @@ class Devices:
 
 def look_at_devices(machine: Machine, folder: Path) -> Devices:
     """Which GPUs there are, and which live trainings of the runs in `folder` are on which device. Reads a disk."""
-    fleet, busy = Fleet(folder), {}
-    loading = True
-    while loading:
-        news = fleet.poll()
-        loading = news.loading
-        for run in news.changed:
-            if is_live(run.state) and run.state != "queued" and not run.is_task and run.device:
-                busy[run.device] = run.id
+    fleet = Fleet(folder)
+    fleet.refresh()
+    trainings = [run for run in fleet.summaries() if is_live(run.state) and run.state != "queued" and not run.is_task]
+    busy = {run.device: run.id for run in trainings if run.device}
     return Devices(tuple(gpu.name for gpu in machine.read(folder).gpus), busy)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from cockpit.core.metrics.series import NO_STEPS, Steps
 from cockpit.core.run.advice import Advice, advise
 from cockpit.core.run.follow import Log, News
-from cockpit.core.runs import cost
+from cockpit.core.runs import progress
 from engines.contract import commands as cmd
+from engines.contract import spending
 from engines.contract.events import Alert, Checkpoint, CommandAnswer, Epoch, Header, Phase, RunStarted
 from engines.contract.history import History
 from engines.contract.rundir import Attempt, RunInfo
@@ -159,11 +160,11 @@ class RunModel:
 
     @property
     def fraction(self) -> float:
-        return 1.0 if self.status.state == "finished" else cost.fraction_done(self.history, self.step)
+        return 1.0 if self.status.state == "finished" else progress.fraction_done(self.history, self.step)
 
     @property
-    def spans(self) -> tuple[cost.Span, ...]:
-        return cost.spans_of(self.attempts, self._last_seen, live=self.live)
+    def spans(self) -> tuple[spending.Span, ...]:
+        return spending.spans_of(self.attempts, self._last_seen, live=self.live)
 
     @property
     def alerts(self) -> list[Alert]:
@@ -182,4 +183,4 @@ class RunModel:
         """Estimate of the time to the end, None unless it is running."""
         if self.status.state != "running" or self.attempt is None:
             return None
-        return cost.seconds_left(self.history, self.step, now, self.attempt.started)
+        return progress.seconds_left(self.history, self.step, now, self.attempt.started)

@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 
 from cockpit.core.format import count
-from cockpit.core.runs import cost
 from cockpit.core.runs.fleet import Fleet, RunSummary
 from cockpit.core.states import is_live
 from cockpit.core.text import plain, run_word
+from engines.contract import spending
 from engines.contract.amounts import money
 from engines.contract.files import make_directory, replace_bytes
 
@@ -88,7 +88,7 @@ def while_away(seen: Seen | None, rows: Sequence[RunSummary], now: float) -> Awa
     ]
     if len(told) > MOST_RUNS:
         happened.append(f"{len(told) - MOST_RUNS} more")
-    spent = sum(cost.usd_since(row.spans, seen.time, now) for row in rows)
+    spent = sum(spending.usd_since(row.spans, seen.time, now) for row in rows)
     if spent >= 0.005:
         happened.append(f"spent {money(spent)}")
     return Away(now - seen.time, tuple(happened)) if happened else None

@@ -11,9 +11,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from cockpit.core.runs import cost
 from cockpit.core.runs.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
+from engines.contract import spending
 from engines.contract.errors import UserError
 from engines.contract.events import Alert
 from engines.contract.lock import lock_holder
@@ -58,7 +58,7 @@ class RunSummary:
     score: float | None = None
     scores: tuple[float | None, ...] = ()
     """Of the epochs, thinned to what a sparkline needs."""
-    spans: tuple[cost.Span, ...] = ()
+    spans: tuple[spending.Span, ...] = ()
     device: str = ""
     alert: Alert | None = None
     """The newest of what is wrong now."""
@@ -141,7 +141,7 @@ class _Watched:
             is_task=info.kind == "task", no_resume=info.why_no_resume, attempt=attempts[-1].number if attempts else 0,
             last_step=_last_step(attempts), done=done, total=total,
             score=best.score if best else None, scores=_thinned(scores),
-            spans=cost.spans_of(attempts, self._last_seen, live=status.live), device=_device(reader, attempts),
+            spans=spending.spans_of(attempts, self._last_seen, live=status.live), device=_device(reader, attempts),
             alert=next(reversed(history.standing.values()), None) if status.live else None,
             queued=parse_standing(status.detail) if status.state == "queued" else None,
         )  # fmt: skip

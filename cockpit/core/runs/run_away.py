@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cockpit.core.format import count
 from cockpit.core.run.model import RunModel
-from cockpit.core.runs import cost
 from cockpit.core.runs.away import LEAST_SECONDS, Away
+from engines.contract import spending
 from engines.contract.amounts import money
 from engines.contract.history import History
 
@@ -23,7 +23,7 @@ def since(model: RunModel, moment: float | None, now: float) -> Away | None:
         happened.append(_counted(alerts, "alert"))
     if model.attempt is not None and model.attempt.ended is not None and model.attempt.ended.time > moment:
         happened.append(model.status.state)
-    spent = cost.usd_since(model.spans, moment, now)
+    spent = spending.usd_since(model.spans, moment, now)
     if spent >= 0.005:
         happened.append(money(spent))
     return Away(now - moment, tuple(happened)) if happened else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from cockpit.core.runs import cost
 from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.states import GLYPHS, is_live
+from engines.contract import spending
 
 Value = float | str | None
 _STATES = tuple(GLYPHS)
@@ -32,8 +32,8 @@ class Order:
 def _spent(row: RunSummary, now: float) -> Value:
     if not row.spans:
         return None
-    usd = cost.usd_spent(row.spans, now)
-    return cost.seconds_spent(row.spans, now) / 1e12 if usd is None else usd  # what has no price below what has
+    usd = spending.usd_spent(row.spans, now)
+    return spending.seconds_spent(row.spans, now) / 1e12 if usd is None else usd  # what has no price below what has
 
 
 ORDERS = (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cockpit.core.runs.away import Away, Lookout, read, seen_path, while_away, write
-from cockpit.core.runs.cost import Span
 from cockpit.core.runs.fleet import Fleet, RunSummary
+from engines.contract.spending import Span
 from tests.support.fake_run import FakeRun
 
 LEFT = 1_000_000.0

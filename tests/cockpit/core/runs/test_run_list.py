@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cockpit.core.runs.cost import Span
 from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.runs.run_filter import RunFilter
 from cockpit.core.runs.run_order import ORDERS, choose, ordered
+from engines.contract.spending import Span
 
 NOW = 10_000.0
 
