@@ -120,22 +120,23 @@ class LineFollower(ByteFollower):
 
     def __init__(self, path: Path, at_once: int | None = None) -> None:
         super().__init__(path, at_once)
-        self._partial = b""
+        self.partial = b""
+        """The last line as far as it is there, until its end comes."""
 
     @property
     def unfinished(self) -> int:
         """Bytes of a last line that waits for its end."""
-        return len(self._partial)
+        return len(self.partial)
 
     def poll(self) -> list[bytes]:
         """New whole lines, without their newlines. An unfinished last line waits for its end."""
         restarts = self.restarts
         data = self.poll_bytes()
         if self.restarts != restarts:
-            self._partial = b""
+            self.partial = b""
         if not data:
             return []
-        *lines, self._partial = (self._partial + data).split(b"\n")
+        *lines, self.partial = (self.partial + data).split(b"\n")
         return lines
 
 

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from cockpit.core.foreign.rows import Row, placed
+from cockpit.core.foreign.places import StepCounter
+from cockpit.core.foreign.rows import Row, plausible
 from cockpit.core.metrics.metric_series import Floats, Series
 
 MOST_BRANCHES = 256
@@ -27,10 +28,10 @@ class _Places:
     def __init__(self) -> None:
         self.step, self.epoch, self.time = array("d"), array("d"), array("d")
 
-    def add(self, row: Row) -> int:
-        self.step.append(row.step)
-        self.epoch.append(row.epoch)
-        self.time.append(row.time)
+    def add(self, step: float, epoch: float, time: float) -> int:
+        self.step.append(step)
+        self.epoch.append(epoch)
+        self.time.append(time)
         return len(self.step) - 1
 
 
@@ -92,20 +93,23 @@ class Collector:
     def __init__(self) -> None:
         self._places = _Places()
         self._points: dict[str, _Points] = {}
+        self._counters: dict[str, StepCounter] = {}
         self._unplaced = 0
 
     def add(self, rows: Iterable[Row]) -> None:
         for row in rows:
             if not row.values:
                 continue
-            row = placed(row)
-            if math.isnan(row.step) and math.isnan(row.epoch):  # no other place than its number
-                row = row._replace(step=float(self._unplaced))
+            step, epoch, time = map(plausible, (row.step, row.epoch, row.time))
+            counter = self._counters.get(row.group) or self._counters.setdefault(row.group, StepCounter())
+            step = counter.place(step, epoch)
+            if math.isnan(step) and math.isnan(epoch):  # no other place than its number
+                step = float(self._unplaced)
                 self._unplaced += 1
-            number = self._places.add(row)
+            number = self._places.add(step, epoch, time)
             for name, value in row.values.items():
                 points = self._points.get(name) or self._points.setdefault(name, _Points(name, self._places))
-                points.add(number, row.step, value)
+                points.add(number, step, value)
 
     def series(self) -> dict[str, Series]:
         """By name, in order of first appearance."""
@@ -115,6 +119,8 @@ class Collector:
         repeated = sum(points.repeated for points in self._points.values())
         dropped = sum(points.branches - len(points.old) for points in self._points.values())
         found = []
+        if any(counter.joined for counter in self._counters.values()):
+            found.append("Steps count anew in every epoch: each epoch stands behind the one before.")
         if repeated:
             found.append(f"{repeated} values were logged again at their step with another value; the later one counts.")
         if dropped:

@@ -1,4 +1,4 @@
-"""CSV as loggers write it: names padded with spaces, blank cells, headers repeated or changed on the way."""
+"""CSV as loggers write it: names padded with spaces, blank cells, decimal commas, headers repeated or changed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ class CsvParser:
 
     def __init__(self) -> None:
         self._delimiter = ","
+        self._comma = False
+        """Whether numbers may have a decimal comma: it separates no cells."""
         self.names: list[str] = []
 
     def __call__(self, line: bytes) -> Row | None:
-        """None for a header. Raises ValueError for a row of another length than its header."""
+        """None for a header or a remark above it. Raises ValueError for a row of another length than its header."""
         text = line.decode("utf-8-sig" if not self.names else "utf-8", "replace").rstrip("\r")
         if not self.names:
+            if text.startswith("#"):
+                return None
             self._delimiter = max(DELIMITERS, key=text.count)
+            self._comma = self._delimiter != ","
         cells = split(text, self._delimiter)
         if is_header(cells) and (not self.names or _is_next_header(cells, self.names)):
             self.names = cells
@@ -28,7 +33,7 @@ class CsvParser:
         if len(cells) != len(self.names):
             raise ValueError(f"{len(cells)} cells under {len(self.names)} names")
         pairs = zip(self.names, cells, strict=True)
-        return row_of({name: _value(cell) for name, cell in pairs if name and cell})
+        return row_of({name: _value(cell, self._comma) for name, cell in pairs if name and cell})
 
 
 def split(text: str, delimiter: str) -> list[str]:
@@ -49,9 +54,9 @@ def _is_next_header(cells: list[str], names: list[str]) -> bool:
     return bool(set(cells) & set(names))
 
 
-def _value(cell: str) -> float | str:
+def _value(cell: str, comma: bool = False) -> float | str:
     """A cell's number, or the cell itself where it is text."""
     try:
         return float(cell)
     except ValueError:
-        return cell
+        return _value(cell.replace(",", ".", 1)) if comma and "," in cell else cell

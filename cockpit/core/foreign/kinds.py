@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -46,9 +48,11 @@ def _is_list(head: bytes) -> bool:
 
 
 def _is_jsonl(head: bytes) -> bool:
-    """A whole line is an object, or the first one is too long to be seen whole and begins as one."""
+    """A line is a whole object, or the first one is too long to be seen whole and begins as one."""
     lines = _lines(head)
-    return any(map(json_logs.is_object, lines)) or (not lines and len(head) == HEAD and head.startswith(b'{"'))
+    return any(map(json_logs.is_object, lines or [head])) or (
+        not lines and len(head) == HEAD and head.startswith(b'{"')
+    )
 
 
 def _is_text_log(head: bytes) -> bool:
@@ -65,7 +69,8 @@ def _is_csv(head: bytes) -> bool:
     """A line of names, of which the next one gives numbers."""
     parse = csv_log.CsvParser()
     try:
-        rows = [parse(line) for line in _lines(head)[:2]]
+        lines = itertools.dropwhile(lambda line: line.startswith(b"#"), _lines(head))
+        rows = [parse(line) for line in itertools.islice(lines, 2)]
     except ValueError:
         return False
     return len(rows) == 2 and rows[0] is None and rows[1] is not None and bool(rows[1].values)
@@ -86,7 +91,7 @@ KINDS = (
     Kind("JSON list", ("*.json",), _is_list, functools.partial(DocumentReader, rows_of=json_logs.rows_of_list)),
     Kind(
         "JSON lines", ("*.jsonl", "*.ndjson"), _is_jsonl,
-        functools.partial(LineReader, make_parse=lambda: json_logs.parse_line),
+        functools.partial(LineReader, make_parse=lambda: json_logs.parse_line, is_whole=json_logs.is_closed),
     ),
     Kind(
         "text log of name:value words (llm.c, modded-nanogpt)", ("*.log", "*.txt"), _is_text_log,
@@ -134,7 +139,7 @@ def _open(place: Path) -> Source | None:
 
 def _head(path: Path) -> bytes:
     with open(path, "rb") as file:
-        return file.read(HEAD)
+        return file.read(HEAD).removeprefix(codecs.BOM_UTF8)
 
 
 def _kind(head: bytes) -> Kind | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,20 +40,33 @@ Parse = Callable[[bytes], Row | None]
 """Gives a line's row, None for a line that is none; raises ValueError for a damaged one."""
 
 
-class LineReader:
-    """Reads a log of lines; `make_parse` gives a parser that has seen nothing, for a file read from its start."""
+def never_whole(line: bytes) -> bool:
+    """Of lines that only their newline ends: a number may go on."""
+    return False
 
-    def __init__(self, path: Path, make_parse: Callable[[], Parse]) -> None:
+
+class LineReader:
+    """Reads a log of lines; `make_parse` gives a parser that has seen nothing, for a file read from its start.
+
+    `is_whole` tells whether a last line without its newline can be no half one: many programs write none behind it.
+    """
+
+    def __init__(
+        self, path: Path, make_parse: Callable[[], Parse], is_whole: Callable[[bytes], bool] = never_whole
+    ) -> None:
         self._lines = LineFollower(path, AT_ONCE)
-        self._make_parse = make_parse
+        self._make_parse, self._is_whole = make_parse, is_whole
         self._restarts = 0
         self._begin()
 
     def _begin(self) -> None:
         self._parse = self._make_parse()
         self._line = 0
+        self._rows = 0
         self._damaged = 0
         self._first_damaged = 0
+        self._taken = b""
+        """A whole last line that was taken before its newline came."""
 
     def poll(self) -> News | None:
         lines, unfinished = self._lines, self._lines.unfinished
@@ -63,7 +77,16 @@ class LineReader:
             self._begin()
         if not new and not anew and lines.unfinished == unfinished:
             return None
-        return News([row for line in new if (row := self._row(line)) is not None], anew)
+        if new and self._taken and new[0].rstrip() == self._taken.rstrip():
+            new = new[1:]
+        if new:
+            self._taken = b""
+        if not self._taken and self._is_whole(lines.partial):
+            self._taken = lines.partial
+            new = [*new, lines.partial]
+        rows = [row for line in new if (row := self._row(line)) is not None]
+        self._rows += sum(bool(row.values) for row in rows)
+        return News(rows, anew)
 
     def _row(self, line: bytes) -> Row | None:
         self._line += 1
@@ -81,7 +104,9 @@ class LineReader:
         if self._damaged:
             what = "line is damaged and was" if self._damaged == 1 else "lines are damaged and were"
             found.append(f"{self._damaged} {what} passed over, the first is line {self._first_damaged}.")
-        if self._lines.unfinished:
+        elif self._line > 1 and not self._rows:
+            found.append(f"None of its {self._line:,} lines gives a number.")
+        if self._lines.unfinished and self._lines.partial != self._taken:
             found.append(unfinished("line", self._lines.unfinished))
         return found + written_anew(self._restarts)
 
@@ -113,12 +138,17 @@ class DocumentReader:
         stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
         if stamp == self._seen:
             return None
-        text = self._path.read_bytes().decode("utf-8", "replace")
+        text = self._path.read_bytes().removeprefix(BOM_UTF8).decode("utf-8", "replace")
         self._seen = stamp
         try:
-            rows = list(self._rows_of(json.loads(text)))
+            document = json.loads(text)
         except (ValueError, RecursionError) as error:  # half written: what was read before stays
             self._problem = f"The file is not whole ({error}); it is read again when it changes." if text else ""
+            return News([])
+        try:
+            rows = list(self._rows_of(document))
+        except (ValueError, RecursionError) as error:
+            self._problem = f"The file holds no log: {error}; it is read again when it changes."
             return News([])
         self._problem = ""
         return News(rows, anew=True)

@@ -7,17 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-PLACES = {
-    **dict.fromkeys(("step", "global_step", "_step", "iteration", "iter", "trainer/global_step"), "step"),
-    **dict.fromkeys(("epoch", "_epoch"), "epoch"),
-    **dict.fromkeys(("time", "timestamp", "_timestamp", "wall_time"), "time"),
-}
-"""What the names mean that say where a row stands."""
+from cockpit.core.foreign.places import EARLIEST_TIME, Kind, kind_and_rank, moment, seconds
+
 GROUP_NAMES = frozenset({"seed", "trial", "fold"})
 """Columns that tell several runs in one file apart: each of their values has series of its own."""
-EARLIEST_TIME = 1e8
-"""Unix seconds, 1973: a smaller `time` is a duration, and a metric like any other."""
-NOT_FINITE = re.compile(r"\s*[+-]?(nan|inf|infinity)\s*", re.IGNORECASE | re.ASCII)
+NUMBER = re.compile(r"\s*[+-]?(nan|inf|infinity|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)\s*", re.IGNORECASE | re.ASCII)
 LARGEST_PLACE = 2.0**53
 """Beyond it a step is no count any more."""
 
@@ -29,16 +23,17 @@ class Row(NamedTuple):
     step: float = math.nan
     epoch: float = math.nan
     time: float = math.nan
+    group: str = ""
+    """`seed 3`: which of several runs in one file it is of."""
 
 
-def placed(row: Row) -> Row:
-    """`row` with NaN for a place that can be none."""
-    step, epoch, time = (place if abs(place) < LARGEST_PLACE else math.nan for place in row[1:])
-    return Row(row.values, step, epoch, time)
+def plausible(place: float) -> float:
+    """`place`, NaN where it can be none."""
+    return place if abs(place) < LARGEST_PLACE else math.nan
 
 
 def as_number(value: object) -> float | None:
-    """`value` as a float, None where it is none; also of the words that some writers use for NaN and infinity."""
+    """`value` as a float, None where it is none; some writers put numbers, NaN and infinity into words."""
     if type(value) is float:  # nearly all are: a million numbers in 0.2 s instead of 0.6
         return value
     if isinstance(value, bool):
@@ -48,7 +43,7 @@ def as_number(value: object) -> float | None:
             return float(value)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
-    return float(value) if isinstance(value, str) and NOT_FINITE.fullmatch(value) else None
+    return float(value) if isinstance(value, str) and NUMBER.fullmatch(value) else None
 
 
 def row_of(record: Mapping[str, Any]) -> Row:
@@ -57,26 +52,42 @@ def row_of(record: Mapping[str, Any]) -> Row:
     A null is no value, unless the record names it in `nonfinite` as our own logs do.
     """
     values: dict[str, float] = {}
-    places: dict[str, float] = {}
+    places: dict[Kind, tuple[int, str, float]] = {}
     groups: list[str] = []
     for name, value in _flat(record).items():
         if name in GROUP_NAMES and isinstance(value, int | float | str):
             groups.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
-        elif (number := as_number(value)) is None:
             continue
-        elif (place := PLACES.get(name)) is not None and (place != "time" or number > EARLIEST_TIME):
-            places[place] = number
-        else:
+        told = kind_and_rank(name)
+        number = _moment(value) if told and told[0] == "time" else as_number(value)
+        if number is None:
+            continue
+        if told is None or (told[0] == "time" and number <= EARLIEST_TIME):
             values[name] = number
+            continue
+        kind, rank = told
+        found = (rank, name, number)
+        if kind in places:  # the other one is a metric
+            found, (_, name, number) = sorted((found, places[kind]))
+            values[name] = number
+        places[kind] = found
     if isinstance(nonfinite := record.get("nonfinite"), list):
         values |= {name: math.nan for name in nonfinite if isinstance(name, str)}
-    if groups:
-        values = {f"{name} [{', '.join(groups)}]": value for name, value in values.items()}
-    return Row(values, **places)
+    group = ", ".join(groups)
+    if group:
+        values = {f"{name} [{group}]": value for name, value in values.items()}
+    return Row(values, **{kind: number for kind, (_, _, number) in places.items()}, group=group)
+
+
+def _moment(value: object) -> float | None:
+    """Unix seconds from a number of any unit, or from words."""
+    if (number := as_number(value)) is not None:
+        return seconds(number)
+    return moment(value) if isinstance(value, str) else None
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "") -> Mapping[str, Any]:
-    if not prefix and not any(isinstance(value, dict) for value in record.values()):
+    if not prefix and dict not in map(type, record.values()):
         return record
     flat: dict[str, Any] = {}
     for key, value in record.items():

@@ -259,3 +259,28 @@ def test_of_64_logs_no_more_is_read_than_was_appended(tmp_path: Path, monkeypatc
     assert [facts.rows for facts in watched.facts] == [501, 500] * 32
     assert not watched.poll()
     assert sum(read_bytes) == 32 * len(row(500))
+
+
+def test_a_closed_object_needs_no_newline_behind_it_and_counts_once(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"m": 1}\n{"m": 2}\n{"m": 3}')
+    source = read(path)
+    assert source.series()["m"].value.tolist() == [1.0, 2.0, 3.0]
+    assert source.problems() == []
+    append(path, b'\r\n{"m": 4}')
+    read_on(source)
+    append(path, b'\n{"m": 5')
+    read_on(source)
+    assert source.series()["m"].value.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert source.problems() == ["The last line has no end yet (7 bytes); it counts once it has one."]
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.txt"])
+def test_lines_that_give_no_number_are_said(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text('{"note": "begun"}\n{"note": "over"}\n' if name == "log.jsonl" else "Epoch one\nloss is low\n")
+    source = read(path)
+    assert source.problems() == ["None of its 2 lines gives a number."]
+    append(path, FORMATS[name](3))
+    read_on(source)
+    assert source.problems() == []
