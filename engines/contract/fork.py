@@ -89,7 +89,12 @@ def choose_point(run: RunDirectory, points: Sequence[ForkPoint], wanted: str = "
     if found:
         return found[0]
     if not points:
-        raise DataError(f"{run.info.id} has no checkpoint yet that could be forked; `cockpit checkpoint` saves one.")
+        live = RunReader(run).status().live
+        raise DataError(
+            f"{run.info.id} has no checkpoint yet that could be forked; `cockpit checkpoint {run.info.id}` saves one."
+            if live
+            else f"{run.info.id} has kept no checkpoint that could be forked."
+        )
     kept = ", ".join(dict.fromkeys(str(point.epoch) for point in reversed(points) if not point.inside))
     words = [word for word in ("best", "last") if any(f"{word}.pt" in point.names for point in points)]
     raise UserError(
@@ -114,13 +119,13 @@ class ForkPlan:
     edits: list[cmd.Edit]
     config: LoadedConfig
     ended: str
-    """Why there would be nothing to do; empty where there is."""
+    """Why it would come to nothing, or not to what is asked for; else empty."""
 
 
 def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], overrides: Sequence[str] = ()) -> ForkPlan:
     """What a fork of `run` at `point` will be. Raises `UserError` for what cannot be forked, and for bad overrides."""
     from engines.contract.config import check_config, load_config
-    from engines.contract.resume import applied_config, in_force, plan_resume
+    from engines.contract.resume import applied_config, fault_of, in_force, plan_resume
 
     recorded = load_config(run.recorded_config)
     earlier = edits_at(events, point)
@@ -143,6 +148,7 @@ def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], over
         applied["output"]["dir"] = None
     config = check_config(applied, str(run.config), {}, ())
     ended = _nothing_to_do(run, point, events, wanted, edits)
+    ended = ended or fault_of(edits, done=point.epoch, inside=point.inside)
     settled = _settled([*(answer.command for answer in earlier), *edits])
     return ForkPlan(run, point, recorded, current, changes, settled, config, ended)
 

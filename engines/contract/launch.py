@@ -21,6 +21,7 @@ import msgspec
 from engines.contract import commands
 from engines.contract.errors import DataError, UserError
 from engines.contract.files import FILE_MODE
+from engines.contract.history import History
 from engines.contract.jsonl import RecordFollower, append_line, last_lines
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
@@ -99,13 +100,13 @@ class ResumePlan:
     """Every setting that differs from those in force, with its fate."""
     edits: list[commands.Edit]
     ended: str
-    """Why there would be nothing to do; empty where there is."""
+    """Why it would come to nothing, or not to what is asked for; else empty."""
 
 
 def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePlan:
     """What a resume with these settings will do. Raises `UserError` for a run that cannot, and for bad overrides."""
     from engines.contract.config import check_config, load_config
-    from engines.contract.resume import in_force, plan_resume, with_edits_by_hand
+    from engines.contract.resume import fault_of, in_force, plan_resume, with_edits_by_hand
 
     info = run.info
     if info.why_no_resume:
@@ -127,6 +128,7 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
             f"{info.id} is {status.state} at epoch {done}; give it more to do, "
             "as in --set training.epochs=200 or --set training.patience=50."
         )
+    ended = ended or fault_of(edits, done=done, inside=_stands_inside(reader.history))
     first = _of_its_fork(run, attempt) if reader.history.started is None else []
     return ResumePlan(recorded, current, changes, [*first, *edits], ended)
 
@@ -150,6 +152,12 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
     for edit in plan.edits:
         send(run, edit)
     return [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, plan.recorded)]
+
+
+def _stands_inside(history: History) -> bool:
+    """Whether the newest checkpoint lies beyond the newest epoch that was recorded: the next one has begun."""
+    saved, row = history.checkpoints[-1:], history.newest
+    return bool(saved) and saved[0].step > (row.step if row is not None else 0)
 
 
 def _gives_more(edit: commands.Edit, done: int) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.contract import commands as cmd
+from engines.contract import limits
 from engines.contract.config import LoadedConfig
 from engines.contract.events import CommandAnswer
 
@@ -108,7 +109,39 @@ def plan_resume(
         changes.append(Change(key, was, now, not reason, reason))
         if edit is not None:
             edits.append(edit)
-    return changes, edits
+    return changes, _together(edits)
+
+
+def _together(edits: Sequence[cmd.Edit]) -> list[cmd.Edit]:
+    """All weights in one edit: applied or refused as a whole."""
+    weights: dict[str, float] = {}
+    others: list[cmd.Edit] = []
+    for edit in edits:
+        if isinstance(edit, cmd.SetLossWeights):
+            weights |= edit.weights
+        else:
+            others.append(edit)
+    together: list[cmd.Edit] = [cmd.SetLossWeights(attempt=edits[0].attempt, weights=weights)] if weights else []
+    return [*together, *others]
+
+
+def fault_of(edits: Sequence[cmd.Edit], *, done: int, inside: bool) -> str:
+    """Why an engine that stands `inside` an epoch or not, with `done` before it, would refuse one; else empty.
+
+    Weights need no look: the config that they are from was checked.
+    """
+    for edit in edits:
+        fault = ""
+        match edit:
+            case cmd.SetEpochs(epochs=epochs):
+                fault = limits.epochs_fault(epochs, done=done, inside=inside)
+            case cmd.SetLrScale(scale=scale):
+                fault = limits.scale_fault(scale)
+            case cmd.SetPatience(patience=patience):
+                fault = limits.patience_fault(patience)
+        if fault:
+            return f"{cmd.describe(edit)}: {fault}."
+    return ""
 
 
 def with_edits_by_hand(tree: Mapping[str, Any], recorded: LoadedConfig, edited: LoadedConfig) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from engines.contract import limits
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -137,3 +139,11 @@ class RunConfig(Section):
     launch: Launch = Launch()
     cost: Cost = Cost()
     output: Output = Output()
+
+    @field_validator("loss_weights")
+    @classmethod
+    def _can_be_weighed(cls, weights: Section) -> Section:
+        """As a live edit is checked, so that what a config says can be said live too."""
+        if fault := limits.weights_fault(weights.model_dump()):
+            raise ValueError(fault)
+        return weights

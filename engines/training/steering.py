@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
 
 from engines.contract import commands as cmd
+from engines.contract import limits
 from engines.contract.errors import nearest
 from engines.contract.events import CommandAnswer
 from engines.listener import CommandListener
@@ -16,8 +16,6 @@ from engines.training.phases import Phases
 from engines.training.state import TrainState
 
 PAUSE_POLL_SECONDS = 0.05
-LARGEST_WEIGHT = 3e38
-"""Beyond it a weight is infinite to the step, which computes in float32."""
 
 
 class Refused(Exception):
@@ -137,31 +135,29 @@ class Steering:
             raise Refused(f"the gradients could not be measured: {str(error).splitlines()[0]}") from None
 
     def _edit(self, edit: cmd.Edit) -> None:
-        live = self._state.live
+        live, state = self._state.live, self._state
         match edit:
             case cmd.SetLossWeights(weights=weights):
-                for head, weight in weights.items():
+                for head in weights:
                     if head not in live.weights:
                         raise Refused(f"no head is called {head!r}{nearest(head, live.weights)}")
-                    if not 0 <= weight <= LARGEST_WEIGHT:
-                        raise Refused(f"the weight of {head} must be a finite number of 0 or more, got {weight}")
-                if not any((live.weights | weights).values()):
-                    raise Refused("with every weight at 0 nothing would be trained")
+                _refuse(limits.weights_fault(live.weights | weights))
                 live.weights.update(weights)
                 self._weights_changed()
             case cmd.SetLrScale(scale=scale):
-                if not (math.isfinite(scale) and scale > 0):
-                    raise Refused(f"the scale must be a finite number above 0, got {scale}")
+                _refuse(limits.scale_fault(scale))
                 live.lr_scale = scale
             case cmd.SetEpochs(epochs=epochs):
-                soonest = max(1, self._state.epoch + (self._state.step_in_epoch > 0))
-                if epochs < soonest:
-                    raise Refused(f"the run can end after epoch {soonest} at the soonest, {epochs} is fewer")
+                _refuse(limits.epochs_fault(epochs, done=state.epoch, inside=state.step_in_epoch > 0))
                 live.epochs = epochs
             case cmd.SetPatience(patience=patience):
-                if patience < 1:
-                    raise Refused(f"the patience must be 1 or more, got {patience}")
+                _refuse(limits.patience_fault(patience))
                 live.patience = patience
+
+
+def _refuse(fault: str) -> None:
+    if fault:
+        raise Refused(fault)
 
 
 def overridden(edits: Sequence[CommandAnswer], newer: cmd.Command) -> list[CommandAnswer]:

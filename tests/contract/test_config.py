@@ -215,3 +215,16 @@ def test_every_fault_says_at_which_key_it_stands(tmp_path: Path) -> None:
         load_config(path, ["training.lr=-1", "model.d_model=9"])
     assert [key for key, _ in caught.value.faults] == [("model",), ("training", "lr"), ("training", "epochz")]
     assert str(caught.value).splitlines() == [sentence for _, sentence in caught.value.faults]
+
+
+@pytest.mark.parametrize(
+    ("weights", "fault"),
+    [
+        ("{action: 1e39}", "the weight of action must be a finite number of 0 or more, got 1e+39"),
+        ("{action: 0, look: 0, hotbar: 0, cursor: 0, inv: 0, idle: 0}", "with every weight at 0 nothing would be"),
+    ],
+)
+def test_loss_weights_that_no_edit_could_set_are_faults(tmp_path: Path, weights: str, fault: str) -> None:
+    [said] = faults(tmp_path, MINIMAL + f"loss_weights: {weights}\n")
+    assert said.startswith(f"{tmp_path}/config.yaml:4: loss_weights")
+    assert fault in said

@@ -138,6 +138,32 @@ def test_a_bad_override_changes_nothing(stopped: FakeRun) -> None:
     assert sent(stopped) == []
 
 
+@pytest.mark.parametrize(
+    ("inside", "wanted", "reason"),
+    [
+        (False, ["training.epochs=1"], "epochs 1: the run can end after epoch 2 at the soonest, 1 is fewer"),
+        (True, ["training.epochs=2"], "epochs 2: the run can end after epoch 3 at the soonest, 2 is fewer"),
+        (False, ["training.lr=1e30"], "learning rate × 2e\\+33: the scale must be a number from 1e-06 to 1000"),
+        (False, ["loss_weights.look=1e39"], "--set loss_weights.look=1e39: loss_weights: the weight of look must be"),
+    ],
+)
+def test_what_the_engine_would_refuse_is_not_called_applied(
+    stopped: FakeRun, inside: bool, wanted: list[str], reason: str
+) -> None:
+    step, epoch = (25, 2) if inside else (20, 2)
+    stopped.say(ev.Checkpoint(step=step, epoch=epoch, files=["last.pt"], size=1, seconds=0.1))
+    before = stopped.run.config.read_bytes()
+    with pytest.raises(UserError, match=reason):
+        prepare_resume(stopped.run, [*wanted, "cost.usd_per_hour=2"])
+    assert (stopped.run.config.read_bytes(), sent(stopped)) == (before, [])
+
+
+def test_weights_go_out_as_one_edit_so_that_none_is_applied_without_the_others(stopped: FakeRun) -> None:
+    prepare_resume(stopped.run, ["loss_weights.look=0", "loss_weights.inv=2", "training.epochs=6"])
+    weights = [edit.weights for edit in sent(stopped) if isinstance(edit, cmd.SetLossWeights)]
+    assert weights == [{"look": 0.0, "inv": 2.0}]
+
+
 def test_what_is_in_force_counts_the_live_edits(stopped: FakeRun) -> None:
     """After a live edit to 9 epochs and half the rate, asking for the recorded values is a change back."""
     for command in (cmd.SetEpochs(attempt=1, epochs=9), cmd.SetLrScale(attempt=1, scale=0.5)):

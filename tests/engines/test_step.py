@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.controls_data import random_recordings
-from engines.contract import launch
+from engines.contract import launch, limits
 from engines.contract.commands import SetLrScale
 from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
@@ -132,8 +132,9 @@ def test_too_many_bad_steps_end_the_run_and_keep_the_checkpoint(tmp_path: Path) 
     assert all(bool(torch.isfinite(value).all()) for value in saved["model"].values())
 
 
-def test_weights_that_a_rate_threw_away_are_never_saved(tmp_path: Path) -> None:
+def test_weights_that_a_rate_threw_away_are_never_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps after it are bad, but fewer than end the run before its epoch does and is saved."""
+    monkeypatch.setattr(limits, "LARGEST_SCALE", 1e301)  # as a config's own rate may be
     toy = ToyRun(tmp_path, log_every=2)
     launch.send(toy.run, SetLrScale(attempt=1, scale=1e300, at_step=12))
     with pytest.raises(Diverged, match="the weights are not finite at step 16; the last good checkpoint is untouched"):
