@@ -35,7 +35,7 @@ LOOKS = {"dark": ("cockpit-dark", False), "light": ("cockpit-light", False), "as
 STILL = "* { scrollbar-size-vertical: 0 !important; }"
 """A thumb may stand a row off, by which of size and place came last."""
 LOOKING_SECONDS = 0.1
-SAME_TO_ACCEPT, SAME_TO_REFUSE = 6, 50
+SAME_TO_ACCEPT, SAME_TO_REFUSE = 6, 300
 """Looks in a row without a change after which a picture is new, or is not the accepted one."""
 
 

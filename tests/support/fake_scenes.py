@@ -68,7 +68,7 @@ class FakeScenes:
 
     def first_input(self) -> scenes.Input:
         """What a viewer said first, waited for."""
-        assert self._heard.wait(30.0), "no viewer said anything"
+        assert self._heard.wait(120.0), "no viewer said anything"
         return self.inputs[0]
 
     def __enter__(self) -> FakeScenes:

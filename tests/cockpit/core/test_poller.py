@@ -23,7 +23,7 @@ def test_a_disk_that_fails_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -
 
     poller = Poller("test", look)
     poller.start()
-    assert seen.wait(20)
+    assert seen.wait(120)
     poller.stop()
-    poller.join(20)
+    poller.join(120)
     assert not poller.is_alive()

@@ -21,7 +21,7 @@ from engines.contract import launch
 from engines.contract.config import load_config
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
-from tests.cockpit.driving import keys, text, until
+from tests.cockpit.driving import PATIENCE, keys, text, until
 from tests.support.fake_run import FakeRun
 
 Make = Callable[..., CockpitApp]
@@ -67,7 +67,7 @@ class FakeQuestion:
 
     def answer(self, progress: Callable[[str], object]) -> Mapping[str, Any]:
         progress("try: 120 steps")
-        assert self.go_on.wait(30)
+        assert self.go_on.wait(PATIENCE)
         if self.cancelled.is_set():
             raise GivenUp
         return self.found
@@ -253,7 +253,7 @@ async def test_a_run_is_started_once_and_shown(
 
     def prepare(path: Path, overrides: list[str], *, label: str) -> RunDirectory:
         asked.append((path, overrides, label))
-        assert go_on.wait(30)
+        assert go_on.wait(PATIENCE)
         return fake.run
 
     monkeypatch.setattr(launch, "prepare_training", prepare)

@@ -202,7 +202,7 @@ async def test_delete_asks_names_and_frees(cockpit: Make, folder: Path, three: d
         await until(pilot, lambda: "Delete these 2 runs?" in text(pilot))
         await pilot.press("y")
         await until(pilot, lambda: "No runs yet" in text(pilot))
-    assert os.listdir(folder) == []
+        await until(pilot, lambda: os.listdir(folder) == [])  # off the list first, then its files
 
 
 async def test_a_live_run_is_never_deleted(cockpit: Make, folder: Path, three: dict[str, FakeRun]) -> None:
@@ -218,7 +218,7 @@ async def test_a_live_run_is_never_deleted(cockpit: Make, folder: Path, three: d
             with three["amber"].locked():  # comes alive while it is asked
                 await pilot.press("y")
                 await until(pilot, lambda: "amber is alive" in text(pilot) and len(words(pilot)) == 2)
-            assert sorted(os.listdir(folder)) == sorted([live.id, three["amber"].id])
+                await until(pilot, lambda: sorted(os.listdir(folder)) == sorted([live.id, three["amber"].id]))
 
 
 async def test_of_a_linked_run_only_the_link_goes(cockpit: Make, folder: Path, tmp_path: Path) -> None:

@@ -191,13 +191,13 @@ def test_a_poller_looks_until_it_is_stopped() -> None:
     poller = Poller("test", look)
     poller.start()
     for _ in range(3):
-        assert looks.acquire(timeout=30)
+        assert looks.acquire(timeout=120)
     poller.pause()
     while looks.acquire(timeout=0.2):  # the look that was under way
         pass
     poller.resume()
-    assert looks.acquire(timeout=30)
+    assert looks.acquire(timeout=120)
     poller.pause()
     poller.stop()
-    poller.join(timeout=30)
+    poller.join(timeout=120)
     assert not poller.is_alive()
