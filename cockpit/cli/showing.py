@@ -14,9 +14,10 @@ from cockpit.cli.printing import say, show, show_json, show_named_tables, show_p
 from cockpit.cli.summary import summarise
 from cockpit.core.format import number
 from cockpit.core.run.report import no_report, read_report
-from cockpit.core.runs.fleet import Fleet, RunSummary
+from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.run_filter import RunFilter
 from cockpit.core.runs.run_order import ORDERS, ordered
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
 from cockpit.core.times import date_and_clock
 from engines.contract.amounts import duration, money, short_duration, size

@@ -11,8 +11,9 @@ from typing import Any
 
 from cockpit.cli import codes
 from cockpit.core.ascii import text_in_ascii
-from cockpit.core.runs.fleet import Fleet, RunSummary
+from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.glance import glance, line
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
 from engines.contract.errors import UserError
 from engines.contract.runs import runs_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from cockpit.core.runs.fleet import RunSummary
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.text import run_word
 
 if TYPE_CHECKING:  # it brings numpy, for which the first screen need not wait

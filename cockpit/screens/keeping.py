@@ -11,8 +11,8 @@ from textual import on
 from textual.message import Message
 
 from cockpit.core.runs import labels, removal
-from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.runs.removal import Removal
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
 from cockpit.core.text import plain
 from cockpit.screens.delete import DeleteScreen

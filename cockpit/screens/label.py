@@ -8,8 +8,8 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.runs.labels import LONGEST_LABEL, LONGEST_NOTES
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
 

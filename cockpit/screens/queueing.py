@@ -7,7 +7,7 @@ from functools import partial
 
 from textual.binding import Binding
 
-from cockpit.core.runs.fleet import RunSummary
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.text import plain, run_word
 from cockpit.screens.keeping import KeepingScreen
 from engines.contract import commands as cmd

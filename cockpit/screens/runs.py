@@ -21,8 +21,9 @@ from cockpit.core.run.alerts import sentence
 from cockpit.core.run.control import Target
 from cockpit.core.runs import removal, run_order
 from cockpit.core.runs.away import Lookout
-from cockpit.core.runs.fleet import Fleet, FleetNews, RunSummary
+from cockpit.core.runs.fleet import Fleet, FleetNews
 from cockpit.core.runs.run_order import ordered
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.settings import SettingsFile
 from cockpit.core.states import is_live
 from cockpit.core.text import plain

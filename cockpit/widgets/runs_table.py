@@ -14,7 +14,7 @@ from textual.binding import Binding
 from textual.message import Message
 
 from cockpit.core.format import fitted
-from cockpit.core.runs.fleet import RunSummary
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.sparkline import sparkline
 from cockpit.core.states import WIDTH as STATE_WIDTH
 from cockpit.core.states import is_live, label

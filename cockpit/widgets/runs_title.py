@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from cockpit.core.runs.fleet import RunSummary
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import Shown
 from cockpit.core.times import first_of_month, midnight
 from cockpit.widgets.steady import Steady

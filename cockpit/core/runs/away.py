@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from cockpit.core.format import count
-from cockpit.core.runs.fleet import Fleet, RunSummary
+from cockpit.core.runs.fleet import Fleet
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
 from cockpit.core.text import plain, run_word
 from engines.contract import spending

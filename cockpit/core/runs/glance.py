@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from cockpit.core.format import number
-from cockpit.core.runs.fleet import RunSummary, look
+from cockpit.core.runs.summary import RunSummary, look
 from cockpit.core.states import GLYPHS, is_live
 from cockpit.core.text import fit_left, run_word
 from engines.contract.errors import UserError

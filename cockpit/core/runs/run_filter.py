@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from cockpit.core.runs.fleet import RunSummary
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.text import plain
 
 

@@ -15,7 +15,7 @@ from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.lines import Look
 from cockpit.core.run.follow import Log, News
 from cockpit.core.run.model import RunModel
-from cockpit.core.runs.fleet import RunSummary
+from cockpit.core.runs.summary import RunSummary
 from cockpit.theme import DEFAULT, THEMES, variables
 from cockpit.widgets import throttle
 from cockpit.widgets.epoch_table import EpochTable

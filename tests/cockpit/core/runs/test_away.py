@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from cockpit.core.runs.away import Away, Lookout, read, seen_path, while_away, write
-from cockpit.core.runs.fleet import Fleet, RunSummary
+from cockpit.core.runs.fleet import Fleet
+from cockpit.core.runs.summary import RunSummary
 from engines.contract.spending import Span
 from tests.support.fake_run import FakeRun
 

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from cockpit.core.runs import fleet as module
-from cockpit.core.runs.fleet import Fleet, FleetNews, RunSummary
+from cockpit.core.runs import summary
+from cockpit.core.runs.fleet import Fleet, FleetNews
+from cockpit.core.runs.summary import RunSummary
 from engines.contract import events as ev
 from tests.support.fake_run import FakeRun
 
@@ -92,7 +94,7 @@ def test_an_ended_run_is_left_alone_until_it_begins_anew(tmp_path: Path, monkeyp
     fleet = Fleet(tmp_path)
     everything(fleet)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "RunReader", lambda run: pytest.fail("an ended run was read again"))
+        patch.setattr(summary, "RunReader", lambda run: pytest.fail("an ended run was read again"))
         assert everything(fleet) == {}
     with fake.locked():
         fake.begin().started(resumed_step=10)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cockpit.core.runs.fleet import RunSummary
 from cockpit.core.runs.run_filter import RunFilter
 from cockpit.core.runs.run_order import ORDERS, choose, ordered
+from cockpit.core.runs.summary import RunSummary
 from engines.contract.spending import Span
 
 NOW = 10_000.0

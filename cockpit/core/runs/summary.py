@@ -1,0 +1,190 @@
+"""One run as a line of the list: all of it while the run lives, a glance at its attempts once it has ended."""
+
+from __future__ import annotations
+
+import calendar
+import contextlib
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from cockpit.core.runs.attempts import AttemptFollower
+from cockpit.core.states import Shown, is_live
+from engines.contract import spending
+from engines.contract.errors import UserError
+from engines.contract.events import Alert
+from engines.contract.lock import lock_holder
+from engines.contract.queue import parse_standing
+from engines.contract.rundir import Attempt, RunDirectory, RunInfo
+from engines.contract.state import RunReader, status_of
+
+SCORES_KEPT = 32
+SETTLED_NS = 2_000_000_000
+"""The age from which a directory's time tells every later change, on network volumes too."""
+RUN_ID = re.compile(r"[^.].*-(\d{8}-\d{6})-[a-z]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary:
+    """One line of the list of runs."""
+
+    path: Path
+    id: str
+    created: float
+    state: Shown
+    detail: str = ""
+    project: str = ""
+    label: str = ""
+    notes: str = ""
+    title: str = ""
+    parent: str = ""
+    """Id of the run it was forked from."""
+    is_task: bool = False
+    no_resume: str = ""
+    """Why it can never be resumed, in a sentence; empty where that depends on its state."""
+    attempt: int = 0
+    last_step: int = 0
+    """Where the newest attempt ended, once it has."""
+    done: float = 0
+    total: float = 0
+    """Epochs; of a task whatever it counts."""
+    score: float | None = None
+    scores: tuple[float | None, ...] = ()
+    """Of the epochs, thinned to what a sparkline needs."""
+    spans: tuple[spending.Span, ...] = ()
+    device: str = ""
+    alert: Alert | None = None
+    """The newest of what is wrong now."""
+    queued: tuple[str, int] | None = None
+    """Device and place, from 1, of a run that waits for its device and knows where it stands."""
+
+
+class WatchedRun:
+    """One run, looked at again and again; forgets its events once it has ended."""
+
+    def __init__(self, path: Path) -> None:
+        self.run = RunDirectory(path)
+        self.summary: RunSummary | None = None
+        self._stamped = (str(path), str(self.run.attempts))
+        self._reader: RunReader | None = None
+        self._attempts = AttemptFollower(self.run)
+        self._last_seen: dict[int, float] = {}
+        self._stamp: object = None
+        self._records: tuple[RunInfo, tuple[Attempt, ...]] | None = None
+        """What was read at a stamp that has settled."""
+        self._records_stamp: object = None
+
+    def poll(self) -> bool:
+        """Look again and say whether the summary changed."""
+        if self._reader is None:
+            if (stamp := self._look_at_stamp()) == self._stamp:
+                return False  # ended, and nothing began anew
+            self._stamp = stamp
+            self._reader = RunReader(self.run)
+            self._last_seen.clear()
+        try:
+            new = self._summarise(self._reader)
+        except (UserError, OSError) as error:
+            new = broken(self.run.path, str(error))
+        changed, self.summary = new != self.summary, new
+        if not is_live(new.state):
+            self._reader = None
+        return changed
+
+    @property
+    def live(self) -> bool:
+        return self._reader is not None
+
+    def _read_records(self) -> tuple[RunInfo, tuple[Attempt, ...]]:
+        """run.json and the attempts, read again only when one was replaced."""
+        stamp = self._look_at_stamp()
+        if self._records is None or stamp != self._records_stamp:
+            self._records = self.run.info, self._attempts.poll()
+            # Times of directories are coarse: within a tick of the clock another replacement would not show.
+            settled = time.time_ns() - max(stamp) > SETTLED_NS
+            self._records_stamp = stamp if settled else None
+        return self._records
+
+    def _look_at_stamp(self) -> tuple[int, ...]:
+        """Changes when an attempt begins, ends or is mended, or the run's record is written.
+
+        All these files are replaced, never written in place, so the times of their two directories are enough: of a
+        thousand ended runs each is asked every second.
+        """
+        return tuple(map(_modified, self._stamped))
+
+    def _summarise(self, reader: RunReader) -> RunSummary:
+        locked = lock_holder(self.run.lock) is not None
+        info, attempts = self._read_records()
+        for event in reader.poll():
+            self._last_seen[event.attempt] = event.time
+        status = status_of(locked, attempts[-1] if attempts else None, reader.history)
+        history = reader.history
+        scores = [row.score for row in history.epochs.values()]
+        progress = history.progress
+        best = history.best
+        if info.kind == "task":
+            done, total = (progress.done, progress.total) if progress else (0.0, 0.0)
+        else:
+            done, total = float(history.done), float(history.planned)
+        return RunSummary(
+            path=self.run.path, id=info.id, created=info.created, state=status.state,
+            detail=status.detail or reader.damage,
+            project=info.project, label=info.label, notes=info.notes, title=info.title, parent=info.parent or "",
+            is_task=info.kind == "task", no_resume=info.why_no_resume, attempt=attempts[-1].number if attempts else 0,
+            last_step=_last_step(attempts), done=done, total=total,
+            score=best.score if best else None, scores=_thinned(scores),
+            spans=spending.spans_of(attempts, self._last_seen, live=status.live), device=_device(reader, attempts),
+            alert=next(reversed(history.standing.values()), None) if status.live else None,
+            queued=parse_standing(status.detail) if status.state == "queued" else None,
+        )  # fmt: skip
+
+
+def look(path: Path) -> RunSummary:
+    """One run, once. Never raises for what its files hold."""
+    watched = WatchedRun(path)
+    watched.poll()
+    assert watched.summary is not None
+    return watched.summary
+
+
+def broken(path: Path, why: str) -> RunSummary:
+    """A run whose records cannot be read: shown as that, nothing more."""
+    why = why.replace(f"{path}/", "")
+    return RunSummary(path=path, id=path.name, created=_created(path), state="broken", detail=why)
+
+
+def _created(path: Path) -> float:
+    """When a run was made, by its name, else by its directory; 0 for one that is gone."""
+    if stamp := RUN_ID.fullmatch(path.name):
+        with contextlib.suppress(ValueError):  # digits that are no date
+            return float(calendar.timegm(time.strptime(stamp.group(1), "%Y%m%d-%H%M%S")))
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _modified(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _last_step(attempts: tuple[Attempt, ...]) -> int:
+    return attempts[-1].ended.last_step if attempts and attempts[-1].ended else 0
+
+
+def _device(reader: RunReader, attempts: tuple[Attempt, ...]) -> str:
+    if (started := reader.history.started) is not None:
+        return started.device
+    return attempts[-1].device if attempts else ""
+
+
+def _thinned(scores: list[float | None]) -> tuple[float | None, ...]:
+    """At most `SCORES_KEPT` of them, the newest always among them."""
+    step = -(-len(scores) // SCORES_KEPT)
+    return tuple(scores[::-1][::step][::-1]) if scores else ()
