@@ -17,13 +17,13 @@ from textual.dom import DOMNode
 from textual.screen import ModalScreen
 from textual.worker import get_current_worker
 
+from cockpit.core import failures
 from cockpit.core.settings import SettingsFile, settings_path
 from cockpit.core.text import plain
 from cockpit.screens.help import HelpScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.screens.steering import SteeringScreen
 from cockpit.terminal_app import TerminalApp
-from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.contract.runs import runs_folder
 from engines.contract.state import RunReader
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from engines.contract.machine import Machine
 
 DEMO_POLL_SECONDS = 0.2
+REFUSAL_SECONDS = 30
+"""How long a sentence stays that says why nothing has come."""
 RUNS = "runs"
 LATER_SECONDS = 1.0
 """After the first picture, that loading does not hold up the rows of the next ones; a person still reads."""
@@ -132,14 +134,17 @@ class CockpitApp(TerminalApp):
         from cockpit.core.scenes.play import open_play
 
         def start() -> None:
-            try:
-                session = open_play(message.run)
-            except (UserError, OSError) as error:
-                self.call_from_thread(self.notify, plain(str(error)), severity="error", timeout=10, markup=False)
-            else:
-                self.call_from_thread(self._show_play, session, message.run)
+            self.call_from_thread(self._show_play, open_play(message.run), message.run)
 
-        self.run_worker(start, thread=True, group="play", exclusive=True)
+        self._in_thread(start, "play")
+
+    def _in_thread(self, work: Callable[[], object], group: str) -> None:
+        """In place of what the group still does; a failure becomes a sentence."""
+        guarded = failures.told(work, lambda sentence: self.call_from_thread(self._refuse, sentence))
+        self.run_worker(guarded, thread=True, group=group, exclusive=True)
+
+    def _refuse(self, sentence: str) -> None:
+        self.notify(plain(sentence), severity="error", timeout=REFUSAL_SECONDS, markup=False)
 
     def _show_play(self, session: RunDirectory, played: RunDirectory | None = None) -> None:
         from cockpit.screens.play import PlayScreen
@@ -255,14 +260,7 @@ class CockpitApp(TerminalApp):
 
     def _play_demo(self, demo: Demo) -> None:
         """Show the making of its data, if any is to be made, then its training."""
-
-        def play() -> None:
-            try:
-                self._make_and_train(demo)
-            except (UserError, OSError) as error:
-                self.call_from_thread(self.notify, plain(str(error)), severity="error", timeout=30, markup=False)
-
-        self.run_worker(play, thread=True, group="demo")
+        self._in_thread(partial(self._make_and_train, demo), "demo")
 
     def _make_and_train(self, demo: Demo) -> None:
         """Runs in a worker's thread; ends early when the cockpit is left."""

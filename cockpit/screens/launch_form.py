@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input
 
+from cockpit.core import failures
 from cockpit.core.config.fields import Field
 from cockpit.core.launch.devices import Devices, look_at_devices
 from cockpit.core.launch.form import NAME, Fault, LaunchForm, open_form, shown
@@ -29,7 +30,6 @@ from cockpit.widgets.footer import Footer
 from cockpit.widgets.form_view import FormView
 from cockpit.widgets.steady import Steady
 from engines.contract import launch, yaml12
-from engines.contract.errors import UserError
 from engines.contract.machine import Machine
 from engines.contract.rundir import RunDirectory
 
@@ -136,7 +136,8 @@ class LaunchFormScreen(ChangingKeysScreen):
         self._in_thread("devices", lambda: self.post_message(self.Looked(look_at_devices(self._machine, self._folder))))
 
     def _in_thread(self, group: str, work: Callable[[], object]) -> None:
-        self.run_worker(work, thread=True, group=group, exclusive=True)
+        guarded = failures.told(work, lambda sentence: self.post_message(self.Refused(sentence)))
+        self.run_worker(guarded, thread=True, group=group, exclusive=True)
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
@@ -332,15 +333,11 @@ class LaunchFormScreen(ChangingKeysScreen):
         self._show()
 
         def start() -> None:
-            try:
-                run = launch.prepare_training(path, overrides, label=label)
-                launch.start(run)
-            except (UserError, OSError) as error:
-                self.post_message(self.Refused(str(error)))
-            else:
-                self.post_message(self.Started(run))
+            run = launch.prepare_training(path, overrides, label=label)
+            launch.start(run)
+            self.post_message(self.Started(run))
 
-        self.run_worker(start, thread=True, group="start")
+        self._in_thread("start", start)
 
     @on(Refused)
     def _tell(self, message: Refused) -> None:
@@ -359,13 +356,9 @@ class LaunchFormScreen(ChangingKeysScreen):
 
     def _reopen(self, path: Path) -> None:
         """Runs in a worker's thread."""
-        try:
-            form = open_form(path)
-        except (UserError, OSError) as error:
-            self.post_message(self.Refused(str(error)))
-        else:
-            form.set(NAME, self._form.label)
-            self.post_message(self.Reopened(form))
+        form = open_form(path)
+        form.set(NAME, self._form.label)
+        self.post_message(self.Reopened(form))
 
     @on(Reopened)
     def _take_form(self, message: Reopened) -> None:

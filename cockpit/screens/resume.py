@@ -19,6 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from cockpit.core import failures
 from cockpit.core.format import count, number
 from cockpit.core.run import going_on
 from cockpit.core.run.going_on import USUAL, Outlook
@@ -130,13 +131,11 @@ class ResumeScreen(Dialog[Choice | None]):
         usual, more = self._usual, self.query_one("#more", Input).value
 
         def look() -> None:
-            try:
-                overrides = going_on.overrides_of(typed, usual, more) if usual else []
-                self.post_message(self.Seen(asked, self.look(overrides)))
-            except (UserError, OSError) as error:
-                self.post_message(self.Seen(asked, None, str(error)))
+            overrides = going_on.overrides_of(typed, usual, more) if usual else []
+            self.post_message(self.Seen(asked, self.look(overrides)))
 
-        self.run_worker(look, thread=True, exclusive=True, group="look")
+        guarded = failures.told(look, lambda sentence: self.post_message(self.Seen(asked, None, sentence)))
+        self.run_worker(guarded, thread=True, exclusive=True, group="look")
 
     def _typed(self) -> dict[str, str]:
         return {name: self.query_one(f"#{name}", Input).value for name in USUAL}
@@ -228,12 +227,10 @@ class ForkScreen(ResumeScreen):
         self.query_one(OptionList).focus()
 
         def find() -> None:
-            try:
-                self.post_message(self.Found(going_on.points_of(self.run)))
-            except (UserError, OSError) as error:
-                self.post_message(self.Seen(self._asked, None, str(error)))
+            self.post_message(self.Found(going_on.points_of(self.run)))
 
-        self.run_worker(find, thread=True)
+        guarded = failures.told(find, lambda sentence: self.post_message(self.Seen(self._asked, None, sentence)))
+        self.run_worker(guarded, thread=True)
 
     @on(Found)
     def _take_points(self, message: Found) -> None:

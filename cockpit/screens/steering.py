@@ -14,6 +14,7 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.timer import Timer
 
+from cockpit.core import failures
 from cockpit.core.poller import Poller
 from cockpit.core.run import control
 from cockpit.core.run.control import Action, Target
@@ -24,7 +25,6 @@ from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.confirm import StopHarder
 from engines.contract import launch
 from engines.contract.commands import Command
-from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 
 if TYPE_CHECKING:
@@ -239,13 +239,7 @@ class SteeringScreen(ChangingKeysScreen):
 
     def _work(self, work: Callable[[], object]) -> None:
         """Do it in a thread; a failure becomes a sentence."""
-
-        def guarded() -> None:
-            try:
-                work()
-            except (UserError, OSError) as error:
-                self.post_message(self.Refused(str(error)))
-
+        guarded = failures.told(work, lambda sentence: self.post_message(self.Refused(sentence)))
         self.run_worker(guarded, thread=True, group="orders", exclusive=False)
 
     @on(Refused)

@@ -1,0 +1,19 @@
+"""Work for a thread of its own, whose failure is a sentence for a person and no traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engines.contract.errors import UserError
+
+
+def told(work: Callable[[], object], tell: Callable[[str], object]) -> Callable[[], None]:
+    """`work`, with what a person can mend, a `UserError` or an OSError, given to `tell` in the same thread."""
+
+    def guarded() -> None:
+        try:
+            work()
+        except (UserError, OSError) as error:
+            tell(str(error))
+
+    return guarded
