@@ -7,7 +7,7 @@ from argparse import Namespace
 from cockpit.cli.following import start_and_attend
 from engines.contract import launch
 from engines.contract import spec as specs
-from engines.contract.errors import UserError
+from engines.contract.errors import DataError, UserError
 from engines.contract.runs import find_training
 
 TASK = "export"
@@ -17,11 +17,11 @@ TASK = "export"
 def export(arguments: Namespace) -> int:
     run = find_training(arguments.run)
     info = run.info
-    if not info.engine:
-        raise UserError(f"{info.id} is no training of the cockpit's engine, and only such a one can be exported.")
-    if TASK not in specs.find(info.project).tasks:
+    if TASK not in specs.of_run(info, "nothing to export").tasks:
         raise UserError(
             f"The project {info.project!r} exports nothing but what a finished run writes into {run.export}."
         )
+    if not run.best.is_file():
+        raise DataError(f"{info.id} has nothing to export yet: {run.best.name} is written with its first scored epoch.")
     task = launch.prepare_task(info.project, TASK, {"run": str(run.path)}, title=f"export of {info.id}")
     return start_and_attend(task)

@@ -156,7 +156,7 @@ def report(arguments: Namespace) -> int:
     try:
         found = read_report(run)
     except FileNotFoundError:
-        raise DataError(f"{run.info.id}: {no_report(RunReader(run).status().state)}") from None
+        raise DataError(f"{run.info.id}: {no_report(run, RunReader(run).status().state)}") from None
     tables = {table.name: {"columns": table.columns, "rows": table.rows, "note": table.note} for table in found}
     if arguments.json:
         show_json(tables)

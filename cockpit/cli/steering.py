@@ -10,9 +10,10 @@ from argparse import Namespace
 from cockpit.cli import codes
 from cockpit.cli.following import POLL_SECONDS, Watch, outcome, wait_until_gone
 from cockpit.cli.printing import say, show
+from cockpit.core.config.run_config import read_config
 from cockpit.core.run.ending import newest_attempt, record_end, send_signal
 from engines.contract import commands as cmd
-from engines.contract import launch, yaml12
+from engines.contract import launch
 from engines.contract.errors import DataError, UserError, nearest
 from engines.contract.rundir import RunDirectory
 from engines.contract.runs import find_run
@@ -156,8 +157,12 @@ def _finite(text: str) -> float | None:
 def _heads(run: RunDirectory) -> list[str]:
     if run.info.kind != "training":
         raise UserError(f"{run.info.id} is a {run.info.kind} and has no loss weights.")
-    config, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
-    return list(config["loss_weights"])
+    from cockpit.core.steering.loss_weights import configured  # numpy, which no other command needs
+
+    heads = list(configured(read_config(run).tree))
+    if not heads:
+        raise UserError(f"{run.info.id} has no loss weights: its config names none.")
+    return heads
 
 
 def _live(name: str) -> tuple[RunDirectory, int]:
@@ -183,6 +188,9 @@ def _ask(run: RunDirectory, command: cmd.Command, *, quiet: bool = False) -> int
             if not (quiet and applied):
                 show(f"{what}: {outcome(answer)}")
             return codes.DONE if applied else codes.FAILED
+        if status.state == "queued":
+            show(f"{what}: sent; {run.info.id} waits for its device, and hears it when its turn has come")
+            return codes.DONE
         if not status.live:
             say(f"{what}: not applied, {run.info.id} is {status.state}")
             return codes.FAILED

@@ -123,7 +123,7 @@ class ReportPane(Pane):
             changed = self._run.report.stat().st_mtime_ns
         except OSError:
             changed = 0
-        problem = "" if changed else no_report(self._reader.status().state)
+        problem = "" if changed else no_report(self._run, self._reader.status().state)
         if (changed, problem) != (self._read_at, self._told):
             self._read_at, self._told = changed, problem
             self.post_message(self._found(problem))

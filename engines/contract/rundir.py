@@ -38,12 +38,17 @@ class RunInfo(msgspec.Struct, kw_only=True):
     created: float = 0.0
 
     @property
+    def foreign(self) -> str:
+        """Why the cockpit knows nothing of it but what it logged, in words; empty for a run of an engine."""
+        return "" if self.engine else f"{self.id} is of a program that is not the cockpit's"
+
+    @property
     def why_no_resume(self) -> str:
         """Why nobody can go on with it, however it ended; empty where that depends on its end."""
         if self.kind != "training":
             return f"{self.id} is a {self.kind}, and only trainings resume; start the work again instead."
-        if not self.engine:
-            return f"{self.id} is of a program that is not the cockpit's, and only that can go on with it."
+        if self.foreign:
+            return f"{self.foreign}, and only that can go on with it."
         if self.replay_of is not None:
             return (
                 f"{self.id} is a replay, and one goes through at once; "

@@ -18,6 +18,8 @@ from engines.contract.errors import UserError, nearest
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from engines.contract.rundir import RunInfo
+
 GROUP = "cockpit.projects"
 
 
@@ -112,6 +114,18 @@ def find(name: str) -> Spec:
     if isinstance(spec, BrokenSpec):
         raise UserError(f"The project {name!r} cannot be loaded ({spec.error}); reinstall or repair it.")
     return spec
+
+
+def of_run(info: RunInfo, lacks: str) -> Spec:
+    """The spec of a run's project. Raises `UserError`, saying what a run of another program `lacks`."""
+    if info.foreign:
+        raise UserError(f"{info.foreign}: it has {lacks}.")
+    if info.project not in _entry_points():
+        raise UserError(
+            f"The project {info.project!r} of {info.id} is not installed here; install its package again, or start the "
+            "cockpit where it is."
+        )
+    return find(info.project)
 
 
 def load(reference: str) -> Any:

@@ -107,6 +107,7 @@ def differences(run: RunDirectory, config: RunConfigFile, against: str) -> tuple
     `against` is `default`, `parent`, or what names a run. Raises `UserError` in a sentence.
     """
     if against == "default":
+        specs.of_run(run.info, "no defaults to compare with")
         return "the defaults", diff({"default": default_tree(config.tree), "run": config.tree})
     if against == "parent":
         if (parent := run.info.parent) is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,10 +41,13 @@ def _table(name: str, table: Mapping[str, Any]) -> NamedTable:
     return NamedTable(name, tuple(columns), tuple(map(tuple, rows)), str(table.get("note") or ""))
 
 
-def no_report(state: State) -> str:
+def no_report(run: RunDirectory, state: State) -> str:
     """Why there is none yet, or never will be, in a sentence."""
+    with contextlib.suppress(DataError):  # told of by whoever shows the run
+        if run.info.foreign:
+            return "No report: a program that is not the cockpit's writes none."
     if is_live(state):
         return f"The report comes when the training finishes; it is {state} now."
     if state in ("finished", "early-stopped"):
-        return "The run has ended without a report: its project or program makes none."
+        return "The run has ended without a report: its project makes none."
     return f"No report: it is written when a training finishes, and this one is {state}. Resume it to finish it."

@@ -51,7 +51,7 @@ def open_play(run: RunDirectory, recording: str = "") -> RunDirectory:
         if not can_play(run):
             raise DataError(f"{info.id} is a task that shows nothing now; give the id of a training.")
         return run
-    if TASK not in specs.find(info.project).tasks:
+    if TASK not in specs.of_run(info, "nothing to play").tasks:
         raise UserError(f"The project {info.project!r} has nothing to play.")
     if not can_play(run):
         raise DataError(f"{info.id} has exported nothing yet; make its files with `cockpit export {info.id}`.")

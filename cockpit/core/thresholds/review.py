@@ -213,7 +213,7 @@ def adapter_of(run: RunDirectory) -> ThresholdAdapter:
     info = run.info
     if info.kind != "training":
         raise UserError(f"{info.id} is a {info.kind} and has no thresholds.")
-    reference = specs.find(info.project).thresholds
+    reference = specs.of_run(info, "no thresholds to review").thresholds
     if reference is None:
         raise UserError(f"The project {info.project!r} has no thresholds to review.")
     adapter: ThresholdAdapter = specs.load(reference)

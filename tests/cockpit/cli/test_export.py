@@ -15,9 +15,10 @@ CONFIG = "project: controls\ndata: {path: recordings}\n"
 
 def test_a_run_is_exported_by_a_task_with_a_run_directory_of_its_own(cockpit: Cockpit, runs: Path) -> None:
     training = create_run("controls", CONFIG, kind="training", engine="engines.train", title="a.yaml")
+    training.best.write_bytes(b"no checkpoint")
     answer = cockpit("export", "last")
     assert answer.returncode == 1
-    assert f"{training.path} has no best.pt yet" in answer.stderr
+    assert f"{training.best} is not a whole checkpoint" in answer.stderr
     task = next(run for run in list_runs(runs) if run.info.kind == "task")
     assert task.info.title == f"export of {training.info.id}"
     assert list(training.export.iterdir()) == []
@@ -33,7 +34,7 @@ def test_what_cannot_be_exported_is_a_sentence(
     assert answer.returncode == 2
     assert "The project 'spiral' exports nothing but what a finished run writes into" in answer.stderr
     reported = create_run("mine", "", kind="training", engine="", title="reported by mine.py")
-    assert f"{reported.info.id} is no training of the cockpit's engine" in cockpit("export", "last").stderr
+    assert f"{reported.info.id} is of a program that is not the cockpit's" in cockpit("export", "last").stderr
     task = create_run("controls", "", kind="task", engine="engines.task", title="demo data")
     answer = cockpit("export", task.info.id)
     assert answer.returncode == 2

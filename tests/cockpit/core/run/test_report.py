@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cockpit.core.run.report import NamedTable, no_report, read_report
@@ -40,11 +41,14 @@ def test_a_damaged_report_is_a_sentence(tmp_path: Path, text: str) -> None:
 
 
 def test_without_a_report_its_state_says_why(tmp_path: Path) -> None:
+    run = FakeRun(tmp_path).run
     with pytest.raises(FileNotFoundError):
-        read_report(FakeRun(tmp_path).run)
-    assert no_report("running") == "The report comes when the training finishes; it is running now."
-    assert "makes none" in no_report("finished")
-    assert no_report("failed").endswith("this one is failed. Resume it to finish it.")
+        read_report(run)
+    assert no_report(run, "running") == "The report comes when the training finishes; it is running now."
+    assert "makes none" in no_report(run, "finished")
+    assert no_report(run, "failed").endswith("this one is failed. Resume it to finish it.")
+    run.write_info(msgspec.structs.replace(run.info, engine=""))
+    assert no_report(run, "lost") == "No report: a program that is not the cockpit's writes none."
 
 
 def test_ragged_rows_are_made_even() -> None:
