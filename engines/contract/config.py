@@ -187,14 +187,18 @@ def project_of(tree: Any, source: str, lines: Mapping[yaml12.Key, int]) -> Spec:
     return _spec(tree, _Places(source, lines, {}))
 
 
+def with_absolute_data(loaded: LoadedConfig) -> LoadedConfig:
+    """With a data path that means the same from wherever the run goes on."""
+    data = loaded.settings.data
+    path = str(Path(data.path).expanduser().absolute())
+    settings = loaded.settings.model_copy(update={"data": data.model_copy(update={"path": path})})
+    return LoadedConfig(loaded.spec, settings)
+
+
 def with_recorded_environment(loaded: LoadedConfig) -> LoadedConfig:
     """What a run records so that it can be started again as it was: absolute data path, number of threads."""
-    settings = loaded.settings
-    threads = settings.launch.threads or len(os.sched_getaffinity(0))
-    recorded = settings.model_copy(
-        update={
-            "data": settings.data.model_copy(update={"path": str(Path(settings.data.path).expanduser().absolute())}),
-            "launch": settings.launch.model_copy(update={"threads": threads}),
-        }
-    )
-    return LoadedConfig(loaded.spec, recorded)
+    found = with_absolute_data(loaded)
+    launch = found.settings.launch
+    threads = launch.threads or len(os.sched_getaffinity(0))
+    settings = found.settings.model_copy(update={"launch": launch.model_copy(update={"threads": threads})})
+    return LoadedConfig(found.spec, settings)

@@ -124,20 +124,24 @@ class ForkPlan:
 
 def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], overrides: Sequence[str] = ()) -> ForkPlan:
     """What a fork of `run` at `point` will be. Raises `UserError` for what cannot be forked, and for bad overrides."""
-    from engines.contract.config import check_config, load_config
+    from engines.contract import provenance
+    from engines.contract.config import check_config, load_config, with_absolute_data
     from engines.contract.resume import applied_config, fault_of, in_force, plan_resume
 
     recorded = load_config(run.recorded_config)
     earlier = edits_at(events, point)
     tree = in_force(recorded, earlier)
     tree["output"]["dir"] = None  # a place of its own
-    current, wanted = (check_config(copy.deepcopy(tree), str(run.config), {}, sets) for sets in ((), overrides))
+    current = check_config(copy.deepcopy(tree), str(run.config), {}, ())
+    wanted = with_absolute_data(check_config(copy.deepcopy(tree), str(run.config), {}, overrides))
 
     def why_not(key: str) -> str:
         if key.startswith(_SHAPES):
             return "the checkpoint's weights have the shape of the old value; start a new run for it"
         if key == "training.stages":
             return "the checkpoint stands in a stage of the old list; start a new run for it"
+        if point.inside and key == "data.path":
+            return provenance.why_other_data(run, wanted)
         if point.inside and key.startswith(_CUT):
             return f"the checkpoint stands in epoch {point.epoch + 1}, which has the old batches; fork where one ends"
         return ""
@@ -244,7 +248,7 @@ def prepare_fork(
 
     events = forkable(run)
     plan = plan_fork(run, choose_point(run, fork_points(run, events), checkpoint), events, overrides)
-    sentences = [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, plan.recorded)]
+    sentences = [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, plan.config)]
     return make_fork(plan, label=label), sentences
 
 

@@ -105,8 +105,9 @@ class ResumePlan:
 
 def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePlan:
     """What a resume with these settings will do. Raises `UserError` for a run that cannot, and for bad overrides."""
-    from engines.contract.config import check_config, load_config
-    from engines.contract.resume import fault_of, in_force, plan_resume, with_edits_by_hand
+    from engines.contract import provenance
+    from engines.contract.config import check_config, load_config, with_absolute_data
+    from engines.contract.resume import fault_of, in_force, plan_resume, why_not_on_resume, with_edits_by_hand
 
     info = run.info
     if info.why_no_resume:
@@ -119,9 +120,13 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
     tree = in_force(recorded, reader.history.edits())
     edited = with_edits_by_hand(tree, recorded, load_config(run.config))
     current = check_config(tree, str(run.config), {}, ())
-    wanted = check_config(edited, str(run.config), {}, overrides)
+    wanted = with_absolute_data(check_config(edited, str(run.config), {}, overrides))
     attempt = max(run.attempt_numbers(), default=0) + 1
-    changes, edits = plan_resume(recorded, current, wanted, attempt)
+
+    def why_not(key: str) -> str:
+        return provenance.why_other_data(run, wanted) if key == "data.path" else why_not_on_resume(key)
+
+    changes, edits = plan_resume(recorded, current, wanted, attempt, why_not)
     ended, done = "", reader.history.done
     if status.state in ("finished", "early-stopped") and not any(_gives_more(edit, done) for edit in edits):
         ended = (
@@ -146,12 +151,12 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
     plan = look_at_resume(run, overrides)
     if plan.ended:
         raise UserError(plan.ended)
+    applied = check_config(applied_config(plan.recorded, plan.changes), str(run.config), {}, ())
     if plan.changes:  # what was ignored goes from the file too, where it was edited by hand
-        applied = check_config(applied_config(plan.recorded, plan.changes), str(run.config), {}, ())
         run.write_config(applied.dump())
     for edit in plan.edits:
         send(run, edit)
-    return [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, plan.recorded)]
+    return [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, applied)]
 
 
 def _stands_inside(history: History) -> bool:

@@ -120,6 +120,16 @@ def recorded(run: RunDirectory) -> list[Provenance]:
     return found or known
 
 
+def why_other_data(run: RunDirectory, wanted: LoadedConfig) -> str:
+    """Why the data that `wanted` names cannot stand for what `run` was trained on; empty where it is the same."""
+    then = next((one.data for one in reversed(recorded(run)) if one.data), None)
+    if then is None:
+        return "which data the run was trained on is not on record: bring it back to its old place, or link that to it"
+    now = _data(wanted)
+    words = "it cannot be read" if now is None else fingerprint.changes(then, now)
+    return f"it does not hold the data the run was trained on: {words}" if words else ""
+
+
 def since_the_newest(run: RunDirectory, loaded: LoadedConfig) -> list[str]:
     """What has changed since the newest attempt, a sentence each; `loaded` is the config it had."""
     then = recorded(run)[-1:]

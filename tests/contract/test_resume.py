@@ -8,6 +8,7 @@ import pytest
 
 from engines.contract import commands as cmd
 from engines.contract import events as ev
+from engines.contract import provenance
 from engines.contract.config import LoadedConfig, check_config, load_config
 from engines.contract.errors import UserError
 from engines.contract.jsonl import RecordFollower
@@ -156,6 +157,28 @@ def test_what_the_engine_would_refuse_is_not_called_applied(
     with pytest.raises(UserError, match=reason):
         prepare_resume(stopped.run, [*wanted, "cost.usd_per_hour=2"])
     assert (stopped.run.config.read_bytes(), sent(stopped)) == (before, [])
+
+
+def test_data_that_was_moved_is_the_run_s_own_and_other_data_is_not(
+    stopped: FakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A volume that is mounted elsewhere must not end a run of days."""
+    old, new, other = tmp_path / "old", tmp_path / "new", tmp_path / "other"
+    for folder, content in ((old, b"one"), (other, b"two")):
+        folder.mkdir()
+        (folder / "a.npz").write_bytes(content)
+    before = loaded("training.epochs=4", f"data.path={old}")
+    stopped.run.write_config(before.dump())
+    [said] = prepare_resume(stopped.run, [f"data.path={other}"])
+    assert "ignored because which data the run was trained on is not on record" in said
+    provenance.record(stopped.run, 1, provenance.current(before))
+    old.rename(new)
+    [said, *_] = prepare_resume(stopped.run, [f"data.path={other}"])
+    assert "ignored because it does not hold the data the run was trained on: 1 of 1 files changed (a.npz)" in said
+    assert load_config(stopped.run.config).settings.data.path == str(old)
+    monkeypatch.chdir(tmp_path)
+    assert prepare_resume(stopped.run, ["data.path=new"]) == [f"data.path: {old} → {new}, applied"]
+    assert load_config(stopped.run.config).settings.data.path == str(new)
 
 
 def test_weights_go_out_as_one_edit_so_that_none_is_applied_without_the_others(stopped: FakeRun) -> None:
