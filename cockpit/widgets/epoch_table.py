@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from cockpit.core.format import number
-from cockpit.core.metrics.series import Steps
+from cockpit.core.metrics.steps import Steps
 from cockpit.core.run.model import RunModel
 from cockpit.core.table.rows import Row, TableRows
 from cockpit.core.table.table import TableText

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from cockpit.core.metrics.metric_series import Floats, Series
-from cockpit.core.metrics.series import StepFollower, Steps
+from cockpit.core.metrics.steps import StepFollower, Steps
 from cockpit.core.table.weight_sets import edited_weights
 from engines.contract.commands import Edit, SetLossWeights
 from engines.contract.errors import UserError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cockpit.core.log.logtail import LogTail
-from cockpit.core.metrics.series import StepFollower, Steps
+from cockpit.core.metrics.steps import StepFollower, Steps
 from cockpit.core.runs.attempts import AttemptFollower
 from engines.contract import commands as cmd
 from engines.contract import yaml12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cockpit.core.metrics.series import NO_STEPS, Steps
+from cockpit.core.metrics.steps import NO_STEPS, Steps
 from cockpit.core.run.advice import Advice, advise
 from cockpit.core.run.follow import Log, News
 from cockpit.core.runs import progress

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from cockpit.core.metrics.series import Steps
+from cockpit.core.metrics.steps import Steps
 from engines.contract.events import Epoch, RunStarted
 from engines.contract.history import column_value
 from engines.contract.steps import logged

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cockpit.core.metrics.series import WIDE, Steps
+from cockpit.core.metrics.steps import WIDE, Steps
 from cockpit.core.table.rows import StepRow, step_rows
 from cockpit.core.times import clock, date_and_clock, zone
 from engines.contract.amounts import duration, short_duration

@@ -1,7 +1,7 @@
 import numpy as np
 
 from cockpit.core.metrics.metric_series import Series
-from cockpit.core.metrics.series import Steps
+from cockpit.core.metrics.steps import Steps
 from cockpit.core.plot.frame import Sign
 from cockpit.core.plot.lines import Member
 from cockpit.core.run.follow import News

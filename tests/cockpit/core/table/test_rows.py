@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.core.metrics.series import NO_STEPS, Steps
+from cockpit.core.metrics.steps import NO_STEPS, Steps
 from cockpit.core.table.columns import FoundColumns, chosen
 from cockpit.core.table.rows import StepRow, TableRows, is_long, step_rows, steps_between
 from engines.contract.events import Epoch

@@ -1,4 +1,4 @@
-"""Series of a run: every logged step followed without reading a byte twice."""
+"""The steps of a run as its loop logged them, followed without reading a byte twice."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from cockpit.core.metrics.metric_series import Floats
 from engines.contract.steps import ABSENT, DATA_WAIT
 
-Floats = npt.NDArray[np.float64]
 WIDE = ("step", "time", "loss", "lr", "grad_norm", DATA_WAIT)
 """What is kept of each step, ABSENT where it was not logged."""
 OLD_BRANCHES = 16

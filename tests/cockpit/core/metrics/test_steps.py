@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.core.metrics import series
-from cockpit.core.metrics.series import StepFollower
+from cockpit.core.metrics import steps
+from cockpit.core.metrics.steps import StepFollower
 from cockpit.core.sparkline import sparkline
 from engines.contract.steps import StepWriter, read_series
 
@@ -71,7 +71,7 @@ def test_no_byte_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     out.append(records(*((step, 1, 0.5) for step in range(1000))))
     follower.poll()
     out.append(records((1000, 1, 0.5), (1001, 1, 0.5)))
-    monkeypatch.setattr(series, "open", lambda path, mode: CountingFile(Path(path).open(mode)), raising=False)  # noqa: SIM115
+    monkeypatch.setattr(steps, "open", lambda path, mode: CountingFile(Path(path).open(mode)), raising=False)  # noqa: SIM115
     assert follower.poll()
     assert not follower.poll()
     assert CountingFile.total == 2 * 5 * 8
