@@ -30,10 +30,10 @@ CONFIG = ROOT / "configs" / "controls_demo.yaml"
 RUNS = (
     ("one layer", ["model.num_layers=1", "training.epochs=5"]),
     ("look weight up", ["loss_weights.look=0.8", "training.epochs=5"]),
-    ("baseline", ["training.epochs=12"]),
+    ("baseline", ["training.epochs=60", "training.patience=60"]),
 )
 """Labels and settings; the last one is still running when the pictures are taken."""
-LOOKED_AT = 6
+LOOKED_AT = 12
 """Epochs of the last run until it is looked at."""
 _FONT = re.compile(r"@font-face\s*{[^}]*}")
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')

@@ -39,11 +39,15 @@ def number(value: float | None, spec: str = ".3f") -> str:
 
 
 def fitted(value: float | None, spec: str, width: int) -> str:
-    """`number(value, spec)` in at most `width` characters: first with fewer decimals, then with an exponent."""
+    """`number(value, spec)` in at most `width` characters: fewer decimals where two digits are left, else an exponent.
+
+    For `0.000043` five characters have no better word than `4e-5`: `0.000` would say that it is nothing.
+    """
     text = number(value, spec)
     if len(text) <= width or not isinstance(value, int | float) or not math.isfinite(value):
         return text
-    for shorter in (*(f".{places}f" for places in (3, 2, 1, 0)), ".1e", ".0e"):
+    decimals = [f".{places}f" for places in (3, 2, 1, 0) if abs(value) >= 10.0 ** (1 - places)]
+    for shorter in (*decimals, ".2e", ".1e", ".0e"):
         text = number(value, shorter)
         if len(text) <= width:
             return text

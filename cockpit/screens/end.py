@@ -18,7 +18,6 @@ from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Look, Member
 from cockpit.core.steering.course import SETTINGS, Course
 from cockpit.core.steering.lr_plan import planned
-from cockpit.core.text import plain
 from cockpit.screens.followed import FollowedRunScreen
 from cockpit.screens.unapplied import Changes
 from cockpit.widgets.ascii_filter import glyphs_of
@@ -84,12 +83,8 @@ class EndScreen(FollowedRunScreen):
         says = self.view.meant.says(self.view.row, self.model)
         if self._asked:
             says += " Press enter again to do it."
-        words = Content.assemble(says, "\n", (self._last_orders(), "$quiet"))
-        self.query_one("#about", Steady).update(words)
-
-    def _last_orders(self) -> str:
-        last = self.orders(*ORDERS)[:LAST_ORDERS]
-        return "   ".join(f"{cmd.describe(one.command)}: {plain(self.outcome(one))}" for one in last)
+        last = [self.told(one, cmd.describe(one.command)) for one in self.orders(*ORDERS)[:LAST_ORDERS]]
+        self.query_one("#about", Steady).update(Content("\n").join([Content(says), *last]))
 
     def _show_plan(self) -> None:
         """The rate so far, what is planned, and, where the person has changed something, what would be."""

@@ -11,6 +11,7 @@ from typing import Any
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
@@ -208,6 +209,13 @@ class FollowedRunScreen(ChangingKeysScreen):
         if waits and order.command.at_epoch is not None and order.answer is not None:
             return f"seen, waits for epoch {order.command.at_epoch + 1}"
         return order.outcome
+
+    def told(self, order: Order, asked: str) -> Content:
+        """What was asked for and what became of it, in a colour that says so too."""
+        outcome = self.outcome(order)
+        bad = outcome.startswith(("refused", "not applied"))
+        colour = "$bad" if bad else "$good" if outcome.startswith("applied") else "$accent"
+        return Content.assemble((f"{asked}: ", "$quiet"), (plain(outcome), colour))
 
     def refuse(self, sentence: str) -> None:
         self.notify(plain(sentence), severity="error", timeout=10, markup=False)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from textual import on
+from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from cockpit.core.format import number
+from cockpit.core.format import count, number
 from cockpit.core.plot.lines import Line as Curve
 from cockpit.core.poller import Poller
 from cockpit.core.text import plain, run_word
@@ -97,7 +98,7 @@ class ReviewingScreen(ChangingKeysScreen):
 
     def on_mount(self) -> None:
         self.query_one(ControlsTable).focus()
-        self.query_one("#belongs", Static).update("◢ Thresholds  reading the scores …")
+        self._entitle("", "reading the scores …")
         self._open()
         self._poller.start()
 
@@ -164,7 +165,7 @@ class ReviewingScreen(ChangingKeysScreen):
         self.tuning = tuning
         self._curves.clear()
         self._intervals.clear()
-        self.query_one("#belongs", Static).update(self._belongs(message.review))
+        self._entitle(run_word(message.review.run.info.id), self._belongs(message.review))
         self._warn(message.review.warning or self._unexported(message.review))
         self._show_all()
         self._wanted = self.query_one(ControlsTable).selected
@@ -196,7 +197,7 @@ class ReviewingScreen(ChangingKeysScreen):
     @on(Refused)
     def _tell(self, message: Refused) -> None:
         if self.tuning is None:
-            self.query_one("#belongs", Static).update("◢ Thresholds")
+            self._entitle("", "")
             self._warn(message.text)
         else:
             self.notify(plain(message.text), severity="error", timeout=10, markup=False)
@@ -211,13 +212,17 @@ class ReviewingScreen(ChangingKeysScreen):
         if sentence:
             warning.update(plain(f"! {sentence}"))
 
+    def _entitle(self, run: str, about: str) -> None:
+        title = Content.assemble(
+            ("◢ cockpit", "bold $accent"), ("   Thresholds", "bold"), (plain(f"   {run}"), "$foreground"), "   ",
+            (plain(about), "$quiet"),
+        )  # fmt: skip
+        self.query_one("#belongs", Static).update(title)
+
     def _belongs(self, review: ThresholdReview) -> str:
         about = review.about
-        of = f"epoch {about.epoch} · step {about.step} · {about.checkpoint}"
-        parts = [f"◢ Thresholds  {run_word(review.run.info.id)}  {of}"]
-        if review.data:
-            parts.append(f"validation sessions of {review.data}")
-        return plain(" · ".join(parts))
+        of = f"epoch {about.epoch} · step {count(about.step)} · {about.checkpoint}"
+        return f"{of} · validation sessions of {review.data}" if review.data else of
 
     def _unexported(self, review: ThresholdReview) -> str:
         if review.file.content is not None:

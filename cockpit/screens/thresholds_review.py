@@ -9,7 +9,7 @@ from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
-from cockpit.core.format import number
+from cockpit.core.format import count, number
 from cockpit.core.text import fit_left, plain
 from cockpit.core.thresholds.review import NOTHING, Row, ThresholdReview
 from cockpit.core.thresholds.saved import Saving
@@ -38,7 +38,7 @@ class ReviewDialog(Dialog[bool]):
         about, sheet = self._review.about, self._sheet
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = "What saving changes"
-            yield Static(plain(f"{about.checkpoint}: epoch {about.epoch}, step {about.step}"), markup=False)
+            yield Static(plain(f"{about.checkpoint}: epoch {about.epoch}, step {count(about.step)}"), markup=False)
             with VerticalScroll(id="changes"):
                 yield Static("\n".join(self._lines()), markup=False)
             yield Static("\n".join(_totals(sheet)), classes="question", markup=False)

@@ -34,6 +34,7 @@ from engines.contract.rundir import RunDirectory
 
 SMOOTHING = 0.9
 LAST_ORDERS = 2
+INDEPENDENT = "The validation loss depends on the weights, score and best do not."
 
 
 class WeightsScreen(FollowedRunScreen):
@@ -96,8 +97,11 @@ class WeightsScreen(FollowedRunScreen):
         self.refresh_keys()
 
     def _show_pending(self) -> None:
-        words = Content("\n").join([self._changes(), Content.styled(self._hint(), "$quiet"), self._last_orders()])
-        self.query_one("#pending", Steady).update(words)
+        lines = [self._changes(), Content.styled(INDEPENDENT, "$quiet"), *self._last_orders()]
+        self.query_one("#pending", Steady).update(Content("\n").join(lines))
+        measured = self.model.history.gradients
+        said = f"gradient measured at step {count(measured.step)}" if measured else "g measures the gradient share"
+        self.table.border_subtitle = said
 
     def _changes(self) -> Content:
         draft = self.table.draft
@@ -107,24 +111,10 @@ class WeightsScreen(FollowedRunScreen):
         many = "1 change" if len(changes) == 1 else f"{len(changes)} changes"
         return Content.assemble((f"{many}   ", "bold $edit"), "   ".join(changes))
 
-    def _hint(self) -> str:
-        measured = self.model.history.gradients
-        said = f"gradient measured at step {count(measured.step)}" if measured else "g measures the gradient share"
-        waiting = [one for one in self.orders(MeasureGradients)[:1] if not one.answer or one.answer.state != "applied"]
-        if waiting:
-            said = f"gradient: {self.outcome(waiting[0])}"
-        return f"Score and best do not depend on the weights, the validation loss does. {said[0].upper()}{said[1:]}."
-
-    def _last_orders(self) -> Content:
-        last = self.orders(SetLossWeights)[:LAST_ORDERS]
-        if not last:
-            return Content.styled("↑↓ head   ←→ weight   0-9 type   x lock   d defaults   o presets", "$quiet")
-        return Content.styled("   ".join(self._told(one) for one in last), "$quiet")
-
-    def _told(self, order: Order) -> str:
-        assert isinstance(order.command, SetLossWeights)
-        weights = ", ".join(f"{plain(head)} {weight:g}" for head, weight in order.command.weights.items())
-        return f"{weights}: {plain(self.outcome(order))}"
+    def _last_orders(self) -> list[Content]:
+        if not (last := self.orders(SetLossWeights, MeasureGradients)[:LAST_ORDERS]):
+            return [Content.styled("↑↓ head   ←→ weight   0-9 type   x lock   d defaults   o presets", "$quiet")]
+        return [self.told(one, _asked(one)) for one in last]
 
     def _show_chart(self) -> None:
         named = [(head, self.curves.series[head]) for head in self.table.draft.heads if head in self.curves.series]
@@ -216,3 +206,9 @@ class WeightsScreen(FollowedRunScreen):
             self.refuse(str(error))
         self.table.redraw()
         self._draft_changed()
+
+
+def _asked(order: Order) -> str:
+    if not isinstance(order.command, SetLossWeights):
+        return "gradient"
+    return ", ".join(f"{plain(head)} {weight:g}" for head, weight in order.command.weights.items())

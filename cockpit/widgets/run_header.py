@@ -106,7 +106,7 @@ def _spent(model: RunModel, now: float) -> str:
     spans = model.spans
     usd = spending.usd_spent(spans, now)
     if usd is None:
-        return f"{duration(spending.seconds_spent(spans, now))}" if spans else ""
+        return f"ran {duration(spending.seconds_spent(spans, now))}" if spans else ""
     price = next(span.usd_per_hour for span in reversed(spans) if span.usd_per_hour > 0)
     budget = f" of ${model.budget_usd:,g}" if model.budget_usd else ""
     rate = f" · {money(price)}/h" if is_live(model.status.state) else ""

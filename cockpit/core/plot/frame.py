@@ -77,21 +77,27 @@ def draw_frame(cells: Cells, glyphs: Glyphs, style: int) -> None:
 def draw_title(cells: Cells, title: str, told: Sequence[tuple[Line, str]], glyphs: Glyphs, selected: bool) -> None:
     """The name at the left; values, each behind a sample of its line, at the right as far as there is room.
 
-    Of several lines what each is, in full or short, where all of it has room; runs have their signs.
+    Of several lines what each is, in full or short, where all of it has room; runs have their signs, and values where
+    there is room for all of theirs: some of them would ask where the others are.
     """
     width = cells.codes.shape[1]
     x = width - 2
-    least = min(len(title), 12) + 5
-    for name, (line, value) in zip(
-        reversed(_names([line for line, _ in told], x - least)), reversed(told), strict=True
-    ):
-        words = f" {glyphs.sample(line.style, line.dash)} {name}{value:>{VALUE}} "
+    name = title.split(" · ")[0]
+    least = min(len(name), 12) + 5
+    shown = [
+        (line, f" {glyphs.sample(line.style, line.dash)} {known}{value:>{VALUE}} ")
+        for known, (line, value) in zip(_names([line for line, _ in told], x - least), told, strict=True)
+    ]
+    if x - sum(len(words) for _, words in shown) < least and any(line.style in RUN_ROLES for line, _ in shown):
+        shown = []
+    for line, words in reversed(shown):
         if x - len(words) < least:
             break
         x -= len(words)
         cells.write(x, 0, words, STYLE[line.style])
     room = x - 5
-    title = title if len(title) <= room else fit_left(title, max(room, 1))
+    if len(title) > room:  # what stands behind the name, cut, says nothing
+        title = fit_left(name, max(room, 1)).rstrip()
     cells.write(2, 0, f" {title} ", STYLE["selected" if selected else "title"])
 
 

@@ -22,13 +22,16 @@ _SUFFIX = re.compile(r"(.+)[./]([A-Za-z]+)", re.DOTALL)
 
 
 def chart_and_role(name: str) -> tuple[str, Role]:
-    """`train.loss`, `val_loss_epoch`, `loss/test` → `loss` and the role; `loss`, `train_loss_step` are `logged`."""
+    """`train.loss`, `val_loss_epoch`, `loss/test` → `loss` and the role; `loss`, `train_loss_step` are `logged`.
+
+    `score` is its own role: it is amber wherever it is drawn.
+    """
     if (found := _PREFIX.fullmatch(name)) and (role := WORDS.get(found[1].lower())):
         chart = found[2].removesuffix("_epoch")
         return (chart, role) if not chart.endswith("_step") else (chart.removesuffix("_step"), "logged")
     if (found := _SUFFIX.fullmatch(name)) and (role := WORDS.get(found[2].lower())):
         return found[1], role
-    return name, "logged"
+    return name, "score" if name == "score" else "logged"
 
 
 def grouped(names: Iterable[str]) -> dict[str, list[tuple[Role, str]]]:

@@ -37,7 +37,7 @@ from cockpit.core.plot.reduce import Columns, reduce
 from cockpit.core.plot.scale import LARGEST, Scale, fit_scale
 
 SIGN_COLUMNS = 24
-RARE = 2
+RARE = 25
 """Percent of the columns, at either end, that every step may have out of range: drawn at the edge."""
 
 
@@ -85,7 +85,9 @@ def _value(line: Line, view: View, columns: int) -> str:
         if not line.x[0] - column <= view.cursor <= line.x[-1] + column:
             return "—"
         place = nearest(line, view.cursor)
-    return fitted(float(line.raw[place]), ".4g", VALUE)
+    value = float(line.raw[place])
+    same_digits = 0.01 <= abs(value) < 1000 and not value.is_integer()
+    return fitted(value, "#.4g" if same_digits else ".4g", VALUE)
 
 
 def _scale(lines: Sequence[Line], curves: Sequence[Columns], plot_rows: int, log: bool) -> Scale | None:

@@ -261,7 +261,7 @@ def test_a_window_at_the_end_goes_along_with_it() -> None:
 def test_train_and_validation_share_a_chart() -> None:
     names = ["score", "train.loss", "gpu/power", "val_loss", "eval/loss", "loss", "accuracy/test", "gpu/memory", "lr"]
     assert grouped(names) == {
-        "score": [("logged", "score")],
+        "score": [("score", "score")],
         "loss": [("train", "train.loss"), ("validation", "val_loss"), ("validation", "eval/loss"), ("logged", "loss")],
         "gpu/power": [("logged", "gpu/power")],
         "gpu/memory": [("logged", "gpu/memory")],

@@ -44,10 +44,18 @@ def styles(cells: Cells) -> set[str]:
 def test_values_at_the_end_and_at_the_cursor() -> None:
     train, validation = series("train.loss", [9, 8, 7, 6.5]), series("val.loss", [5, 4, 3], np.array([1.0, 2.0, 3.0]))
     members: list[Member] = [("train", train), ("validation", validation)]
-    assert rows(picture(*members, size=(60, 12)))[0].split()[3:] == ["━", "train", "6.5", "╍", "validation", "3", "─╮"]
-    assert rows(picture(*members, size=(46, 12)))[0].split()[3:] == ["━", "train", "6.5", "╍", "val", "3", "─╮"]
+    assert rows(picture(*members, size=(60, 12)))[0].split()[3:] == [
+        "━",
+        "train",
+        "6.500",
+        "╍",
+        "validation",
+        "3",
+        "─╮",
+    ]
+    assert rows(picture(*members, size=(46, 12)))[0].split()[3:] == ["━", "train", "6.500", "╍", "val", "3", "─╮"]
     narrow = rows(picture(*members, size=(40, 12)))[0].split()
-    assert narrow[3:] == ["━", "6.5", "╍", "3", "─╮"]  # no room for words
+    assert narrow[3:] == ["━", "6.500", "╍", "3", "─╮"]  # no room for words
     assert rows(picture(*members, cursor=1.1, size=(40, 12)))[0].split()[3:7] == ["━", "8", "╍", "5"]
     assert rows(picture(*members, cursor=0.0, size=(40, 12)))[0].split()[3:7] == ["━", "9", "╍", "—"]
 
