@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zipfile
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,12 +36,22 @@ def save(
 
     files.replace_with(run.last, write)
     names = [run.last.name]
-    wanted = [run.best] * best + [run.checkpoints / f"epoch_{epoch:03d}.pt"] * keep
+    wanted = [run.best] * best + [kept(run, epoch)] * keep
     for path in wanted:
         files.replace_by_link(run.last, path)
         names.append(path.name)
     size = run.last.stat().st_size
     events.write(Checkpoint(step=step, epoch=epoch, files=names, size=size, seconds=time.monotonic() - began))
+
+
+def kept(run: RunDirectory, epoch: int) -> Path:
+    """Where the checkpoint of the end of an epoch is kept, if it is."""
+    return run.checkpoints / f"epoch_{epoch:03d}.pt"
+
+
+def looks_whole(path: Path) -> bool:
+    """Whether it is there and not cut short or overwritten, without reading all of it: an archive ends in its table."""
+    return zipfile.is_zipfile(path)
 
 
 def resume_point(run: RunDirectory) -> Path | None:

@@ -67,17 +67,37 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
         ) from None
     if path == run.fork:
         _begin_fork(run, trainer)
+    _look_after_best(run, trainer, told=path != run.fork)
     print(f"resumed from {path.name} at step {trainer.state.step}, epoch {trainer.state.epoch}", flush=True)
 
 
 def _begin_fork(run: RunDirectory, trainer: Trainer) -> None:
     """Take the parent's checkpoint as the beginning of a run of its own."""
+    info, step = run.info, trainer.state.step
+    if info.fork_step != step:  # a live parent may have saved anew while it was forked
+        run.write_info(msgspec.structs.replace(info, fork_step=step))
+
+
+def _look_after_best(run: RunDirectory, trainer: Trainer, *, told: bool) -> None:
+    """What best.pt no longer holds is nothing to beat: without this the run would deliver other weights as its best.
+
+    Told unless a fork begins, whose parent need not have it any more.
+    """
     state = trainer.state
-    if not run.best.is_file():  # the parent has it no more, so there is nothing to beat
+    if not state.best_epoch or checkpoint.looks_whole(run.best):
+        return
+    epoch, fate = state.best_epoch, "it was made again from the kept checkpoint"
+    kept = checkpoint.kept(run, epoch)
+    if run.best.exists():
+        run.best.rename(run.best.with_suffix(".pt.damaged"))
+    if checkpoint.looks_whole(kept):
+        files.replace_by_link(kept, run.best)
+    else:
+        fate = "the next epoch sets a new best"
         state.best_score, state.best_epoch = None, 0
-    info = run.info
-    if info.fork_step != state.step:  # a live parent may have saved anew while it was forked
-        run.write_info(msgspec.structs.replace(info, fork_step=state.step))
+    if told:
+        text = f"best.pt, of epoch {epoch}, was gone or damaged: {fate}"
+        trainer.events.write(ev.Alert(code="best-lost", level="warning", text=text, step=state.step))
 
 
 def _columns(spec: Spec, trainer: Trainer) -> list[Column]:

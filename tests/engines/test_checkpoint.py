@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 import torch
 
+from engines.contract import events as ev
 from engines.contract import files
 from engines.contract.errors import DataError
-from engines.training import checkpoint
+from engines.contract.jsonl import RecordFollower
+from engines.training import checkpoint, engine
 from tests.engines.conftest import LiveRun
 from tests.engines.toy import ToyProject, ToyRun
 
@@ -222,3 +224,32 @@ def test_checkpoints_are_private(tmp_path: Path) -> None:
     assert toy.run.last.stat().st_mode & 0o777 == 0o600
     assert toy.run.events.stat().st_mode & 0o777 == 0o600
     assert toy.run.checkpoints.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("keep", [1, 0], ids=["kept", "not kept"])
+@pytest.mark.parametrize("damage", ["gone", "cut short"])
+def test_a_best_that_was_lost_is_not_promised_any_more(tmp_path: Path, damage: str, keep: int) -> None:
+    """Else the run would end with other weights as its best, under the score of those that are gone."""
+
+    class Falling(ToyProject):
+        forced_score = 3.0  # in the first epoch, and never better
+
+    toy = ToyRun(tmp_path, Falling())
+    toy.settings.output.keep_epochs = keep
+    toy.train()
+    weights = checkpoint.load(toy.run.best)["model"]
+    toy.run.best.rename(tmp_path / "whole.pt")
+    if damage == "cut short":
+        toy.run.best.write_bytes((tmp_path / "whole.pt").read_bytes()[:-100])
+    again = ToyRun(tmp_path, Falling(), attempt=2)
+    engine.resume(again.run, again.trainer)
+    state = again.trainer.state
+    events = RecordFollower(again.run.events, ev.decoder).poll()
+    [told] = [event.text for event in events if isinstance(event, ev.Alert) and event.code == "best-lost"]
+    assert "best.pt, of epoch 1, was gone or damaged" in told
+    if keep:
+        assert (state.best_score, state.best_epoch) == (3.0, 1)
+        assert checkpoint.same(checkpoint.load(again.run.best)["model"], weights)
+    else:
+        assert (state.best_score, state.best_epoch) == (None, 0)
+        assert not again.run.best.exists()
