@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from engines.check import check
+from engines.checking import driver
 from engines.checking.duration import StepTimes, cost_of, recorded_step_times, rough_time, tried_time
 from engines.checking.trial import PREFIX, phase_seconds
 from engines.contract import files
@@ -36,7 +37,10 @@ def config(example: ExampleProject, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     return example.config
 
 
-def test_a_try_measures_the_real_loop_and_leaves_nothing(config: Path, tmp_path: Path) -> None:
+def test_a_try_measures_the_real_loop_and_leaves_nothing(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "PATIENCE", 1000)  # with a machine that is busy elsewhere
     stale = tmp_path / f"{PREFIX}stale" / "run"
     stale.mkdir(parents=True)
     told: list[str] = []

@@ -21,7 +21,7 @@ from engines.contract.steps import read_series
 from engines.writers import beside
 from engines.writers.beside import WritersBeside
 from engines.writers.tensorboard import crc32c
-from tests.engines.conftest import LiveRun, effective_table
+from tests.engines.conftest import PATIENCE, LiveRun, effective_table
 from tests.engines.toy import ToyRun
 
 FAKE_WANDB = """\
@@ -44,6 +44,11 @@ class Run:
     def finish(self, exit_code): self.tell(finish=exit_code, state=self.summary["state"])
 def init(**options): return Run(options)
 """
+
+
+@pytest.fixture(autouse=True)
+def _time_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "END_SECONDS", PATIENCE)
 
 
 @pytest.fixture
@@ -183,7 +188,6 @@ def test_the_checksum_is_that_of_rfc_3720() -> None:
 def test_wandb_offline_writes_into_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setattr(beside, "END_SECONDS", 60.0)
     toy = toy_run(tmp_path / "run", "wandb")
     assert alerts(toy) == []
     assert list(toy.run.path.glob("wandb/offline-run-*/*.wandb"))
