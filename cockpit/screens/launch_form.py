@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,35 +14,33 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input
 
-from cockpit.core import failures
-from cockpit.core.config.fields import Field
 from cockpit.core.launch.devices import Devices, look_at_devices
-from cockpit.core.launch.form import NAME, Fault, LaunchForm, open_form, shown
+from cockpit.core.launch.form import NAME, LaunchForm, open_form
 from cockpit.core.text import plain
-from cockpit.screens.changing_keys import ChangingKeysScreen
-from cockpit.screens.launch_dialogs import BlockScreen, LeaveScreen, SaveScreen
-from cockpit.screens.launch_words import DEVICE, about_field, about_start, field_line, form_title
+from cockpit.screens.form_editing import FormEditingScreen
+from cockpit.screens.launch_dialogs import LeaveScreen, SaveScreen
+from cockpit.screens.launch_words import DEVICE, about_start, form_title
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.check_pane import CheckPane
 from cockpit.widgets.field_editor import FieldEditor
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.form_view import FormView
 from cockpit.widgets.steady import Steady
-from engines.contract import launch, yaml12
+from engines.contract import launch
 from engines.contract.machine import Machine
 from engines.contract.rundir import RunDirectory
 
 QUEUE = ("launch", "queue")
 
 
-class LaunchFormScreen(ChangingKeysScreen):
+class LaunchFormScreen(FormEditingScreen):
     CSS_PATH = "launch_form.tcss"
     CHANGING = ("edit", "start", "wait", "check", "try", "give_up", "save", "step", "reset", "undo", "back")
     COMMANDS = {ActionProvider}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
     AUTO_FOCUS = "#form"
     BINDINGS = [
-        Binding("enter", "edit", "edit", id="launch.edit", tooltip="Change the value under the cursor"),
+        FormEditingScreen.EDIT,
         Binding("g", "start", "go", id="launch.start", tooltip="Start the run and show it"),
         Binding(
             "w", "wait", "go when free", show=False, id="launch.wait", tooltip="Start it as soon as its device is free"
@@ -52,14 +49,7 @@ class LaunchFormScreen(ChangingKeysScreen):
         Binding("t", "try", "try", id="launch.try", tooltip="Try a minute of real steps: speed, memory, time, cost"),
         Binding("x", "give_up", "give up", id="launch.give-up", tooltip="Give up the check that is running"),
         Binding("a", "save", "save as", id="launch.save", tooltip="Save the settings as a new config file"),
-        Binding("u", "undo", "undo", show=False, id="launch.undo", tooltip="Take the last change back"),
-        Binding("slash", "filter", "filter", id="launch.filter", tooltip="Show only some of the fields"),
-        Binding(
-            "backspace,delete", "reset", "reset", show=False, id="launch.reset", tooltip="Back to the file's value"
-        ),
-        Binding("right,space", "step(1)", "next choice", show=False, id="launch.next", tooltip="The next choice"),
-        Binding("left", "step(-1)", "previous choice", show=False, id="launch.previous", tooltip="The choice before"),
-        Binding("f", "fault", "next fault", show=False, id="launch.fault", tooltip="Go to the next field with a fault"),
+        *FormEditingScreen.EDITING,
         Binding("y", "copy", "copy command", show=False, id="launch.copy", tooltip="Copy the command line"),
         Binding("escape", "back", "back", show=False, id="launch.back", tooltip="Back to the configs"),
     ]
@@ -75,23 +65,10 @@ class LaunchFormScreen(ChangingKeysScreen):
         run: RunDirectory
 
     @dataclass
-    class Validated(Message):
-        """What is wrong with the settings as they were after so many changes."""
-
-        version: int
-        faults: tuple[Fault, ...]
-
-    @dataclass
     class Looked(Message):
         """The devices are known."""
 
         devices: Devices
-
-    @dataclass
-    class Refused(Message):
-        """The run did not start: sentences for the person."""
-
-        text: str
 
     @dataclass
     class Reopened(Message):
@@ -100,17 +77,9 @@ class LaunchFormScreen(ChangingKeysScreen):
         form: LaunchForm
 
     def __init__(self, form: LaunchForm, machine: Machine, folder: Path) -> None:
-        super().__init__()
-        self._form, self._machine, self._folder = form, machine, folder
-        self._version = 0
-        self._faults: tuple[Fault, ...] | None = None
-        """None until they are known for the settings as they are."""
-        self._known: tuple[Fault, ...] = ()
-        """The faults last known: shown until there are newer ones."""
-        self._devices: Devices | None = None
+        super().__init__(form)
+        self._machine, self._folder = machine, folder
         self._starting = False
-        self._told = ""
-        """How the start goes: that it is under way, or why it was refused."""
 
     def compose(self) -> ComposeResult:
         yield Steady(id="title", markup=False)
@@ -135,26 +104,7 @@ class LaunchFormScreen(ChangingKeysScreen):
         self._changed()
         self._in_thread("devices", lambda: self.post_message(self.Looked(look_at_devices(self._machine, self._folder))))
 
-    def _in_thread(self, group: str, work: Callable[[], object]) -> None:
-        guarded = failures.told(work, lambda sentence: self.post_message(self.Refused(sentence)))
-        self.run_worker(guarded, thread=True, group=group, exclusive=True)
-
     # -- showing ---------------------------------------------------------------------------------------------------
-
-    def _changed(self) -> None:
-        """The settings are others than before: show them, and find out what is wrong with them."""
-        self._version += 1
-        self._faults = None
-        self._told = ""
-        self._show()
-        form, version = self._form, self._version
-        self._in_thread("validate", lambda: self.post_message(self.Validated(version, form.faults())))
-
-    @on(Validated)
-    def _take_faults(self, message: Validated) -> None:
-        if message.version == self._version:
-            self._faults = self._known = message.faults
-            self._show()
 
     @on(Looked)
     def _take_devices(self, message: Looked) -> None:
@@ -165,15 +115,7 @@ class LaunchFormScreen(ChangingKeysScreen):
     def _show_title(self) -> None:
         self.query_one("#title", Steady).update(form_title(self._form))
 
-    def _show(self) -> None:
-        lines = [
-            field_line(self._form, field, self._faults_at(field.key), self._devices)
-            for field in self._form.fields
-            if self._passes(field)
-        ]
-        sections = {line.field.key[:-1] for line in lines} - {()}
-        section_faults = {".".join(at): " ".join(found) for at in sections if (found := self._faults_at(at))}
-        self.query_one(FormView).show(lines, section_faults)
+    def show_rest(self) -> None:
         check = self.query_one(CheckPane)
         command = self._form.command if self._form.path else "a saves the settings: a run starts from a file"
         self.query_one("#command", Steady).update(Content.assemble(("$ ", "$accent"), plain(command)))
@@ -183,98 +125,6 @@ class LaunchFormScreen(ChangingKeysScreen):
         told = [*self._told.splitlines(), *self._faults_at(())]
         self.query_one("#told", Steady).update(Text("\n".join(map(plain, told))))
         check.compare(self._form.arguments)
-        self._show_field()
-        self.refresh_keys()
-
-    def _passes(self, field: Field) -> bool:
-        words = self.query_one("#filter", Input).value.lower().split()
-        return all(word in f"{field.name} {field.help}".lower() for word in words)
-
-    def _faults_at(self, place: tuple[str, ...]) -> list[str]:
-        return [fault.sentence for fault in self._known if self._form.place_of(fault.key) == place]
-
-    @on(FormView.Moved)
-    def _show_field(self) -> None:
-        field = self.query_one(FormView).field
-        about = Content("No field has these words.") if field is None else about_field(
-            self._form, field, self._faults_at(field.key), self._devices
-        )  # fmt: skip
-        self.query_one("#field", Steady).update(about)
-        self.refresh_keys()
-
-    # -- editing ---------------------------------------------------------------------------------------------------
-
-    @on(FormView.Chosen)
-    def action_edit(self) -> None:
-        if (field := self.query_one(FormView).field) is None or not self.check_action("edit", ()):
-            return
-        if field.kind in ("switch", "choice"):
-            self.action_step(1)
-        elif field.kind == "block":
-            text = yaml12.write(self._form.value(field)) if self._form.value(field) else shown(self._form.value(field))
-            self.app.push_screen(BlockScreen(field, text), lambda typed: self._set(field, typed))
-        else:
-            form = self.query_one(FormView)
-            self.query_one(FieldEditor).open(self._form.text_of(field), form.value_region)
-            self.refresh_keys()
-
-    def _set(self, field: Field, typed: str | None) -> None:
-        if typed is not None:
-            self._form.set(field, typed)
-            self._changed()
-
-    @on(FieldEditor.Accepted)
-    def _accept(self, message: FieldEditor.Accepted) -> None:
-        form = self.query_one(FormView)
-        self._leave_editor()
-        if form.field is not None:
-            self._set(form.field, message.text)
-        if message.move:
-            form.action_move(message.move)
-
-    @on(FieldEditor.Left)
-    def _leave_editor(self) -> None:
-        self.set_focus(self.query_one(FormView))
-        self.refresh_keys()
-
-    @on(FormView.Scrolled)
-    def _follow_scroll(self) -> None:
-        self.query_one(FieldEditor).move_to(self.query_one(FormView).value_region)
-
-    def action_step(self, by: int) -> None:
-        if (field := self.query_one(FormView).field) is not None and field.choices:
-            self._form.step(field, by)
-            self._changed()
-
-    def action_reset(self) -> None:
-        if (field := self.query_one(FormView).field) is not None:
-            self._form.reset(field)
-            self._changed()
-
-    def action_undo(self) -> None:
-        if self._form.undo():
-            self._changed()
-
-    def action_filter(self) -> None:
-        self.add_class("-filtered")
-        self.query_one("#filter").focus()
-
-    @on(Input.Changed, "#filter")
-    def _filtered(self) -> None:
-        self._show()
-
-    @on(Input.Submitted, "#filter")
-    def _filter_done(self) -> None:
-        self.set_class(bool(self.query_one("#filter", Input).value), "-filtered")
-        self.query_one(FormView).focus()
-
-    def action_fault(self) -> None:
-        """To the next field with a fault, round and round."""
-        form, fields = self.query_one(FormView), self._form.fields
-        faulty = [field for field in fields if self._faults_at(field.key) and self._passes(field)]
-        if faulty:
-            now = next((at for at, field in enumerate(fields) if form.field and field.key == form.field.key), -1)
-            form.go_to(next((field for field in faulty if fields.index(field) > now), faulty[0]))
 
     # -- checking --------------------------------------------------------------------------------------------------
 
@@ -339,8 +189,8 @@ class LaunchFormScreen(ChangingKeysScreen):
 
         self._in_thread("start", start)
 
-    @on(Refused)
-    def _tell(self, message: Refused) -> None:
+    @on(FormEditingScreen.Refused)
+    def _tell(self, message: FormEditingScreen.Refused) -> None:
         self._starting, self._told = False, message.text
         self._show()
 
