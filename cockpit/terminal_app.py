@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from textual import on
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding
 from textual.filter import LineFilter
 from textual.reactive import var
@@ -17,6 +17,7 @@ from cockpit import keys, notice
 from cockpit.core.ascii import PLAIN_TERMINALS
 from cockpit.core.settings import SettingsFile
 from cockpit.core.text import plain
+from cockpit.ordered_keys import OrderedKeysApp
 from cockpit.stylesheet import KeepingStylesheet
 from cockpit.theme import DEFAULT, THEMES, variables
 from cockpit.title import TerminalTitle
@@ -44,7 +45,7 @@ class Titled(Protocol):
     def terminal_title(self) -> str: ...
 
 
-class TerminalApp(App[None]):
+class TerminalApp(OrderedKeysApp):
     """An app that looks and works as its person has chosen and as its terminal can."""
 
     BINDINGS = [

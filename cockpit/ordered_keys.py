@@ -1,0 +1,69 @@
+"""Keys in the order in which they were pressed, however fast they come.
+
+Textual hands a key to the focused widget; only what no widget wants comes back to the app, which then looks for a
+binding. Of keys that arrive together, as over a slow line, the second reaches the widget before the first one's binding
+has moved cursor or focus: `↓ 5` would set the number above, `/delete` would open a dialog. So each key waits until the
+one before has been through.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from textual import events, on
+from textual.app import App
+from textual.message import Message
+from textual.message_pump import MessagePump
+
+PATIENCE_SECONDS = 0.5
+"""After it the next key is given all the same: a widget that is gone, or that waits, gives nothing back."""
+
+
+class OrderedKeysApp(App[None]):
+    """An app that gives one key at a time."""
+
+    class Through(Message):
+        """Comes up behind a key, by the way that the key takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting_keys: deque[events.Key] = deque()
+        self._key_on_its_way = False
+        self._keys_went_to: MessagePump | None = None
+        """The screen that was there for the last key."""
+
+    async def on_event(self, event: events.Event) -> None:
+        if not isinstance(event, events.Key) or event.is_forwarded:
+            await super().on_event(event)
+        elif self._key_on_its_way:
+            self._waiting_keys.append(event)
+            self.set_timer(PATIENCE_SECONDS, lambda: self._give_late(event))
+        else:
+            await self._give(event)
+
+    async def _give(self, key: events.Key) -> None:
+        self._key_on_its_way, self._keys_went_to = True, self.screen
+        taker = self.focused or self.screen
+        await super().on_event(key)
+        self._follow(taker)
+
+    def _follow(self, taker: MessagePump) -> None:
+        """Send a messenger behind what `taker` has been given."""
+        self._key_on_its_way = taker.post_message(self.Through().set_sender(taker))
+
+    @on(Through)
+    def _let_it_finish(self) -> None:
+        """What its binding has put off, as moving the focus, stands in line by now."""
+        self.call_later(self._give_next)
+
+    async def _give_next(self) -> None:
+        self._key_on_its_way = False
+        if self._waiting_keys and self.screen is not self._keys_went_to:
+            self._keys_went_to = self.screen
+            self._follow(self.screen)  # a new one: it is to be there, with its focus, before it has keys
+        if self._waiting_keys and not self._key_on_its_way:
+            await self._give(self._waiting_keys.popleft())
+
+    async def _give_late(self, key: events.Key) -> None:
+        if key in self._waiting_keys:
+            await self._give_next()

@@ -1,0 +1,106 @@
+"""Keys that arrive together do what they do one by one."""
+
+from __future__ import annotations
+
+import pytest
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.pilot import Pilot
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input
+
+from cockpit import ordered_keys
+from cockpit.ordered_keys import OrderedKeysApp
+from tests.cockpit.driving import until
+
+
+class Numbers(Widget, can_focus=True):
+    """Takes digits itself and moves by a binding, as the tables do."""
+
+    BINDINGS = [Binding("down", "move", "move"), Binding("x", "vanish", "vanish")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.typed = ["", ""]
+        self.at = 0
+
+    def on_key(self, event: events.Key) -> None:
+        if event.character and event.character.isdigit():
+            self.typed[self.at] += event.character
+            event.stop()
+
+    def action_move(self) -> None:
+        self.at = 1
+
+    async def action_vanish(self) -> None:
+        await self.remove()
+
+
+class Form(Screen[None]):
+    def compose(self) -> ComposeResult:
+        yield Input(id="form")
+
+
+class Host(OrderedKeysApp):
+    BINDINGS = [
+        Binding("slash", "look", "look"), Binding("n", "form", "form"), Binding("d", "delete", "delete"),
+    ]  # fmt: skip
+    deleted = False
+
+    def compose(self) -> ComposeResult:
+        yield Numbers()
+        yield Input(id="line")
+
+    def action_look(self) -> None:
+        self.query_one("#line", Input).focus()
+
+    def action_form(self) -> None:
+        self.push_screen(Form())
+
+    def action_delete(self) -> None:
+        self.deleted = True
+
+
+def host(pilot: Pilot[None]) -> Host:
+    assert isinstance(pilot.app, Host)
+    return pilot.app
+
+
+async def burst(pilot: Pilot[None], *pressed: str) -> None:
+    """All of it before anything of it is handled."""
+    app = host(pilot)
+    for key in pressed:
+        app.post_message(events.Key({"/": "slash"}.get(key, key), key if len(key) == 1 else None))
+    await pilot.pause()  # the first is given
+    await until(pilot, lambda: not app._waiting_keys and not app._key_on_its_way)
+
+
+async def test_a_number_typed_behind_a_move_is_the_number_of_the_new_line() -> None:
+    async with Host().run_test() as pilot:
+        await burst(pilot, "1", "down", "5", "7")
+        assert pilot.app.query_one(Numbers).typed == ["1", "57"]
+
+
+async def test_what_is_typed_behind_a_key_that_opens_a_field_goes_into_it() -> None:
+    async with Host().run_test() as pilot:
+        await burst(pilot, "/", "d", "4", "down", "5", "d")
+        assert pilot.app.query_one("#line", Input).value == "d45d"
+        assert pilot.app.query_one(Numbers).typed == ["", ""]
+        assert not host(pilot).deleted
+
+
+async def test_what_is_typed_behind_a_key_that_opens_a_screen_goes_into_it() -> None:
+    async with Host().run_test() as pilot:
+        await burst(pilot, "n", "d", "7")
+        assert pilot.app.screen.query_one("#form", Input).value == "d7"
+        assert not host(pilot).deleted
+
+
+async def test_a_widget_that_goes_with_a_key_takes_no_others_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered_keys, "PATIENCE_SECONDS", 0.05)
+    async with Host().run_test() as pilot:
+        await burst(pilot, "x", "d")
+        assert not pilot.app.query(Numbers)
+        assert pilot.app.query_one("#line", Input).value == "d"
