@@ -8,7 +8,8 @@
         report.epoch(1, score=accuracy, val_loss=val_loss)   # a row of the table; a higher score is better
 
 The script holds the run's lock itself, so that its death is noticed: a run left by an exception is failed, one whose
-script was killed is lost. Torch-free; what is logged may be anything that `float` takes.
+script was killed is lost. A thread tells what goes wrong, as it does for our own trainings (docs/alerts.md).
+Torch-free; what is logged may be anything that `float` takes.
 """
 
 from __future__ import annotations

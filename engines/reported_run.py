@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from engines import processes
+from engines import notify, processes
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.host import boot_id
@@ -17,12 +17,17 @@ from engines.contract.jsonl import RecordFollower
 from engines.contract.lock import RunLock
 from engines.contract.reported import split_values, table_columns
 from engines.contract.rundir import Attempt, End, RunDirectory
+from engines.contract.state import describe_end
+from engines.reported_losses import LossWatch
 from engines.reported_steps import StepBuffer
+from engines.watchdog import Watchdog
 
 FLUSH_SECONDS = 0.5
 MOST_ROWS = 10_000
 """Kept while the disk takes nothing."""
 ATTEMPT = 1
+LEAST_SILENCE = 1800.0
+"""Seconds that are no stall: a script does not say when it evaluates or saves."""
 EXIT_CODES: dict[ev.EndReason, int] = {"finished": 0, "stopped": 3, "failed": 1}
 
 
@@ -55,11 +60,16 @@ class ReportedRun:
         self._events = ev.EventWriter(run.events, ATTEMPT)
         self._untold.append(ev.Phase(phase="training"))
         self._flush()
+        self._losses = LossWatch()
+        self._watchdog = Watchdog(run, ATTEMPT, least_silence=LEAST_SILENCE)
+        self._watchdog.start()
 
     def log(self, step: float | None, epoch: float | None, values: Mapping[str, float]) -> None:
         newest = self._steps.newest_step
         following = 0.0 if newest is None else newest + 1
-        self._steps.add(following if step is None else float(step), epoch, values)
+        place = following if step is None else float(step)
+        self._steps.add(place, epoch, values)
+        self._note_losses(place, values)
         self.look()
 
     def look(self) -> None:
@@ -75,6 +85,7 @@ class ReportedRun:
         step = number if newest is None else int(newest) + 1
         if not self._announced:
             self._announce(number, step, values, scored=score is not None)
+        self._note_losses(step, values)
         train, validation = split_values(values)
         train, bad_train = ev.finite(train, "train.")
         validation, bad_validation = ev.finite(validation, "validation.")
@@ -99,16 +110,22 @@ class ReportedRun:
         step = int(self._steps.newest_step or 0)
         self._untold += [ev.CommandAnswer(command=order, state="applied", step=step) for order in self._stops]
         self._untold.append(ev.Ended(reason=reason, step=step, detail=detail))
+        ended = End(reason=reason, time=time.time(), exit_code=EXIT_CODES[reason], last_step=step, error=detail)
         try:
             self._flush()
-            self._attempt.ended = End(
-                reason=reason, time=time.time(), exit_code=EXIT_CODES[reason], last_step=step, error=detail
-            )
+            self._attempt.ended = ended
             self._run.write_attempt(self._attempt)
         finally:
+            self._watchdog.stop()  # when it has heard the last alert
             self._steps.close()
             self._events.close()
             self._lock.release()
+        if reason == "failed":
+            notify.post(self._run.info, reason, "error", f"{reason}: {describe_end(ended)}", step)
+
+    def _note_losses(self, step: float, values: Mapping[str, float]) -> None:
+        if (alert := self._losses.look(int(step), values)) is not None:
+            self._untold.append(alert)
 
     def _announce(self, epoch: int, step: int, values: Mapping[str, float], *, scored: bool) -> None:
         """Say what the table will look like: its columns are known with its first row."""

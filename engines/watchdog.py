@@ -1,7 +1,7 @@
 """Looks at a training from beside it and tells, as `alert` events, what goes wrong; each once until it is over.
 
 A thread of the supervisor: it is there when nobody watches and while the engine hangs, and it costs the loop nothing,
-since everything it looks at is in the run directory.
+since everything it looks at is in the run directory. A script that reports itself has it as a thread of its own.
 """
 
 from __future__ import annotations
@@ -38,23 +38,27 @@ OVER = {
     alerts.GRADIENT: "the gradient's norm is usual again",
     alerts.DATA_WAIT: "data comes fast enough again",
     alerts.STALL: "it goes on",
-    alerts.DISK: "there is room for checkpoints again",
+    alerts.DISK: "there is room on the run's disk again",
     alerts.BUDGET: "the budget is larger now",
 }
 
 
 class Watchdog(threading.Thread):
-    """`spent` gives the US dollars spent so far, over all attempts. Nothing that goes wrong here touches the run."""
+    """`spent` gives the US dollars spent so far, over all attempts. Nothing that goes wrong here touches the run.
+
+    `least_silence`: seconds without a sign of life that are never told; 0 leaves it to the phase.
+    """
 
     def __init__(
-        self, run: RunDirectory, attempt: int, *, budget: float, usd_per_hour: float, spent: Callable[[], float]
-    ) -> None:
+        self, run: RunDirectory, attempt: int, *, budget: float = 0.0, usd_per_hour: float = 0.0,
+        spent: Callable[[], float] = lambda: 0.0, least_silence: float = 0.0,
+    ) -> None:  # fmt: skip
         super().__init__(name="watchdog", daemon=True)
         self._run, self._attempt = run, attempt
         self._budget, self._price, self._spent = budget, usd_per_hour, spent
         self._reader = RunReader(run)
         self._events = EventWriter(run.events, attempt)
-        self._stall = StallRule()
+        self._stall = StallRule(least_silence)
         self._signs = 0
         """Events that show the engine at work; that it hears commands is no such sign."""
         self._usual_norm: float | None = None
@@ -132,15 +136,15 @@ class Watchdog(threading.Thread):
         columns, records = segments[-1]
         newest = records[-ROWS:]
         newest = newest[(newest[:, 1] == self._attempt) & (newest[:, 0] >= change)]
-        if not len(newest) or not {"time", "grad_norm", DATA_WAIT} <= set(columns):
-            return
-        norms = newest[:, columns.index("grad_norm")]
-        if alerts.GRADIENT not in told:
-            self._usual_norm = step_alerts.usual_norm(norms)
-        yield step_alerts.exploding(norms, self._usual_norm, told=alerts.GRADIENT in told)
-        times, waits = newest[:, columns.index("time")], newest[:, columns.index(DATA_WAIT)]
-        recent = times > times[-1] - WAIT_WINDOW
-        yield step_alerts.starving(times[recent], waits[recent], told=alerts.DATA_WAIT in told)
+        if len(newest) and "grad_norm" in columns:
+            norms = newest[:, columns.index("grad_norm")]
+            if alerts.GRADIENT not in told:
+                self._usual_norm = step_alerts.usual_norm(norms)
+            yield step_alerts.exploding(norms, self._usual_norm, told=alerts.GRADIENT in told)
+        if len(newest) and {"time", DATA_WAIT} <= set(columns):
+            times, waits = newest[:, columns.index("time")], newest[:, columns.index(DATA_WAIT)]
+            recent = times > times[-1] - WAIT_WINDOW
+            yield step_alerts.starving(times[recent], waits[recent], told=alerts.DATA_WAIT in told)
 
     def _step_bytes(self) -> int:
         with contextlib.suppress(OSError):

@@ -41,7 +41,7 @@ def advice(arguments: Namespace) -> int:
                 "epochs": f"{history.done} of {history.planned}",
                 f"gain of {AHEAD} more": f"{found.gain}, four times in five",
                 "they cost": cost,
-                "alerts": "; ".join(typed(alert, run.info.id) for alert in standing),
+                "alerts": "; ".join(typed(alert, run.info) for alert in standing),
             }
         )
     return codes.DONE

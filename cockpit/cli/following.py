@@ -60,10 +60,11 @@ class Watch:
 
     def __init__(self, run: RunDirectory, *, table: bool = True) -> None:
         self.run = run
-        self.id = run.info.id
+        self.info = run.info
+        self.id = self.info.id
         self._with_table = table
         self.reader = RunReader(run)
-        self._log = LineFollower(run.stdout) if run.info.kind == "task" else None
+        self._log = LineFollower(run.stdout) if self.info.kind == "task" else None
         self._line = StatusLine()
         self.reader.poll()
         self._begin(self.reader.history)
@@ -137,7 +138,7 @@ class Watch:
                 self.tell(f"{self.id} goes on from step {step}")
             self._resumes = len(history.resumes)
         for alert in history.alerts[self._alerts :]:
-            self.tell(alert.text if alert.level == "info" else f"{alert.level}: {typed(alert, self.id)}")
+            self.tell(alert.text if alert.level == "info" else f"{alert.level}: {typed(alert, self.info)}")
         for answer in history.answers[self._answers :]:
             if answer.state != "seen":
                 self.tell(f"{cmd.describe(answer.command)}: {outcome(answer)}")

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from engines.contract.amounts import duration, money, size
+from engines.contract.metric_names import whole_loss
 
 if TYPE_CHECKING:
     from engines.contract.events import Epoch
 
 NONFINITE, CHECKPOINT_FAILED = "nonfinite", "checkpoint-failed"
-"""Told by the loop itself; the others by the supervisor's watchdog."""
+"""Told by the loop itself, or by a script's Reporter; the others by the watchdog."""
 PLATEAU, OVERFIT, GRADIENT, DATA_WAIT = "plateau", "overfit", "gradient", "data-wait"
 STALL, DISK, BUDGET = "stall", "disk", "budget"
 LASTING = frozenset({NONFINITE, CHECKPOINT_FAILED, PLATEAU, OVERFIT, GRADIENT, DATA_WAIT, STALL, DISK, BUDGET})
@@ -79,7 +80,7 @@ def overfit(rows: Sequence[Epoch], tried: int, *, told: bool = False) -> Finding
     `rows` are epochs of one stage with the same loss weights, `tried` as for `plateau`. Not told while the score still
     improves: it alone says what is kept, and validation loss often rises under a rising score.
     """
-    known = [(row.train.get("loss"), row.validation.get("loss"), row) for row in rows]
+    known = [(whole_loss(row.train), whole_loss(row.validation), row) for row in rows]
     losses = [(train, seen, row) for train, seen, row in known if train is not None and seen is not None]
     if not losses:
         return None
@@ -99,10 +100,11 @@ def overfit(rows: Sequence[Epoch], tried: int, *, told: bool = False) -> Finding
 
 
 def disk_low(free: int, checkpoint: int) -> Finding | None:
-    """Less is free than two checkpoints of `checkpoint` bytes take; nothing while none has been written."""
-    if not checkpoint or free >= SPARE_CHECKPOINTS * checkpoint + SPARE_BYTES:
+    """Less is free than two checkpoints of `checkpoint` bytes take, 0 while none is known of, and a little more."""
+    if free >= SPARE_CHECKPOINTS * checkpoint + SPARE_BYTES:
         return None
-    return Finding(DISK, f"{size(free)} are left on the run's disk, and its next checkpoint takes {size(checkpoint)}")
+    wanted = f", and its next checkpoint takes {size(checkpoint)}" if checkpoint else ""
+    return Finding(DISK, f"{size(free)} are left on the run's disk{wanted}")
 
 
 def budget_near(spent: float, budget: float, usd_per_hour: float) -> Finding | None:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
+from engines.contract.metric_names import is_validation
 from engines.contract.spec import Column
 from engines.contract.steps import FIXED
 
 PLACES = ("epoch", "time")
 """Columns of step records that say where a step stands, behind `step` and `attempt`; no metric may be called so."""
-VALIDATION = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "tel"})
-"""First words of names that mean validation; `tel` is llm.c's."""
-_BREAK = re.compile(r"[^A-Za-z]")
 
 
 def column_name(name: str) -> str:
     """The column of a metric in step records."""
     return f"{name}_" if name in (*FIXED, *PLACES) else name
-
-
-def is_validation(name: str) -> bool:
-    """By the words of the name, as in `val_loss`, `eval/accuracy`, `epoch_val_acc`."""
-    return not VALIDATION.isdisjoint(_BREAK.split(name.lower()))
 
 
 def split_values(values: Mapping[str, float]) -> tuple[dict[str, float | None], dict[str, float | None]]:

@@ -24,7 +24,9 @@ TOLD_USUAL = 15.0
 class StallRule:
     """Fed a few times a minute; counts only time in which it was itself running, so a machine asleep is no stall."""
 
-    def __init__(self) -> None:
+    def __init__(self, least: float = 0.0) -> None:
+        """No silence shorter than `least` seconds is told, whatever the phase and what is usual in it."""
+        self._least = least
         self._silences: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=KEPT))
         self._phase = ""
         self._sign: object = None
@@ -49,4 +51,4 @@ class StallRule:
         """Seconds of silence that are waited for."""
         usual = self._silences[phase]
         learned = max(USUAL * median(usual), LONGEST * max(usual)) if usual else UNKNOWN_SECONDS
-        return max(LEAST_SECONDS[phase], learned)
+        return max(self._least, LEAST_SECONDS[phase], learned)

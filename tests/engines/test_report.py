@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from engines import reported_run
+from engines import reported_run, watchdog
 from engines.contract import commands as cmd
-from engines.contract import launch
+from engines.contract import launch, stall
 from engines.contract.errors import UserError
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
@@ -288,3 +290,77 @@ def test_one_log_call_in_many_writes(runs: Path, monkeypatch: pytest.MonkeyPatch
             report.log(step=step, loss=1.0)
     assert sum(writes) == 1000
     assert len(writes) <= 2
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+def told(report: Reporter) -> list[tuple[str, bool]]:
+    """Code of every alert of the run, and whether it says that it is over."""
+    reader = RunReader(RunDirectory(report.path))
+    reader.poll()
+    return [(alert.code, alert.over) for alert in reader.history.alerts]
+
+
+def test_a_loss_that_is_not_finite_is_told_once_until_all_are(runs: Path) -> None:
+    with Reporter("odd") as report:
+        report.log(step=0, loss=1.0, best_loss=float("inf"), accuracy=float("nan"))
+        report.log(step=1, loss=float("nan"), lr=1e-3)
+        report.log(step=2, loss=float("-inf"), lr=1e-3)
+        report.log(step=3, lr=1e-3)
+        report.epoch(1, val_loss=float("nan"))
+        report.log(step=4, loss=0.5)
+        report.epoch(2, val_loss=0.5)
+        report.log(step=9, **{"loss/policy": float("inf"), "value_loss": float("nan")})
+    assert told(report) == [("nonfinite", False), ("nonfinite", True), ("nonfinite", False)]
+    reader = RunReader(RunDirectory(report.path))
+    reader.poll()
+    first, over, second = reader.history.alerts
+    assert (first.step, first.text) == (1, "step 1: loss is nan")
+    assert over.step == 5
+    assert second.text == "step 9: loss/policy is inf, value_loss is nan"
+
+
+def test_plateau_overfit_gradient_and_disk_are_told_of_a_script(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "SECONDS", 0.02)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10**6))
+    with Reporter("learns by heart") as report:
+        for epoch in range(1, 31):
+            for step in range(10):
+                norm = 50.0 if epoch > 28 else 1.0
+                report.log(step=10 * (epoch - 1) + step, loss=1 / epoch, grad_norm=norm)
+            losses = {"train_loss": 1 / epoch, "val/loss": 0.4 + 0.02 * abs(epoch - 5)}
+            report.epoch(epoch, losses, score=0.5 if epoch == 5 else 0.4)
+        wait_for("all alerts", lambda: len(told(report)) == 4)
+    assert sorted(told(report)) == [("disk", False), ("gradient", False), ("overfit", False), ("plateau", False)]
+
+
+def test_a_script_that_hangs_is_told_as_stalled_and_so_is_its_going_on(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "SECONDS", 0.02)
+    monkeypatch.setattr(reported_run, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(reported_run, "LEAST_SILENCE", 0.2)
+    monkeypatch.setitem(stall.LEAST_SECONDS, "training", 0.0)
+    monkeypatch.setattr(stall, "UNKNOWN_SECONDS", 0.2)
+    with Reporter("hangs") as report:
+        report.log(loss=1.0)
+        wait_for("the stall", lambda: told(report) == [("stall", False)])
+        report.log(loss=1.0)
+        wait_for("its end", lambda: ("stall", True) in told(report))
+
+
+def test_no_short_silence_of_a_script_is_a_stall() -> None:
+    """It does not say when it evaluates: what is usual between its steps says nothing of that."""
+    rule = stall.StallRule(reported_run.LEAST_SILENCE)
+    for step in range(100):
+        assert rule.feed("training", step, 5.0) is None
+    for _ in range(359):
+        assert rule.feed("training", 99, 5.0) is None
+    assert rule.feed("training", 99, 5.0) is not None
+
+
+def test_a_script_that_leaves_without_a_word_is_not_held_by_the_thread_that_watches_it(script: Script) -> None:
+    process = script("from engines.report import Reporter\nReporter('theirs').log(loss=1.0)\n")
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 0

@@ -26,6 +26,7 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.runs import create_run
 from engines.contract.state import RunReader, Status
 from engines.contract.steps import StepWriter
+from engines.report import Reporter
 from engines.watchdog import Watchdog
 from tests.engines.conftest import PATIENCE, wait_for
 from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun, epoch
@@ -57,7 +58,7 @@ import sys
 from engines import watchdog
 from engines.contract import stall
 watchdog.SECONDS = 0.1
-stall.LEAST_SECONDS["training"] = 1.0
+stall.LEAST_SECONDS["training"] = stall.UNKNOWN_SECONDS = 1.0  # it may have hung before it was looked at
 from engines.supervise import main
 main()
 """
@@ -274,6 +275,23 @@ def test_a_failed_end_is_posted_by_the_supervisor(
     )
     assert [(one["code"], one["text"]) for one in came] == [
         ("failed", f"{run.path.name}: failed: exit code 1 after step 0: no such treasure")
+    ]
+
+
+def test_a_failed_script_posts_its_end_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, posted: tuple[str, list[dict[str, Any]]]
+) -> None:
+    address, came = posted
+    monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    choose(tmp_path, address)
+    report = Reporter("theirs")
+    report.log(step=2, loss=1.0)
+    report.log(step=3, loss=float("nan"))  # not yet written when it ends
+    report.close(failed="ValueError: no more")
+    assert [(one["code"], one["step"], one["text"]) for one in came] == [
+        ("nonfinite", 3, f"{report.path.name}: step 3: loss is nan"),
+        ("failed", 3, f"{report.path.name}: failed: exit code 1 after step 3: ValueError: no more"),
     ]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cockpit.core.text import plain
 from engines.contract import alerts
 from engines.contract.events import Alert
+from engines.contract.rundir import RunInfo
 
 
 @dataclass(frozen=True)
@@ -17,11 +18,13 @@ class Remedy:
     binding: str
     words: str
     command: str = ""
+    of_engine: bool = False
+    """Only an engine hears the command; a program that reports itself can but be stopped."""
 
 
 _STOP = Remedy("run.stop", "stop it", "stop {run}")
-_LOWER = Remedy("run.rate", "lower the learning rate", "lr {run} 0.5x")
-_EARLY = Remedy("run.rate", "end it early, the best is kept, or lower the rate", "early-stop {run}")
+_LOWER = Remedy("run.rate", "lower the learning rate", "lr {run} 0.5x", of_engine=True)
+_EARLY = Remedy("run.rate", "end it early, the best is kept, or lower the rate", "early-stop {run}", of_engine=True)
 _ROOM = Remedy("go.runs", "delete old runs", "delete OLD --yes")
 REMEDIES: dict[str, tuple[Remedy, ...]] = {
     alerts.NONFINITE: (_LOWER, _STOP),
@@ -32,7 +35,7 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
     alerts.STALL: (Remedy("show.log", "see its log"), Remedy("run.stop", "stop it, twice: harder", "stop {run}")),
     alerts.DISK: (_ROOM,),
     alerts.CHECKPOINT_FAILED: (_ROOM,),
-    alerts.BUDGET: (Remedy("run.rate", "let it end sooner", "epochs {run} N"), _STOP),
+    alerts.BUDGET: (Remedy("run.rate", "let it end sooner", "epochs {run} N", of_engine=True), _STOP),
 }
 """By the alert's code, the likeliest first."""
 
@@ -46,9 +49,10 @@ def sentence(alert: Alert, key: Callable[[str], str]) -> str:
     return " · ".join([plain(alert.text), *(f"{name} {words}" for name, words in pressed if name)])
 
 
-def typed(alert: Alert, run: str) -> str:
+def typed(alert: Alert, run: RunInfo) -> str:
     """The alert and what to type: `… (cockpit early-stop RUN)`."""
-    commands = " or ".join(f"cockpit {remedy.command.format(run=run)}" for remedy in _remedies(alert) if remedy.command)
+    heard = dict.fromkeys(_STOP if remedy.of_engine and run.foreign else remedy for remedy in _remedies(alert))
+    commands = " or ".join(f"cockpit {remedy.command.format(run=run.id)}" for remedy in heard if remedy.command)
     return f"{alert.text} ({commands})" if commands else alert.text
 
 
