@@ -21,6 +21,7 @@ _DARK = {
     "resume": "#30f7ef",
     "quiet": "#8b949e",
     "faint": "#646d78",
+    "haze": "#434b55",
     "line": "#30363d",
 }
 _LIGHT = {
@@ -36,6 +37,7 @@ _LIGHT = {
     "resume": "#346865",
     "quiet": "#57606a",
     "faint": "#818a94",
+    "haze": "#b9c1ca",
     "line": "#d0d7de",
 }
 

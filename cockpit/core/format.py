@@ -54,6 +54,16 @@ def fitted(value: float | None, spec: str, width: int) -> str:
     return text
 
 
+FOUR_DIGITS = 7
+"""Characters that they take."""
+
+
+def four_digits(value: float) -> str:
+    """`value` in at most seven characters, right-aligned: as many digits from value to value, where it has them."""
+    same = 0.01 <= abs(value) < 1000 and not value.is_integer()
+    return fitted(value, "#.4g" if same else ".4g", FOUR_DIGITS).rjust(FOUR_DIGITS)
+
+
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 

@@ -10,7 +10,7 @@ from cockpit.core.text import fit_left
 from cockpit.core.text_table import BETWEEN
 from cockpit.widgets.line_view import LineView
 
-WIDEST = 28
+WIDEST = 32
 
 
 class CompareTable(LineView):

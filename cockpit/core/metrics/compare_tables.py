@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from cockpit.core.config.diff import ABSENT, KeyRow, diff, equal_keys, words
-from cockpit.core.format import number
+from cockpit.core.format import four_digits
 from cockpit.core.metrics.compare import Comparison, RunFacts
 from cockpit.core.metrics.metric_series import Series
 from cockpit.core.text import plain
@@ -106,12 +106,12 @@ def _value(series: Series, better: Direction | None, scored: RunFacts | None) ->
 
 
 def values_table(compared: Comparison) -> Table:
-    """Best value and its epoch, marked where no run has a better one; else the last value and its extremes."""
+    """Best value and its epoch, marked where no run has a better one; else the last value."""
     rows = metric_rows(compared)
     cells = tuple(
         (Cell(plain(row.name)), *(_words(one, row, place) for place, one in enumerate(row.values))) for row in rows
     )
-    notes = [f"{BEST_MARK} best; others: last (lowest … highest)"] if rows else ["no metric logged yet"]
+    notes = [f"{BEST_MARK} best; others: last"] if rows else ["no metric logged yet"]
     if rows and _weighted_differently(compared):
         notes.append("loss weights differ: compare the losses of heads, or the score")
     if compared.several_projects:
@@ -132,15 +132,11 @@ def _words(one: Value | None, row: MetricRow, place: int) -> Cell:
     if not np.isfinite(one.value):
         return Cell("nan")
     if row.direction is None:
-        return Cell(f"{_short(one.value)} ({_short(one.low)} … {_short(one.high)})")
+        return Cell(four_digits(one.value))
     where = f" ep {one.epoch:g}" if np.isfinite(one.epoch) and one.epoch == round(one.epoch) else ""
     where = where or (f" step {one.step:,.0f}" if np.isfinite(one.step) else "")
     best = place in row.best
-    return Cell(f"{_short(one.value)}{' ' + BEST_MARK if best else '  '}{where}", best)
-
-
-def _short(value: float) -> str:
-    return number(value, ".4g")
+    return Cell(f"{four_digits(one.value)}{' ' + BEST_MARK if best else '  '}{where}", best)
 
 
 def config_rows(compared: Comparison) -> tuple[list[KeyRow], int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cockpit.core.format import FOUR_DIGITS
 from cockpit.core.metrics.metric_series import Floats
 from cockpit.core.plot.axis import AxisName, x_ticks
 from cockpit.core.plot.cells import Cells
@@ -26,7 +27,7 @@ LABEL = 7
 LEFT, RIGHT = LABEL + 2, 2
 """Columns left and right of the plot."""
 ABOVE, BELOW = 1, 2
-VALUE = 7
+VALUE = FOUR_DIGITS
 SHORT = {"validation": "val", "step": ""}
 
 
@@ -94,7 +95,7 @@ def draw_title(cells: Cells, title: str, told: Sequence[tuple[Line, str]], glyph
         if x - len(words) < least:
             break
         x -= len(words)
-        cells.write(x, 0, words, STYLE[line.style])
+        cells.write(x, 0, words, STYLE["axis" if line.style == "step" else line.style])  # words are no haze
     room = x - 5
     if len(title) > room:  # what stands behind the name, cut, says nothing
         title = fit_left(name, max(room, 1)).rstrip()

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cockpit.core import braille
-from cockpit.core.format import fitted
+from cockpit.core.format import four_digits
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import (
     ABOVE,
@@ -16,7 +16,6 @@ from cockpit.core.plot.frame import (
     LEFT,
     RIGHT,
     STYLE,
-    VALUE,
     Sign,
     View,
     bad_places,
@@ -37,8 +36,8 @@ from cockpit.core.plot.reduce import Columns, reduce
 from cockpit.core.plot.scale import LARGEST, Scale, fit_scale
 
 SIGN_COLUMNS = 24
-RARE = 25
-"""Percent of the columns, at either end, that every step may have out of range: drawn at the edge."""
+RARE = 5
+"""Percent of the steps behind epochs, at either end, that may be out of range: they are drawn at the edge."""
 
 
 def paint(
@@ -85,9 +84,7 @@ def _value(line: Line, view: View, columns: int) -> str:
         if not line.x[0] - column <= view.cursor <= line.x[-1] + column:
             return "—"
         place = nearest(line, view.cursor)
-    value = float(line.raw[place])
-    same_digits = 0.01 <= abs(value) < 1000 and not value.is_integer()
-    return fitted(value, "#.4g" if same_digits else ".4g", VALUE)
+    return four_digits(float(line.raw[place]))
 
 
 def _scale(lines: Sequence[Line], curves: Sequence[Columns], plot_rows: int, log: bool) -> Scale | None:
@@ -100,11 +97,14 @@ def _scale(lines: Sequence[Line], curves: Sequence[Columns], plot_rows: int, log
 
 
 def _range(line: Line, curve: Columns) -> tuple[float, float]:
-    """Lowest and highest; of every step behind epochs without what is rare, or one wild step would flatten these."""
+    """Lowest and highest; of every step behind epochs without what is rare, or wild steps would flatten these.
+
+    Steps are sampled, two a column: of a column's highest and lowest none would be rare.
+    """
     if line.name != "step":
         return float(curve.low.min()), float(curve.high.max())
-    low = np.percentile(curve.low, RARE, method="higher")
-    return float(low), float(np.percentile(curve.high, 100 - RARE, method="lower"))
+    low, high = np.percentile([curve.first, curve.last], (RARE, 100 - RARE))
+    return float(low), float(high)
 
 
 def _draw(cells: Cells, line: Line, curve: Columns, scale: Scale, glyphs: Glyphs) -> None:

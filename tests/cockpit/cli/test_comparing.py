@@ -15,7 +15,7 @@ def test_two_runs_are_compared_as_tables_and_as_json(cockpit: Cockpit, runs: Pat
     second.epochs(1, best=1).run.config.write_text(CONFIG.replace("look: 0.5", "look: 0.75"))
     lines = cockpit("compare", first.id, "last").stdout.splitlines()
     assert lines[0].split() == ["metric", "amber", "K=60"]
-    assert lines[2].split() == ["score", "0.3", "★", "ep", "3", "0.1", "ep", "1"]
+    assert lines[2].split() == ["score", "0.3000", "★", "ep", "3", "0.1000", "ep", "1"]
     assert next(line.split() for line in lines if line.startswith("loss_weights")) == [
         "loss_weights.look",
         "0.5",

@@ -45,7 +45,7 @@ async def test_marked_runs_are_compared_in_tabs_and_escape_keeps_the_marks(
         await compared(pilot)
         await until(pilot, lambda: "train.loss" in text(pilot) and "K=10" in text(pilot) and "K=60" in text(pilot))
         await pilot.press("2")
-        await until(pilot, lambda: "0.18 ★ ep 3" in text(pilot))
+        await until(pilot, lambda: "0.1800 ★ ep 3" in text(pilot))
         await pilot.press("3")
         await until(pilot, lambda: "model.K" in text(pilot) and "5 keys are equal" in text(pilot))
         await pilot.press("1")
@@ -59,7 +59,7 @@ async def test_a_wide_screen_shows_charts_and_both_tables(cockpit: Make, two: tu
         await compared(pilot)
         await until(
             pilot,
-            lambda: all(words in text(pilot) for words in ("by step", "0.18 ★ ep 3", "model.K", "keys are equal")),
+            lambda: all(words in text(pilot) for words in ("by step", "0.1800 ★ ep 3", "model.K", "keys are equal")),
         )
 
 

@@ -37,9 +37,9 @@ def test_the_best_is_marked_with_its_epoch_and_nothing_guessed(two: tuple[FakeRu
     table = values_table(compare([fake.run for fake in two]))
     assert table.header == ("", "amber", "K=60")
     assert [row[0].text for row in table.rows] == ["score", "validation.action_f1", "train.loss", "train.action"]
-    assert cells(table, "score") == [("0.7 ★ ep 2", True), ("0.6   ep 2", False)]
-    assert cells(table, "train.loss") == [("0.3333 ★ ep 3", True), ("0.5   ep 2", False)]
-    assert cells(table, "validation.action_f1") == [("0.25 (0.25 … 0.25)", False)] * 2
+    assert cells(table, "score") == [(" 0.7000 ★ ep 2", True), (" 0.6000   ep 2", False)]
+    assert cells(table, "train.loss") == [(" 0.3333 ★ ep 3", True), (" 0.5000   ep 2", False)]
+    assert cells(table, "validation.action_f1") == [(" 0.2500", False)] * 2
 
 
 def test_only_keys_that_differ_are_shown_the_others_counted(two: tuple[FakeRun, FakeRun]) -> None:
@@ -53,7 +53,7 @@ def test_a_run_that_measured_nothing_finite_loses(tmp_path: Path) -> None:
     first, second = run(tmp_path, "amber", 0.3), run(tmp_path, "birch")
     second.say(msgspec.structs.replace(epoch(1), score=None, nonfinite=["score"]))
     table = values_table(compare([first.run, second.run, run(tmp_path, "cedar").run]))
-    assert cells(table, "score") == [("0.3   ep 1", False), ("nan", False), ("—", False)]
+    assert cells(table, "score") == [(" 0.3000   ep 1", False), ("nan", False), ("—", False)]
 
 
 def test_equal_values_are_all_the_best(tmp_path: Path) -> None:
