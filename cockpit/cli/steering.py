@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import time
 from argparse import Namespace
@@ -12,8 +11,9 @@ from cockpit.cli.following import POLL_SECONDS, Watch, outcome, wait_until_gone
 from cockpit.cli.printing import say, show
 from cockpit.core.config.run_config import read_config
 from cockpit.core.run.ending import newest_attempt, record_end, send_signal
+from cockpit.core.steering.number_keys import typed_number
 from engines.contract import commands as cmd
-from engines.contract import launch
+from engines.contract import launch, limits
 from engines.contract.errors import DataError, UserError, nearest
 from engines.contract.rundir import RunDirectory
 from engines.contract.runs import find_run
@@ -70,11 +70,15 @@ def early_stop(arguments: Namespace) -> int:
 
 
 def epochs(arguments: Namespace) -> int:
+    if fault := limits.epochs_fault(arguments.number, done=0, inside=False):
+        raise UserError(f"epochs {arguments.number}: {fault}.")
     run, attempt = _live(arguments.run)
     return _ask(run, cmd.SetEpochs(attempt=attempt, epochs=arguments.number))
 
 
 def patience(arguments: Namespace) -> int:
+    if fault := limits.patience_fault(arguments.number):
+        raise UserError(f"patience {arguments.number}: {fault}.")
     run, attempt = _live(arguments.run)
     return _ask(run, cmd.SetPatience(attempt=attempt, patience=arguments.number))
 
@@ -127,7 +131,7 @@ def parse_weights(texts: list[str], heads: list[str]) -> dict[str, float]:
             faults.append(f"{text}: expected HEAD=WEIGHT, as in {heads[0]}=0.5.")
         elif head not in heads:
             faults.append(f"{text}: no head is called {head!r}{nearest(head, heads)}; heads: {', '.join(heads)}.")
-        elif (weight := _finite(value)) is None or weight < 0:
+        elif (weight := typed_number(value)) is None or weight < 0:
             faults.append(f"{text}: a weight is a finite number of 0 or more.")
         elif head in wanted:
             faults.append(f"{text}: {head} is given twice.")
@@ -140,18 +144,12 @@ def parse_weights(texts: list[str], heads: list[str]) -> dict[str, float]:
 
 def parse_scale(text: str) -> float:
     """`0.5x` as 0.5. Raises `UserError`; a bare number could be meant as a learning rate."""
-    scale = _finite(text[:-1]) if text.endswith(("x", "×")) else None
-    if scale is None or scale <= 0:
-        raise UserError(f"lr {text}: expected a factor above 0 of the schedule as configured, as in 0.5x.")
+    scale = typed_number(text[:-1]) if text.endswith(("x", "×")) else None
+    if scale is None:
+        raise UserError(f"lr {text}: expected a factor of the schedule as configured, as in 0.5x.")
+    if fault := limits.scale_fault(scale):
+        raise UserError(f"lr {text}: {fault}.")
     return scale
-
-
-def _finite(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _heads(run: RunDirectory) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show, show_json, show_table
+from cockpit.core.steering.number_keys import typed_number
 from cockpit.core.thresholds.review import Row, ThresholdReview
 from cockpit.core.thresholds.saved import who
 from engines.contract.errors import UserError, nearest
@@ -67,10 +68,8 @@ def parse_thresholds(texts: list[str], review: ThresholdReview) -> dict[str, flo
 
 def _number(text: str) -> float:
     """NaN, which is in no range, where the text is no number."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    value = typed_number(text)
+    return math.nan if value is None else value
 
 
 def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *, only_diff: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,7 +9,9 @@ from typing import Any, Literal
 from cockpit.core.format import number
 from cockpit.core.run.model import RunModel
 from cockpit.core.steering.loss_weights import nudged, rounded
+from cockpit.core.steering.number_keys import typed_number
 from engines.contract import commands as cmd
+from engines.contract import limits
 from engines.contract.history import History
 
 Setting = Literal["rate", "epochs", "patience"]
@@ -57,22 +58,21 @@ class Course:
 
     def nudge(self, row: Row, direction: int, *, fine: bool = False) -> None:
         if row == "rate":
-            self.new[row] = max(nudged(self.new[row], direction, fine=fine), 1e-6)
+            nudge = nudged(self.new[row], direction, fine=fine)
+            self.new[row] = min(max(nudge, limits.SMALLEST_SCALE), limits.LARGEST_SCALE)
         elif row in SETTINGS and row in self.new:
             self.new[row] = max(1, self.new[row] + direction * (1 if fine or row == "patience" else 10))
 
     def type_in(self, row: Row, text: str) -> str:
         """Take typed digits; why they cannot be taken, or nothing."""
-        try:
-            value = float(text.removesuffix("x"))
-        except ValueError:
-            value = math.nan
+        value = typed_number(text.removesuffix("x"))
         if row == "rate":
-            if not (math.isfinite(value) and value > 0):
-                return f"{text} is no factor; expected a number above 0, as in 0.5."
+            if value is None or limits.scale_fault(value):
+                least, most = limits.SMALLEST_SCALE, limits.LARGEST_SCALE
+                return f"{text} is no factor; expected a number from {least:g} to {most:g}, as in 0.5."
             self.new[row] = rounded(value)
         elif row in SETTINGS:
-            if not (math.isfinite(value) and value >= 1 and value == int(value)):
+            if value is None or not 1 <= value <= limits.MOST_EPOCHS or value != int(value):
                 return f"{text} is no number of epochs; expected a whole number of 1 or more."
             self.new[row] = value
         return ""

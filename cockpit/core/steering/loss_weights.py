@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cockpit.core.metrics.metric_series import Series
+from cockpit.core.steering.number_keys import typed_number
 from engines.contract.history import History
 
 FINE = 5
@@ -74,11 +75,8 @@ def rounded(weight: float) -> float:
 
 def typed_weight(text: str) -> float | None:
     """A finite number of 0 or more, or None."""
-    try:
-        weight = float(text)
-    except ValueError:
-        return None
-    return weight if math.isfinite(weight) and weight >= 0 else None
+    weight = typed_number(text)
+    return weight if weight is not None and weight >= 0 else None
 
 
 @dataclass

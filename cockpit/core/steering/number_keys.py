@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 DIGITS = frozenset("0123456789.")
 SIGN = "-"
 EXPONENT = frozenset("e+-")
 LONGEST = 8
 """Characters of it."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+
+
+def typed_number(text: str) -> float | None:
+    """A finite number as people write one, or None: what Python would read as well (`1_0`, `nan`) is a slip here."""
+    value = float(text) if _NUMBER.fullmatch(text.strip()) else math.inf
+    return value if math.isfinite(value) else None
 
 
 def typed_on(typed: str, character: str | None) -> str | None:

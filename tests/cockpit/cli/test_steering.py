@@ -123,7 +123,7 @@ def test_only_a_live_run_is_steered(capsys: pytest.CaptureFixture[str], runs: Pa
 
 def test_every_faulty_weight_is_told_and_nothing_is_sent(cockpit: Cockpit, live: FakeRun) -> None:
     with live.locked():
-        answer = cockpit("weights", "last", "acton=1", "look=-1", "look", "look=nan", "look=1", "look=2", "action=inf")
+        answer = cockpit("weights", "last", "acton=1", "look=-1", "look", "look=nan", "look=1", "look=2", "action=1_0")
     assert answer.returncode == 2
     assert answer.stderr.splitlines() == [
         "cockpit: acton=1: no head is called 'acton' (did you mean 'action'?); heads: action, look.",
@@ -131,7 +131,7 @@ def test_every_faulty_weight_is_told_and_nothing_is_sent(cockpit: Cockpit, live:
         "cockpit: look: expected HEAD=WEIGHT, as in action=0.5.",
         "cockpit: look=nan: a weight is a finite number of 0 or more.",
         "cockpit: look=2: look is given twice.",
-        "cockpit: action=inf: a weight is a finite number of 0 or more.",
+        "cockpit: action=1_0: a weight is a finite number of 0 or more.",
     ]
     assert not live.run.commands.exists()
 
@@ -145,10 +145,37 @@ def test_a_scale_ends_in_x(text: str, scale: float) -> None:
     assert parse_scale(text) == scale
 
 
-@pytest.mark.parametrize("text", ["0.5", "x", "0x", "-1x", "nanx", "infx", "", "halfx"])
+@pytest.mark.parametrize("text", ["0.5", "x", "nanx", "infx", "", "halfx", "1_0x"])
 def test_what_could_be_a_learning_rate_is_not_taken_for_a_scale(text: str) -> None:
     with pytest.raises(UserError, match=r"as in 0\.5x"):
         parse_scale(text)
+
+
+@pytest.mark.parametrize("text", ["0x", "-1x", "1e30x", "1e-30x"])
+def test_a_scale_that_would_stop_or_ruin_the_training_is_a_slip(text: str) -> None:
+    with pytest.raises(UserError, match="the scale must be a number from 1e-06 to 1000"):
+        parse_scale(text)
+
+
+@pytest.mark.parametrize(
+    ("command", "fault"),
+    [
+        (["epochs", "last", "0"], "epochs 0: the run can end after epoch 1 at the soonest, 0 is fewer"),
+        (["epochs", "last", "99999999999999999999"], "the epochs must be 1,000,000,000 or fewer"),
+        (["patience", "last", "0"], "patience 0: the patience must be 1 or more, got 0"),
+        (["patience", "last", "99999999999999999999"], "the patience must be 1,000,000,000 or less"),
+    ],
+)
+def test_a_number_no_run_can_have_is_not_sent(
+    live: FakeRun, capsys: pytest.CaptureFixture[str], command: list[str], fault: str
+) -> None:
+    """One that no log can hold would end the command, or be taken for damage, and nobody would answer it."""
+    from cockpit.cli import main
+
+    with live.locked():
+        assert main(command) == 2
+    assert fault in capsys.readouterr().err
+    assert not live.run.commands.exists()
 
 
 def test_a_task_has_no_weights(cockpit: Cockpit, runs: Path) -> None:

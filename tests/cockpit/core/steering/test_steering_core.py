@@ -13,6 +13,7 @@ from cockpit.core.metrics.metric_series import Series
 from cockpit.core.steering.course import Course
 from cockpit.core.steering.loss_weights import RECENT, WeightDraft, nudged, recent_means, shares
 from cockpit.core.steering.lr_plan import planned
+from cockpit.core.steering.number_keys import typed_number
 from cockpit.core.steering.presets import Presets
 from engines.contract import commands as cmd
 from engines.contract.errors import UserError
@@ -74,6 +75,25 @@ def test_a_nudge_up_and_down_comes_back_to_the_grid(weight: float, fine: bool) -
 )
 def test_steps_of_arrow_keys(weight: float, up: float, down: float) -> None:
     assert (nudged(weight, 1), nudged(weight, -1)) == (up, down)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0.5", 0.5), (".5", 0.5), ("5.", 5.0), (" 1e-3 ", 1e-3), ("+2E1", 20.0), ("-3", -3.0)]
+    + [(text, None) for text in ("1_0", "nan", "inf", "1e999", "", "e5", "1,5", "٣", "0x1", "1e", ".")],
+)
+def test_a_number_is_what_people_write(text: str, value: float | None) -> None:
+    assert typed_number(text) == value
+
+
+def test_a_factor_of_the_rate_stays_where_an_engine_takes_it() -> None:
+    course = Course.of({"epochs": 10, "patience": 4, "lr": 1e-3})
+    assert course.type_in("rate", "1e9") == "1e9 is no factor; expected a number from 1e-06 to 1000, as in 0.5."
+    assert "no number of epochs" in course.type_in("epochs", "1e12")
+    assert course.new == course.now
+    course.type_in("rate", "1000")
+    course.nudge("rate", 1)
+    assert course.new["rate"] == 1000
 
 
 def test_what_a_person_has_not_touched_follows_what_is_in_force() -> None:
