@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
@@ -24,10 +25,11 @@ HOST_COLUMNS = ("step", "attempt", "time", DATA_WAIT)
 def compare(one: RunDirectory, other: RunDirectory) -> dict[str, Any]:
     """The first step that differs with its columns, and the weights that do. Raises `UserError` without a checkpoint.
 
-    first_step: number of the step, from 0; null where all are equal. different: names of tensors.
+    Steps after the earlier checkpoint are not compared: a run that was killed has logged some that its weights do not
+    know of. first_step: number of the step, from 0; null where all are equal. different: names of tensors.
     """
-    steps, columns = first_difference(one, other)
     ours, theirs = (checkpoint.load(run.last) for run in (one, other))
+    steps, columns = first_difference(one, other, before=min(content["state"]["step"] for content in (ours, theirs)))
     weights = ours["model"], theirs["model"]
     names = sorted(weights[0].keys() | weights[1].keys())
     return {
@@ -39,12 +41,12 @@ def compare(one: RunDirectory, other: RunDirectory) -> dict[str, Any]:
     }
 
 
-def first_difference(one: RunDirectory, other: RunDirectory) -> tuple[int | None, list[str]]:
-    """The first logged step whose numbers differ, or that only one has, and the columns that differ there."""
+def first_difference(one: RunDirectory, other: RunDirectory, *, before: int) -> tuple[int | None, list[str]]:
+    """The first step logged before `before` whose numbers differ, or that only one has, and the columns that do."""
     names = {name for run in (one, other) for columns, _ in read_segments(run.steps) for name in columns}
     first: dict[str, int] = {}
     for name in sorted(names - {*HOST_COLUMNS}):
-        (steps, values), (other_steps, other_values) = (read_series(run.steps, name) for run in (one, other))
+        (steps, values), (other_steps, other_values) = (_logged(run, name, before) for run in (one, other))
         length = min(len(steps), len(other_steps))
         same = (steps[:length] == other_steps[:length]) & (
             values[:length].view(np.uint64) == other_values[:length].view(np.uint64)
@@ -57,6 +59,12 @@ def first_difference(one: RunDirectory, other: RunDirectory) -> tuple[int | None
         return None, []
     step = min(first.values())
     return step, [name for name, at in first.items() if at == step]
+
+
+def _logged(run: RunDirectory, name: str, before: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    steps, values = read_series(run.steps, name)
+    early = steps < before
+    return steps[early], values[early]
 
 
 def main() -> int:

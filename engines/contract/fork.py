@@ -18,7 +18,7 @@ from engines.contract import commands as cmd
 from engines.contract import files, launch
 from engines.contract.errors import DataError, UserError
 from engines.contract.events import Checkpoint, CommandAnswer, Epoch, Event
-from engines.contract.replay import ATTEMPT, interventions
+from engines.contract.replay import ATTEMPT, interventions, take_best
 from engines.contract.rundir import RunDirectory
 from engines.contract.runs import create_run, runs_folder
 from engines.contract.state import RunReader
@@ -232,9 +232,7 @@ def _take_checkpoints(plan: ForkPlan, fork: RunDirectory) -> None:
     best = next((one for one in fork_points(parent, RunReader(parent).poll()) if parent.best.name in one.names), None)
     if best is None or best.step > point.step:
         return
-    files.replace_by_link(fork.fork if best.step == point.step else parent.best, fork.best)
-    for file in [*parent.review.glob("*.npy"), *parent.review.glob("about.json")]:
-        files.replace_by_link(file, fork.review / file.name)
+    take_best(parent, fork.fork if best.step == point.step else parent.best, fork)
 
 
 def prepare_fork(

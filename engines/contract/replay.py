@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import msgspec
 
@@ -43,6 +44,22 @@ def again(answer: CommandAnswer) -> cmd.Command:
     )
 
 
+def _begin_where_it_began(run: RunDirectory, copy: RunDirectory, events: Iterable[Event]) -> None:
+    """Give `copy` what the fork `run` began with. A best checkpoint that has been beaten since will be beaten again."""
+    files.replace_by_link(run.fork, copy.fork)
+    copy.write_info(msgspec.structs.replace(copy.info, fork_best=run.info.fork_best))
+    beaten = any(isinstance(event, Checkpoint) and run.best.name in event.files for event in events)
+    if run.best.is_file() and not beaten:
+        take_best(run, run.best, copy)
+
+
+def take_best(run: RunDirectory, best: Path, copy: RunDirectory) -> None:
+    """Give `copy` the checkpoint `best` as its best one, and the review of it that `run` has."""
+    files.replace_by_link(best, copy.best)
+    for file in [*run.review.glob("*.npy"), *run.review.glob("about.json")]:
+        files.replace_by_link(file, copy.review / file.name)
+
+
 def prepare_replay(run: RunDirectory) -> RunDirectory:
     """Make the run directory of a replay. Raises `UserError` when `run` is alive, or left nothing to come to.
 
@@ -69,8 +86,8 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
         title=info.title, label=f"replay of {info.label or info.id}", replay_of=info.id,
         fork_step=info.fork_step,
     )  # fmt: skip
-    if run.fork.is_file():  # a fork is done once more from where it began
-        files.replace_by_link(run.fork, copy.fork)
+    if run.fork.is_file():
+        _begin_where_it_began(run, copy, events)
     for answer in interventions(events):
         launch.send(copy, again(answer))
     if status.state not in NATURAL_ENDS:

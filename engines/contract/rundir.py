@@ -33,6 +33,8 @@ class RunInfo(msgspec.Struct, kw_only=True):
     """What a person wants to remember of it."""
     parent: str | None = None
     fork_step: int | None = None
+    fork_best: bool | None = None
+    """Whether a fork began with its parent's best checkpoint as what there is to beat; None before it has begun."""
     replay_of: str | None = None
     """The run that this one does once more."""
     created: float = 0.0
@@ -41,6 +43,11 @@ class RunInfo(msgspec.Struct, kw_only=True):
     def foreign(self) -> str:
         """Why the cockpit knows nothing of it but what it logged, in words; empty for a run of an engine."""
         return "" if self.engine else f"{self.id} is of a program that is not the cockpit's"
+
+    @property
+    def only_stops(self) -> bool:
+        """Nothing but a stop can be asked of it while it lives."""
+        return self.kind == "task" or bool(self.foreign)
 
     @property
     def why_no_resume(self) -> str:

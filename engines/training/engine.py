@@ -67,22 +67,28 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
         ) from None
     if path == run.fork:
         _begin_fork(run, trainer)
-    _look_after_best(run, trainer, told=path != run.fork)
+    else:
+        _look_after_best(run, trainer)
     print(f"resumed from {path.name} at step {trainer.state.step}, epoch {trainer.state.epoch}", flush=True)
 
 
 def _begin_fork(run: RunDirectory, trainer: Trainer) -> None:
-    """Take the parent's checkpoint as the beginning of a run of its own."""
-    info, step = run.info, trainer.state.step
-    if info.fork_step != step:  # a live parent may have saved anew while it was forked
-        run.write_info(msgspec.structs.replace(info, fork_step=step))
+    """Take the parent's checkpoint as the beginning of a run of its own.
 
-
-def _look_after_best(run: RunDirectory, trainer: Trainer, *, told: bool) -> None:
-    """What best.pt no longer holds is nothing to beat: without this the run would deliver other weights as its best.
-
-    Told unless a fork begins, whose parent need not have it any more.
+    Where the parent has its best one no more, there is nothing to beat; of a replay of a fork that is known already.
     """
+    info, state = run.info, trainer.state
+    has_best = checkpoint.looks_whole(run.best) if info.fork_best is None else info.fork_best
+    if not has_best:
+        state.best_score, state.best_epoch = None, 0
+        run.best.unlink(missing_ok=True)
+    # a live parent may have saved anew while it was forked
+    if (begun := msgspec.structs.replace(info, fork_step=state.step, fork_best=has_best)) != info:
+        run.write_info(begun)
+
+
+def _look_after_best(run: RunDirectory, trainer: Trainer) -> None:
+    """What best.pt no longer holds is nothing to beat: without this the run would deliver other weights as its best."""
     state = trainer.state
     if not state.best_epoch or checkpoint.looks_whole(run.best):
         return
@@ -95,9 +101,8 @@ def _look_after_best(run: RunDirectory, trainer: Trainer, *, told: bool) -> None
     else:
         fate = "the next epoch sets a new best"
         state.best_score, state.best_epoch = None, 0
-    if told:
-        text = f"best.pt, of epoch {epoch}, was gone or damaged: {fate}"
-        trainer.events.write(ev.Alert(code="best-lost", level="warning", text=text, step=state.step))
+    text = f"best.pt, of epoch {epoch}, was gone or damaged: {fate}"
+    trainer.events.write(ev.Alert(code="best-lost", level="warning", text=text, step=state.step))
 
 
 def _columns(spec: Spec, trainer: Trainer) -> list[Column]:

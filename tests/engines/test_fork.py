@@ -150,7 +150,7 @@ def test_a_live_run_is_forked_from_its_last_checkpoint(new_run: NewRun) -> None:
     ):
         prepare_fork(live.run, checkpoint="3")
     other, told = prepare_fork(live.run, ["training.batch_size=32"], checkpoint="1")
-    assert told == ["training.batch_size: 16 → 32, applied"]
+    assert told[0] == "training.batch_size: 16 → 32, applied"
     live.send(cmd.Continue(attempt=1))
     ended(other)
     assert [row["step"] for row in effective_table(other)] == [EPOCH + n * EPOCH // 2 for n in (1, 2, 3)]

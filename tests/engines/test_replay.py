@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,9 +15,13 @@ from engines.compare import compare
 from engines.contract import commands as cmd
 from engines.contract import launch
 from engines.contract.errors import UserError
-from engines.contract.events import CommandAnswer
-from engines.contract.replay import again, prepare_replay
+from engines.contract.events import CommandAnswer, Event, RunStarted
+from engines.contract.fork import prepare_fork
+from engines.contract.replay import again, interventions, prepare_replay
 from engines.contract.state import RunReader
+from engines.contract.steps import read_series
+from engines.thresholds.review import read_review
+from engines.training.project import Context, Result
 from tests.engines.conftest import LiveRun, effective_table, tensors
 from tests.engines.toy import ToyRun
 
@@ -80,6 +87,82 @@ def test_a_replay_of_a_steered_run_ends_in_the_same_weights(steered: LiveRun) ->
     assert (found["first_step"], found["different"], found["steps"]) == (None, [], [451, 451])
     with pytest.raises(UserError, match="is a replay"):
         launch.prepare_resume(copy.run)
+
+
+class Killed(BaseException):
+    """Ends an attempt in this process as SIGKILL would: nobody writes anything down any more."""
+
+
+def test_steps_that_a_killed_run_logged_after_its_last_checkpoint_are_no_difference(
+    new_run: NewRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = new_run(*SETTINGS, "training.log_every=1", "training.steps_per_epoch=6")
+    points = importlib.import_module("spiral.project").Points
+    gathered, batch = [0], points.batch
+
+    def killed(self: Any, indices: Any, rng: Any) -> Any:
+        gathered[0] += rng is not None
+        if gathered[0] > 9:
+            raise Killed
+        return batch(self, indices, rng)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(points, "batch", killed)
+        with pytest.raises(Killed):
+            live.here()
+    assert read_series(live.run.steps, "loss")[0].tolist() == list(range(9))
+    copy = replayed(live)
+    found = compare(live.run, copy.run)
+    assert (found["first_step"], found["different"], found["steps"]) == (None, [], [6, 6])
+
+
+@pytest.mark.parametrize("beaten", [False, True])
+def test_a_replay_of_a_fork_has_the_same_score_to_beat(
+    new_run: NewRun, monkeypatch: pytest.MonkeyPatch, beaten: bool
+) -> None:
+    """The parent's best is of its first epoch; the fork's own best, if it has one, has taken its place since."""
+    live = new_run(*SETTINGS, "training.steps_per_epoch=3", "training.epochs=1", "training.patience=2")
+    scores = {0: 0.5, 1: 0.4, 2: 0.6 if beaten else 0.3}
+    accuracy = importlib.import_module("spiral.project").Accuracy
+
+    def add(self: Any, model: Any, batch: Any, ctx: Context) -> Any:
+        self.score = scores.get(ctx.epoch, 0.1)
+        return self.project.losses(model, batch, ctx)
+
+    monkeypatch.setattr(accuracy, "add", add)
+    monkeypatch.setattr(accuracy, "result", lambda self: Result({}, self.score, {"scores": np.zeros(1)}))
+    assert live.here() == "finished"
+    fork = LiveRun(prepare_fork(live.run, ["training.epochs=9"])[0])
+    assert fork.here() == "early-stopped"
+    marks = [row["best"] for row in effective_table(fork.run)]
+    assert marks == ([False, True, False, False] if beaten else [False, False])
+    copy = replayed(fork)
+    assert_same(fork, copy)
+    for name in ("best.pt", "last.pt"):
+        ours, theirs = (tensors(run.checkpoints / name) for run in (fork.run, copy.run))
+        assert ours.keys() == theirs.keys()
+        assert all(torch.equal(ours[place], theirs[place]) for place in ours)
+    review = read_review(copy.run.review)
+    assert review is not None
+    assert review.about.epoch == (3 if beaten else 1)
+
+
+def test_edits_at_one_step_come_in_the_order_of_their_boundaries() -> None:
+    """One after an evaluation is undone by a resume from before it; what is edited then at that step holds."""
+    late = cmd.SetLossWeights(attempt=1, weights={"radius": 1.0})
+    newer = cmd.SetLossWeights(attempt=2, weights={"radius": 2.0})
+
+    def begun(attempt: int, step: int) -> RunStarted:
+        return RunStarted(
+            attempt=attempt, project="spiral", device="cpu", epochs=6, steps_per_epoch=EPOCH, columns=[], stages=[],
+            resumed_step=step, resumed_epoch=0,
+        )  # fmt: skip
+
+    events: list[Event] = [
+        begun(1, 0), CommandAnswer(attempt=1, command=late, state="applied", step=EPOCH, epoch=1),
+        begun(2, EPOCH), CommandAnswer(attempt=2, command=newer, state="applied", step=EPOCH, epoch=0),
+    ]  # fmt: skip
+    assert [answer.command for answer in interventions(events)] == [newer]
 
 
 def toy_run(folder: Path, edit: cmd.Command) -> tuple[float, CommandAnswer]:

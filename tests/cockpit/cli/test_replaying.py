@@ -11,7 +11,7 @@ import pytest
 
 from cockpit.cli import codes, replaying
 from engines.compare import compare
-from engines.contract import launch
+from engines.contract import launch, provenance
 from engines.contract.rundir import RunDirectory
 from engines.training.project import Split
 from tests.cockpit.cli.conftest import Cockpit
@@ -46,6 +46,7 @@ def seeded(
     def compared(module: str, arguments: list[str], *, doing: str) -> Any:
         return compare(*(RunDirectory(Path(path)) for path in arguments))
 
+    monkeypatch.setattr(provenance, "_code", lambda project: "nobody edits it meanwhile")
     monkeypatch.setattr(replaying, "start_and_attend", in_this_process)
     monkeypatch.setattr(replaying, "ask_engine", compared)
     live = LiveRun(run)
