@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from cockpit.core.config.run_config import read_config
+from cockpit.core.steering.loss_weights import configured
 from engines.contract import commands as cmd
 from engines.contract import spending
+from engines.contract.errors import DataError
+from engines.contract.history import History
 from engines.contract.rundir import Attempt, RunDirectory
 from engines.contract.state import RunReader, describe_end
 
@@ -40,7 +44,7 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         "score": newest.score if newest else None,
         "best_score": best.score if best else None,
         "best_epoch": best.epoch if best else None,
-        "weights": newest.weights if newest else None,
+        "weights": _loss_weights(run, history),
         "checkpoint": {"step": saved.step, "files": saved.files, "size": saved.size} if saved else None,
         "seconds": spending.seconds_spent(spans, now),
         "usd": spending.usd_spent(spans, now),
@@ -55,6 +59,16 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         ],
         "damaged_lines": reader.damaged_lines,
     }
+
+
+def _loss_weights(run: RunDirectory, history: History) -> dict[str, float] | None:
+    """Those in force: the newest epoch may have had others. Of a run without a config what its epochs tell."""
+    try:
+        told = configured(read_config(run).tree)
+    except DataError:
+        told = {}
+    told = told or (history.newest.weights if history.newest else {})
+    return history.loss_weights(told) or None
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:

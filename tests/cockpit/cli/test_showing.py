@@ -77,6 +77,7 @@ def test_show_tells_attempts_edits_and_alerts(cockpit: Cockpit, runs: Path) -> N
     assert (facts["state"], facts["detail"], facts["label"]) == ("stopped", "saved", "mine")
     assert (facts["epoch"], facts["epochs"], facts["step"], facts["best_epoch"]) == (2, 4, 20, 2)
     assert facts["resumed_from_steps"] == [20]
+    assert facts["weights"] == {"action": 1.0, "look": 0.25}  # the newest epoch in force has 0.5
     assert [attempt["reason"] for attempt in facts["attempts"]] == ["failed", "stopped"]
     assert facts["attempts"][0]["signal"] == "SIGKILL"
     assert facts["edits"] == [{"step": 12, "attempt": 1, "what": "loss weights look 0.25"}]
@@ -88,6 +89,7 @@ def test_show_tells_attempts_edits_and_alerts(cockpit: Cockpit, runs: Path) -> N
         "0.200 in epoch 2",
         "14.2 MB",
         "loss weights look 0.25",
+        "action 1, look 0.25",
         "killed by SIGKILL after step 0",
         "the loss is nan",
         "UTC",
