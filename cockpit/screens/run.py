@@ -261,7 +261,9 @@ class RunScreen(SteeringScreen):
         if model.info is None:
             return None
         number = model.attempt.number if model.attempt else 0
-        return Target(self.run, model.info.id, number, model.status.state, model.is_task, model.info.why_no_resume)
+        return Target(
+            self.run, model.info.id, number, model.status.state, model.info.only_stops, model.info.why_no_resume
+        )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "tab":

@@ -251,7 +251,7 @@ class RunsScreen(QueueingScreen):
         row = self.under_cursor()
         if row is None:
             return None
-        return Target(RunDirectory(row.path), row.id, row.attempt, row.state, row.is_task, row.no_resume)
+        return Target(RunDirectory(row.path), row.id, row.attempt, row.state, row.only_stops, row.no_resume)
 
     def under_cursor(self) -> RunSummary | None:
         return self._table.cursor

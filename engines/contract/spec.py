@@ -108,7 +108,8 @@ def find(name: str) -> Spec:
     entries = _entry_points()
     if name not in entries:
         raise UserError(
-            f"No project is called {name!r}{nearest(name, entries)}; installed: {', '.join(sorted(entries)) or 'none'}."
+            f"No project is called {name!r}{nearest(name, entries)}; installed: {', '.join(sorted(entries)) or 'none'} "
+            "(another comes with its package)."
         )
     spec = _read(entries[name])
     if isinstance(spec, BrokenSpec):

@@ -23,15 +23,15 @@ class Target:
     attempt: int
     """Number of the newest attempt, 0 before the first."""
     state: Shown
-    is_task: bool
+    only_stops: bool
     no_resume: str = ""
     """Why it can never be resumed, in a sentence; empty where that depends on its state."""
 
     def can(self, action: Action) -> bool:
-        """Whether `action` makes sense now; a task knows nothing but stop."""
+        """Whether `action` makes sense now."""
         if action == "stop":
             return is_live(self.state) and self.attempt > 0
-        if self.is_task:
+        if self.only_stops:
             return False
         match action:
             case "pause":

@@ -42,6 +42,8 @@ class RunSummary:
     parent: str = ""
     """Id of the run it was forked from."""
     is_task: bool = False
+    only_stops: bool = False
+    """Nothing but a stop can be asked of it: of a task, and of a program that is not the cockpit's."""
     no_resume: str = ""
     """Why it can never be resumed, in a sentence; empty where that depends on its state."""
     attempt: int = 0
@@ -133,7 +135,8 @@ class WatchedRun:
             path=self.run.path, id=info.id, created=info.created, state=status.state,
             detail=status.detail or reader.damage,
             project=info.project, label=info.label, notes=info.notes, title=info.title, parent=info.parent or "",
-            is_task=info.kind == "task", no_resume=info.why_no_resume, attempt=attempts[-1].number if attempts else 0,
+            is_task=info.kind == "task", only_stops=info.only_stops, no_resume=info.why_no_resume,
+            attempt=attempts[-1].number if attempts else 0,
             last_step=_last_step(attempts), done=done, total=total,
             score=best.score if best else None, scores=_thinned(scores),
             spans=spending.spans_of(attempts, self._last_seen, live=status.live), device=_device(reader, attempts),

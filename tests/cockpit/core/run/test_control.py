@@ -23,8 +23,8 @@ ALLOWED: dict[Shown, set[str]] = {
 }
 
 
-def target(state: Shown, *, attempt: int = 2, task: bool = False) -> Target:
-    return Target(RunDirectory(Path("/runs/x")), "x", attempt, state, task)
+def target(state: Shown, *, attempt: int = 2, only_stops: bool = False) -> Target:
+    return Target(RunDirectory(Path("/runs/x")), "x", attempt, state, only_stops)
 
 
 @pytest.mark.parametrize("state", list(GLYPHS))
@@ -33,18 +33,18 @@ def test_what_can_be_done_in_each_state(state: Shown) -> None:
         return {action for action in ("pause", "continue", "stop", "checkpoint", "resume") if target.can(action)}
 
     assert can(target(state)) == ALLOWED[state]
-    assert can(target(state, task=True)) == ALLOWED[state] & {"stop"} - {"resume"}
+    assert can(target(state, only_stops=True)) == ALLOWED[state] & {"stop"} - {"resume"}
     assert can(target(state, attempt=0)) <= {"checkpoint", "continue", "resume"}
     assert target(state).can("fork")  # of whatever it has kept, also while it trains
     assert not target(state, attempt=0).can("fork")
-    assert not target(state, task=True).can("fork")
+    assert not target(state, only_stops=True).can("fork")
 
 
 def test_why_a_run_cannot_be_resumed_is_a_sentence() -> None:
     assert target("finished").why_not_resume() == ""
     assert "only a run that has ended" in target("running").why_not_resume()
     sentence = "x is of a program that is not the cockpit's"
-    foreign = Target(RunDirectory(Path("/runs/x")), "x", 1, "finished", False, sentence)
+    foreign = Target(RunDirectory(Path("/runs/x")), "x", 1, "finished", True, sentence)
     assert not foreign.can("resume")
     assert foreign.why_not_resume() == sentence
 
