@@ -18,12 +18,15 @@ class Poller(threading.Thread):
     def __init__(self, name: str, look: Callable[[], float]) -> None:
         super().__init__(name=name, daemon=True)
         self._look = look
-        self._stopping = threading.Event()
+        self._stopped = False
+        self._woken = threading.Event()
         self._going = threading.Event()
         self._going.set()
 
     def run(self) -> None:
-        while not self._stopping.wait(self._seconds()):
+        while not self._stopped:
+            self._woken.wait(self._seconds())
+            self._woken.clear()
             self._going.wait()
 
     def _seconds(self) -> float:
@@ -39,7 +42,12 @@ class Poller(threading.Thread):
     def resume(self) -> None:
         self._going.set()
 
+    def hurry(self) -> None:
+        """Look again at once: a person asked for something else."""
+        self._woken.set()
+
     def stop(self) -> None:
         """Ask it to end; returns at once."""
-        self._stopping.set()
+        self._stopped = True
+        self._woken.set()
         self._going.set()

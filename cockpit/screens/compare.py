@@ -143,6 +143,7 @@ class CompareScreen(Screen[None]):
     @on(CompareLegend.Toggled)
     def _toggle(self, message: CompareLegend.Toggled) -> None:
         self._source.toggle(message.place)
+        self.panel.look_at_once()
         self._show()
 
     @on(OptionList.OptionSelected)

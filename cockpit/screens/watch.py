@@ -111,6 +111,7 @@ class WatchScreen(Screen[None]):
         if path != self._watched.chosen:
             self._watched.choose(path)
             self.panel.action_reset()
+            self.panel.look_at_once()
             self._entitle()
 
     @on(OptionList.OptionSelected)

@@ -100,6 +100,8 @@ class ChartsPanel(Vertical):
         self.cursor: float | None = None
         self._poller = Poller("charts", self._poll)
         self._following = True
+        self._hurried = False
+        """Whether what is polled next is shown at once."""
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)
 
     def compose(self) -> ComposeResult:
@@ -132,6 +134,11 @@ class ChartsPanel(Vertical):
         else:
             self._poller.pause()
 
+    def look_at_once(self) -> None:
+        """The source has been told to show something else: an answer to a key waits for nothing."""
+        self._hurried = True
+        self._poller.hurry()
+
     def on_mount(self) -> None:
         self._poller.start()
         self._show()
@@ -152,7 +159,8 @@ class ChartsPanel(Vertical):
     @on(Polled)
     def _take(self, message: Polled) -> None:
         message.stop()
-        show = self._throttle.ask if self._charts else self._throttle.hurry  # the first charts wait for nothing
+        hurried, self._hurried = self._hurried or not self._charts, False  # the first charts wait for nothing either
+        show = self._throttle.hurry if hurried else self._throttle.ask
         self._charts = {
             chart: [(role, message.series[name]) for role, name in members]
             for chart, members in self._grouping(message.series).items()

@@ -42,6 +42,7 @@ def legend_words(
     """The looks of lines and the signs on the axis, of those that are there; `names` of roles where not their own."""
     legend: list[tuple[str, str]] = []
     roles: set[str] = {role for members in charts.values() for role, _ in members}
+    roles.discard("score")  # its chart is called so
     if {"train", "logged"} <= roles:
         roles = roles - {"logged"} | {"step"}
     for role, (style, dash) in LOOKS.items():

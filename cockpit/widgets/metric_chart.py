@@ -11,15 +11,16 @@ from textual import events
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
+from textual.widget import Widget
 
 from cockpit.core.plot.cells import Cells
-from cockpit.core.plot.frame import LEFT, STYLES, Sign, View, plot_width
+from cockpit.core.plot.frame import LEFT, Sign, View, plot_width
 from cockpit.core.plot.glyphs import UNICODE, Glyphs
 from cockpit.core.plot.lines import ChartLines, Line, Look, Member, nearest
 from cockpit.core.plot.picture import paint
 from cockpit.core.text import plain
 from cockpit.widgets.ascii_filter import glyphs_of
-from cockpit.widgets.kept_styles import KeptStyles
+from cockpit.widgets.plot_styles import plot_styles
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,7 @@ class Drawing:
     """What the title says behind the chart's name, as far as there is room."""
 
 
-class MetricChart(KeptStyles, can_focus=True):
-    COMPONENT_CLASSES = {f"plot--{style}" for style in STYLES}
-
+class MetricChart(Widget, can_focus=True):
     @dataclass
     class Pointed(Message):
         """The mouse is over the place `x` of the axis."""
@@ -95,7 +94,8 @@ class MetricChart(KeptStyles, can_focus=True):
         return self._maker.make(self._members, self._drawing.look) if self._drawing else ()
 
     def on_resize(self) -> None:
-        self.look()
+        if isinstance(self.parent, Widget) and self.parent.can_view_partial(self):  # else when it comes into view
+            self.look()
 
     def notify_style_update(self) -> None:
         """Other colours need no more than a repaint, which this asks for; other characters another picture."""
@@ -109,7 +109,8 @@ class MetricChart(KeptStyles, can_focus=True):
         self.look()
 
     def render_line(self, y: int) -> Strip:
-        segments = [Segment(text, self.component_style(f"plot--{STYLES[style]}")) for text, style in self._cells.row(y)]
+        styles = plot_styles(self.app.theme_variables)
+        segments = [Segment(text, styles[style]) for text, style in self._cells.row(y)]
         return (
             Strip(segments, self._cells.codes.shape[1])
             .adjust_cell_length(self.size.width, self.rich_style)

@@ -27,3 +27,25 @@ def test_a_disk_that_fails_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -
     poller.stop()
     poller.join(120)
     assert not poller.is_alive()
+
+
+def test_a_look_is_hurried_and_a_pause_holds_it() -> None:
+    looks = threading.Semaphore(0)
+
+    def look() -> float:
+        looks.release()
+        return 600.0
+
+    poller = Poller("test", look)
+    poller.start()
+    assert looks.acquire(timeout=120)
+    poller.hurry()
+    assert looks.acquire(timeout=120)
+    poller.pause()
+    poller.hurry()
+    assert not looks.acquire(blocking=False)
+    poller.resume()
+    assert looks.acquire(timeout=120)
+    poller.stop()
+    poller.join(120)
+    assert not poller.is_alive()

@@ -15,10 +15,12 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from cockpit.app import CockpitApp
+from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import LEFT, plot_width
+from cockpit.core.plot.picture import paint
 from cockpit.screens.help import HelpScreen
 from cockpit.screens.run import RunScreen
-from cockpit.widgets import charts_panel
+from cockpit.widgets import charts_panel, metric_chart
 from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.metric_chart import MetricChart
 from engines.contract.steps import StepWriter
@@ -72,7 +74,7 @@ async def test_metrics_of_one_thing_share_a_chart_with_their_last_values(cockpit
         assert {"open", "filter", "smooth", "log", "axis", "back", "zoom in", "pan left"} <= keys(pilot).keys()
         assert "leave" in text(pilot).splitlines()[-1]
         assert names(pilot) == ["score", "loss", "grad/norm", "gpu/0", "gpu/1"]
-        assert told(pilot, "loss")[-2:] == ["0.4", "0.5"]  # 2 / (1 + 400 / 100), and a tenth more
+        assert told(pilot, "loss")[-2:] == ["0.4000", "0.5000"]  # 2 / (1 + 400 / 100), and a tenth more
         legend = text(pilot).splitlines()[1]
         for word in ("─ step", "━ train", "╍ validation", "◆ saved", "↻ resume", "▲ edit", "★ best"):
             assert word in legend
@@ -143,7 +145,7 @@ async def test_smoothing_goes_round_and_values_become_logarithmic(cockpit: Make)
             await pilot.press("m")
             assert f"smoothing {weight}" in title(pilot)
             assert chart(pilot, "loss") != raw
-            assert told(pilot, "loss")[1:] == ["0.4", "0.5"]  # as logged
+            assert told(pilot, "loss")[1:] == ["0.4000", "0.5000"]  # as logged
         await pilot.press("m")
         assert "smoothing" not in title(pilot)
         assert chart(pilot, "loss") == raw
@@ -301,10 +303,28 @@ async def test_a_run_opens_its_charts(cockpit: Make, fake: FakeRun) -> None:
         await until(pilot, lambda: isinstance(app.screen, RunScreen) and "lost" in text(pilot))
         await pilot.press("3")
         await until(pilot, lambda: app.screen.query(ChartsPanel) and "score" in text(pilot))
-        await until(pilot, lambda: told(pilot, "loss") == ["0.21", "0.3333"])  # of step 29, of epoch 3
+        await until(pilot, lambda: told(pilot, "loss") == ["0.2100", "0.3333"])  # of step 29, of epoch 3
         assert "★" in chart(pilot, "score")
         panel = app.screen.query_one(ChartsPanel)
         await pilot.press("enter")
         await until(pilot, lambda: panel.grid.enlarged)
         await pilot.press("escape")  # the panel's, as long as there is something to undo
         await until(pilot, lambda: not panel.grid.enlarged and isinstance(app.screen, RunScreen))
+
+
+async def test_of_many_charts_only_those_in_view_are_painted(cockpit: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    painted: list[str] = []
+
+    def counted(title: str, *rest: Any, **more: Any) -> Cells:
+        painted.append(title)
+        return paint(title, *rest, **more)
+
+    monkeypatch.setattr(metric_chart, "paint", counted)
+    async with opened(cockpit, FakeMetrics(more=60), (80, 24)) as (pilot, panel):
+        await until(pilot, lambda: panel.grid.count > 60 and "score" in text(pilot))
+        await pilot.press("enter", "enter", "m")
+        await pilot.pause()
+        assert len(set(painted)) < 12
+        await pilot.press("pagedown")
+        await until(pilot, lambda: "score" not in text(pilot))
+        assert all(title in text(pilot) for title in painted[-2:])

@@ -109,3 +109,20 @@ async def test_an_empty_log_waits_for_its_first_row(cockpit: Make, tmp_path: Pat
         await until(pilot, lambda: "no metric logged yet" in text(pilot))
         log(path, range(1), loss=1.0)
         await until(pilot, lambda: charts(pilot) == ["loss"])
+
+
+async def test_another_log_is_shown_at_the_press_of_its_key(
+    cockpit: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with the next look at the files, nor with the next second's picture."""
+    for place, name in enumerate("ab"):
+        log(tmp_path / f"{name}.jsonl", range(20), **{f"only_{name}": place + 1})
+    app = cockpit(watch=Logs([tmp_path]))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: charts(pilot) == ["only_a"] and len(listed(pilot)) == 2)
+        monkeypatch.setattr(charts_panel, "POLL_SECONDS", 6000.0)
+        log(tmp_path / "a.jsonl", range(20, 31), only_a=1)  # read with the last look of before
+        await until(pilot, lambda: " 30 " in text(pilot))
+        app.screen.query_one(charts_panel.ChartsPanel)._throttle._seconds = 6000.0
+        await pilot.press("]")
+        await until(pilot, lambda: charts(pilot) == ["only_b"] and " 38 " in text(pilot))
