@@ -131,10 +131,12 @@ def _show_lists(facts: dict[str, Any]) -> None:
         for it in facts["attempts"]
     ]
     edits = [(edit["step"], edit["what"]) for edit in facts["edits"]]
+    refused = [(one["step"], one["what"], one["reason"]) for one in facts["refused"]]
     alerts = [(alert["step"], alert["level"], alert["text"]) for alert in facts["alerts"]]
     for columns, rows in (
         (("attempt", "started", "ended", "reason", ""), attempts),
         (("step", "edit"), edits),
+        (("step", "refused", "because"), refused),
         (("step", "alert", ""), alerts),
     ):
         if rows:

@@ -53,9 +53,11 @@ def weights(arguments: Namespace) -> int:
         return _ask(run, cmd.SetLossWeights(attempt=attempt, weights=wanted))
     reader = RunReader(run)
     reader.poll()
-    at_epoch = reader.history.done + 1
+    at_epoch, last = reader.history.done + 1, reader.history.planned
+    if last and at_epoch >= last:
+        raise UserError(f"epoch {at_epoch} is the run's last: no epoch would be trained with them; leave --at out.")
     launch.send(run, cmd.SetLossWeights(attempt=attempt, weights=wanted, at_epoch=at_epoch))
-    show(f"sent; applied when epoch {at_epoch} is over, `cockpit show {run.info.id}` tells")
+    show(f"sent; due when epoch {at_epoch} is over: `cockpit show {run.info.id}` tells what became of it")
     return codes.DONE
 
 

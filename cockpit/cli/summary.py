@@ -53,6 +53,16 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         "edits": [
             {"step": edit.step, "attempt": edit.attempt, "what": cmd.describe(edit.command)} for edit in history.edits()
         ],
+        "refused": [
+            {
+                "step": answer.step,
+                "attempt": answer.attempt,
+                "what": cmd.describe(answer.command),
+                "reason": answer.reason,
+            }
+            for answer in history.answers
+            if answer.state == "refused"
+        ],
         "alerts": [
             {"time": alert.time, "step": alert.step, "level": alert.level, "code": alert.code, "text": alert.text}
             for alert in history.alerts

@@ -70,7 +70,9 @@ def test_show_tells_attempts_edits_and_alerts(cockpit: Cockpit, runs: Path) -> N
     edit = cmd.SetLossWeights(attempt=1, weights={"look": 0.25})
     fake = FakeRun(runs, label="mine").begin().started().epochs(1, 2, 3, best=2)
     alert = ev.Alert(code="x", level="error", text="the loss is nan", step=14)
+    late = cmd.SetPatience(attempt=1, patience=9)
     fake.say(ev.CommandAnswer(command=edit, state="applied", step=12), alert)
+    fake.say(ev.CommandAnswer(command=late, state="refused", step=20, reason="the run is stopping"))
     fake.say(ev.Checkpoint(step=30, epoch=3, files=["last.pt"], size=14_200_000, seconds=0.1))
     fake.end("failed", exit_code=None, signal="SIGKILL").begin().started(resumed_step=20).end("stopped", error="saved")
     facts = json.loads(cockpit("show", "last", "--json").stdout)
@@ -81,6 +83,8 @@ def test_show_tells_attempts_edits_and_alerts(cockpit: Cockpit, runs: Path) -> N
     assert [attempt["reason"] for attempt in facts["attempts"]] == ["failed", "stopped"]
     assert facts["attempts"][0]["signal"] == "SIGKILL"
     assert facts["edits"] == [{"step": 12, "attempt": 1, "what": "loss weights look 0.25"}]
+    refused = {"step": 20, "attempt": 1, "what": "patience 9", "reason": "the run is stopping"}
+    assert facts["refused"] == [refused]
     assert facts["checkpoint"] == {"step": 30, "files": ["last.pt"], "size": 14_200_000}
     text = cockpit("show", "last").stdout
     for word in (
@@ -92,6 +96,7 @@ def test_show_tells_attempts_edits_and_alerts(cockpit: Cockpit, runs: Path) -> N
         "action 1, look 0.25",
         "killed by SIGKILL after step 0",
         "the loss is nan",
+        "the run is stopping",
         "UTC",
     ):
         assert word in text

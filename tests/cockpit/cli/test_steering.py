@@ -178,6 +178,18 @@ def test_a_number_no_run_can_have_is_not_sent(
     assert not live.run.commands.exists()
 
 
+def test_weights_that_no_epoch_would_be_trained_with_are_not_sent(
+    live: FakeRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cockpit.cli import main
+
+    live.started(epochs=2).epochs(1)
+    with live.locked():
+        assert main(["weights", "last", "look=1", "--at", "epoch"]) == 2
+    assert "epoch 2 is the run's last: no epoch would be trained with them" in capsys.readouterr().err
+    assert not live.run.commands.exists()
+
+
 def test_a_task_has_no_weights(cockpit: Cockpit, runs: Path) -> None:
     fake = FakeRun(runs, kind="task").begin().say(ev.Phase(phase="working"))
     with fake.locked():
