@@ -30,7 +30,7 @@ CONFIG = ROOT / "configs" / "controls_demo.yaml"
 RUNS = (
     ("one layer", ["model.num_layers=1", "training.epochs=5"]),
     ("look weight up", ["loss_weights.look=0.8", "training.epochs=5"]),
-    ("baseline", ["training.epochs=60", "training.patience=60"]),
+    ("baseline", ["training.epochs=60"]),
 )
 """Labels and settings; the last one is still running when the pictures are taken."""
 LOOKED_AT = 12
@@ -113,7 +113,7 @@ def main() -> None:
         train()
         asyncio.run(take("runs", (140, 20), "one layer", opened=lambda: None))
         asyncio.run(take("run", (140, 40), "Score", opened=newest))
-        asyncio.run(take("compare", (170, 44), "num_layers", "asterisk", "c", opened=lambda: None))
+        asyncio.run(take("compare", (184, 44), "num_layers", "asterisk", "c", opened=lambda: None))
         cockpit("stop", "last")
 
 
