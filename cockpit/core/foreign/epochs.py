@@ -38,28 +38,26 @@ def epoch_rows(place: Floats, values: Floats) -> list[EpochRow]:
         for row, begin, index in zip(rows, begins, newest, strict=True):
             if index >= 0 and there[index] > begin:
                 row.values[column] = float(values[there[index], column])
+        if rows and len(there) and column not in rows[-1].values and there[-1] > ends[-1]:  # a result of the whole
+            rows[-1].values[column] = float(values[there[-1], column])
     return rows
 
 
 def _ends(place: Floats, values: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Numbers of the rows, and the place of the last record that belongs to each."""
+    """Numbers of the rows, and the place of the last record that belongs to each.
+
+    What says no epoch belongs to the next one that is told: evaluations tell theirs, and end it.
+    """
     step, epoch = place[0], place[1]
-    if np.isfinite(epoch).any():
-        number = _numbers(step, _filled(epoch))
-        ends = np.flatnonzero(np.append(number[1:] != number[:-1], True))
-        return number[ends], ends
+    if len(told := np.flatnonzero(np.isfinite(epoch))):
+        number = _numbers(step[told], epoch[told])
+        last = np.flatnonzero(np.append(number[1:] != number[:-1], True))
+        return number[last], told[last]
     counts = logged(values).sum(axis=0)
     rarest = int(np.where(counts > 1, counts, np.iinfo(np.int64).max).argmin())
     ends = np.flatnonzero(logged(values[:, rarest]))
     ends = ends[::-1][:: -(-len(ends) // MOST_ROWS)][::-1]
     return np.arange(1, len(ends) + 1), ends
-
-
-def _filled(epoch: Floats) -> Floats:
-    """`epoch` with its gaps filled by what was known last, before the first by the first."""
-    known = np.flatnonzero(np.isfinite(epoch))
-    last = np.clip(np.searchsorted(known, np.arange(len(epoch)), side="right") - 1, 0, None)
-    return epoch[known[last]]
 
 
 def _numbers(step: Floats, epoch: Floats) -> NDArray[np.int64]:

@@ -80,6 +80,17 @@ def test_epochs_are_the_logs_own(text: str, numbers: list[int], tmp_path: Path) 
     assert found[-1].train["loss"] == list(last.values())[-1]
 
 
+def test_steps_between_told_epochs_belong_to_the_one_that_ends_them(tmp_path: Path) -> None:
+    logged: list[dict[str, float]] = []
+    for epoch in (1, 2):
+        logged += [{"step": 10 * epoch + step, "loss": 100 - 10 * epoch - step} for step in range(-10, 0)]
+        logged.append({"epoch": epoch, "val_loss": epoch})
+    logged += [{"step": 20, "loss": 80.0}, {"test_acc": 0.75}]  # the third epoch has begun
+    found = rows(imported(tmp_path, "log.jsonl", "".join(json.dumps(row) + "\n" for row in logged)))
+    assert [(row.epoch, row.step, row.train["loss"]) for row in found] == [(1, 9, 91), (2, 19, 81)]
+    assert [row.validation for row in found] == [{"val_loss": 1}, {"val_loss": 2, "test_acc": 0.75}]
+
+
 def test_a_log_without_epochs_has_a_row_for_each_evaluation(tmp_path: Path) -> None:
     lines = [f"s:{step} trl:{100 - step}.0" + f"\ns:{step} tel:{200 - step}.0" * (step % 10 == 0) for step in range(35)]
     run = imported(tmp_path, "main.log", "\n".join(lines) + "\n")
