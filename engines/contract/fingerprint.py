@@ -1,17 +1,19 @@
 """Which data files a run reads, so that it can be said later whether they are still the same.
 
 A time of change alone says too much, since a copy on another machine has a new one, and a digest of terabytes costs too
-much. So a file is known by its size and by a digest of what it holds: of all of a small one, of samples of a large one.
+much. So a file is known by its size and by a digest of what it holds: of all of it while that is quickly read, then of
+samples.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -20,14 +22,19 @@ from engines.contract.runs import runs_folder
 if TYPE_CHECKING:
     from engines.contract.settings import RunConfig
 
+WHOLE_BYTES = 256 << 20
+"""Files are read whole as long as they come to no more than this."""
 BLOCK = 32 << 10
 BLOCKS = 8
-"""Samples of a file, evenly spread; one that is no larger than all of them is read whole."""
-MOST_READ = 1000
-"""Files that are read, 250 MB at most; the others are known by size and time."""
+"""Samples of a file, evenly spread."""
+MOST_SAMPLED = 1000
+"""Files that are sampled, 256 MB; the others are known by size and time."""
 MOST_FILES = 10_000
 NAMED = 3
 """Files that a sentence names."""
+
+
+Read = Literal["whole", "samples", "not"]
 
 
 class DataFile(msgspec.Struct, frozen=True, array_like=True):
@@ -37,17 +44,18 @@ class DataFile(msgspec.Struct, frozen=True, array_like=True):
     """Bytes."""
     time: int
     """Of its last change, in nanoseconds."""
+    read: Read = "not"
     digest: str = ""
-    """Empty where it was not read."""
+    """Of what was read."""
 
     def differs(self, now: DataFile) -> bool:
         """Whether its content is another one for certain."""
-        return self.size != now.size or bool(self.digest and now.digest and self.digest != now.digest)
+        return self.size != now.size or (self.read == now.read and self.digest != now.digest)
 
     def may_differ(self, now: DataFile) -> bool:
         """Whether it was written since, and not all of it was compared."""
-        whole = self.size <= BLOCK * BLOCKS and self.digest and now.digest
-        return self.time != now.time and not whole
+        whole = self.read == now.read == "whole"
+        return self.time != now.time and not whole and not self.differs(now)
 
 
 Fingerprint = dict[str, DataFile]
@@ -71,23 +79,27 @@ def _hidden(name: str) -> bool:
 def take(root: Path, paths: Iterable[Path]) -> Fingerprint:
     """The first `MOST_FILES` of `paths` as they are now, but for those that cannot be read."""
     found: Fingerprint = {}
+    bytes_left, samples_left = WHOLE_BYTES, MOST_SAMPLED
     for path in itertools.islice(paths, MOST_FILES):
-        try:
-            about = path.stat()
-            digest = _digest(path, about.st_size) if len(found) < MOST_READ else ""
-        except OSError:
-            continue
         name = path.relative_to(root) if path != root and path.is_relative_to(root) else path.name
-        found[str(name)] = DataFile(about.st_size, about.st_mtime_ns, digest)
+        with contextlib.suppress(OSError):
+            size, time = path.stat().st_size, path.stat().st_mtime_ns
+            read: Read = "whole" if size <= bytes_left else "samples" if samples_left else "not"
+            bytes_left -= size if read == "whole" else 0
+            samples_left -= read == "samples"
+            found[str(name)] = DataFile(size, time, read, _digest(path, size, read))
     return found
 
 
-def _digest(path: Path, size: int) -> str:
+def _digest(path: Path, size: int, read: Read) -> str:
     digest = hashlib.blake2b(digest_size=8)
-    with open(path, "rb", buffering=0) as file:
+    if read == "not":
+        return ""
+    with open(path, "rb") as file:
+        if read == "whole":
+            return hashlib.file_digest(file, lambda: digest).hexdigest()
         for place in range(BLOCKS):
-            if size > BLOCK * BLOCKS:
-                file.seek((size - BLOCK) * place // (BLOCKS - 1))
+            file.seek(max(0, size - BLOCK) * place // (BLOCKS - 1))
             digest.update(file.read(BLOCK))
     return digest.hexdigest()
 

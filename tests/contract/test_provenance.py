@@ -23,11 +23,15 @@ def stopped(tmp_path: Path) -> FakeRun:
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two recordings that are read whole, and one after them that is sampled."""
+    monkeypatch.setattr(fingerprint, "WHOLE_BYTES", 40_000)
     folder = tmp_path / "sessions"
     folder.mkdir()
-    for name, size in (("a.npz", 100), ("b.npz", 40), ("large.npz", 2 * BLOCK * BLOCKS)):
-        (folder / name).write_bytes(bytes(range(256)) * size if size < 256 else bytes(size))
+    for name, content in (
+        ("a.npz", bytes(range(256)) * 100), ("b.npz", bytes(9000)), ("large.npz", bytes(2 * BLOCK * BLOCKS))
+    ):  # fmt: skip
+        (folder / name).write_bytes(content)
     return folder
 
 
@@ -35,43 +39,50 @@ def taken(folder: Path) -> fingerprint.Fingerprint:
     return fingerprint.take(folder, sorted(folder.glob("*.npz")))
 
 
-def set_time(path: Path) -> None:
+def write_at(path: Path, place: int) -> None:
+    """Another byte there, and another time."""
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
     os.utime(path, (1, 1))
 
 
-def test_data_that_is_copied_or_touched_is_the_same(data: Path) -> None:
+def test_data_that_is_copied_is_the_same(data: Path) -> None:
     then = taken(data)
     subprocess.run(["cp", "-r", data, data.with_name("elsewhere")], check=True)
-    set_time(data.with_name("elsewhere") / "a.npz")
-    assert list(then) == ["a.npz", "b.npz", "large.npz"]
-    assert fingerprint.changes(then, taken(data.with_name("elsewhere"))) == ""
+    os.utime(data.with_name("elsewhere") / "a.npz", (1, 1))
+    now = taken(data.with_name("elsewhere"))
+    assert [(name, file.read) for name, file in now.items()] == [
+        ("a.npz", "whole"), ("b.npz", "whole"), ("large.npz", "samples")
+    ]  # fmt: skip
+    assert fingerprint.changes(then, now) == ""
 
 
 def test_each_change_of_the_data_is_named_with_its_file(data: Path) -> None:
     then = taken(data)
-    content = bytearray((data / "a.npz").read_bytes())
-    content[77] ^= 1  # as long as before
-    (data / "a.npz").write_bytes(content)
+    write_at(data / "a.npz", 77)
     assert fingerprint.changes(then, taken(data)) == "1 of 3 files changed (a.npz)"
     (data / "b.npz").rename(data / "c.npz")
-    with open(data / "large.npz", "r+b") as file:
-        file.seek(-1, os.SEEK_END)  # the last sample reaches the end
-        file.write(b"x")
-    assert fingerprint.changes(then, taken(data)) == (
-        "2 of 2 files changed (a.npz, large.npz), 1 gone (b.npz), 1 new (c.npz)"
-    )
+    write_at(data / "large.npz", -1)  # the last sample reaches the end
+    now = taken(data)
+    assert fingerprint.changes(then, now) == "2 of 2 files changed (a.npz, large.npz), 1 gone (b.npz), 1 new (c.npz)"
+    assert fingerprint.doubts(then, now) == ""
 
 
 def test_a_change_between_the_samples_of_a_large_file_is_a_doubt(data: Path) -> None:
     then = taken(data)
-    with open(data / "large.npz", "r+b") as file:
-        file.seek(BLOCK + 1)
-        file.write(b"x")
-    set_time(data / "large.npz")
+    write_at(data / "large.npz", BLOCK + 1)
+    os.utime(data / "a.npz", (1, 1))
     now = taken(data)
     assert fingerprint.changes(then, now) == ""
     assert fingerprint.doubts(then, now) == "1 of 3 files written since (large.npz), alike in samples"
     assert fingerprint.doubts(then, then) == ""
+
+
+def test_a_file_that_is_read_in_another_way_now_is_no_change(data: Path) -> None:
+    then = taken(data)
+    (data / "0.npz").write_bytes(bytes(39_000))
+    assert fingerprint.changes(then, taken(data)) == "1 new (0.npz)"
 
 
 def test_all_that_the_path_holds_is_data_but_for_what_is_hidden_and_runs(
