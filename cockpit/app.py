@@ -154,13 +154,13 @@ class CockpitApp(TerminalApp):
 
     def on_run_screen_steer(self, message: RunScreen.Steer) -> None:
         """Above the run's own screen, which is as it was when the person comes back."""
-        from cockpit.screens.end import EndScreen
+        from cockpit.screens.course import CourseScreen
         from cockpit.screens.weights import WeightsScreen
 
         if message.what == "weights":
             self.push_screen(WeightsScreen(message.run, self._clock, self.settings))
         else:
-            self.push_screen(EndScreen(message.run, self._clock))
+            self.push_screen(CourseScreen(message.run, self._clock))
 
     def on_play_screen_back(self) -> None:
         if self._played is None:

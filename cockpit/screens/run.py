@@ -57,7 +57,7 @@ class RunScreen(SteeringScreen):
     BINDINGS = [
         *SteeringScreen.STEERING,
         Binding("w", "steer('weights')", "weights", id="run.weights", tooltip="Loss weights: shares, edit"),
-        Binding("l", "steer('end')", "rate", id="run.rate", tooltip="Learning rate, epochs, early stop"),
+        Binding("l", "steer('course')", "rate", id="run.rate", tooltip="Learning rate, epochs, early stop"),
         Binding("k", "checkpoint", "save", id="run.checkpoint", tooltip="Save last.pt now"),
         Binding("t", "thresholds", "thresholds", id="run.thresholds", tooltip="Move its thresholds; review, then save"),
         Binding("c", "compare", "compare", id="run.compare", tooltip="Choose runs to compare it with"),

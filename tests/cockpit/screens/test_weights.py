@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from cockpit.app import CockpitApp
 from cockpit.core.settings import SettingsFile
 from cockpit.screens import followed
-from cockpit.screens.end import EndScreen
+from cockpit.screens.course import CourseScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.unapplied import UnappliedScreen
 from cockpit.screens.weights import WeightsScreen
@@ -155,7 +155,7 @@ async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training:
 
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await pilot.press("l")
-            await until(pilot, lambda: isinstance(app.screen, EndScreen) and "Patience, epochs" in text(pilot))
+            await until(pilot, lambda: isinstance(app.screen, CourseScreen) and "Patience, epochs" in text(pilot))
             await until(pilot, lambda: keys(pilot)["do it"])
             await pilot.press("0", ".", "5", "enter", "down", "right", "down", "right")
             await leave("Epochs 14, patience 4")
@@ -243,7 +243,7 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: keys(pilot).get("rate"))
             await pilot.press("l")
-            await until(pilot, lambda: isinstance(app.screen, EndScreen) and "Patience, epochs" in text(pilot))
+            await until(pilot, lambda: isinstance(app.screen, CourseScreen) and "Patience, epochs" in text(pilot))
             await pilot.press(*"5e-1")
             await until(pilot, lambda: "schedule is multiplied by 0.5" in text(pilot))  # said before it is done
             await pilot.press("enter")

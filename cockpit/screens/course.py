@@ -32,8 +32,8 @@ LAST_ORDERS = 2
 CURVES = ("so far", "planned", "changed")
 
 
-class EndScreen(FollowedRunScreen):
-    CSS_PATH = "end.tcss"
+class CourseScreen(FollowedRunScreen):
+    CSS_PATH = "course.tcss"
     BINDINGS = [
         Binding("enter", "do", "do it", id="course.do", tooltip="Do what is said; ending the run asks twice"),
         FollowedRunScreen.BACK,
