@@ -190,19 +190,14 @@ class RunsTable(LineView):
         for changed in {before, index} & self._shown.keys():
             self._shown[changed] = self._compose_line(self._rows[changed])
             self.refresh_index(changed)
-        top, page = self.scroll_offset.y, max(1, self.size.height - self.HEADER_LINES)
-        if index < top or index >= top + page:
-            self.scroll_to(y=index if index < top else index - page + 1, animate=False)
+        self.bring_into_view(index)
         self.post_message(self.Highlighted(self.cursor))
 
     def on_click(self, event: events.Click) -> None:
         """One click selects, two open; on a title it orders."""
-        x, y = event.x - self.gutter.left, event.y - self.gutter.top
-        if y == 0:
-            self._click_title(x + self.scroll_offset.x)
-            return
-        index = y - self.HEADER_LINES + self.scroll_offset.y
-        if y > 0 and 0 <= index < len(self._rows):
+        if event.y == self.gutter.top:
+            self._click_title(event.x - self.gutter.left + self.scroll_offset.x)
+        elif (index := self.index_under(event)) is not None:
             self._go_to(index)
             if event.chain == 2:
                 self.post_message(self.Chosen(self._rows[index]))

@@ -126,6 +126,15 @@ class HeadReview:
         rates = (counts.f1, counts.precision, counts.recall, idle, self.head.objective.value(counts))
         return Numbers(*(None if math.isnan(rate) else float(rate) for rate in rates))
 
+    def row(self, saved: float, new: float) -> Row:
+        """What the threshold in force and a new one reach."""
+        head = self.head
+        return Row(
+            name=head.name, objective=head.objective.title, saved=saved, new=new,
+            positives=head.positives, negatives=head.negatives,
+            before=self.at(saved), after=self.at(new), flag=self.flag,
+        )  # fmt: skip
+
 
 class ThresholdReview:
     """The newest review of a run beside its exported config. Raises `UserError` where there is nothing to review."""
@@ -157,20 +166,7 @@ class ThresholdReview:
         return {name: self.saved[name] if it.best is None else it.best for name, it in self.heads.items()}
 
     def rows(self, new: Mapping[str, float]) -> list[Row]:
-        return [
-            Row(
-                name=name,
-                objective=it.head.objective.title,
-                saved=self.saved[name],
-                new=new[name],
-                positives=it.head.positives,
-                negatives=it.head.negatives,
-                before=it.at(self.saved[name]),
-                after=it.at(new[name]),
-                flag=it.flag,
-            )
-            for name, it in self.heads.items()
-        ]
+        return [it.row(self.saved[name], new[name]) for name, it in self.heads.items()]
 
     def totals(self, thresholds: Mapping[str, float]) -> dict[str, float | None]:
         """What all thresholds together reach, by name."""

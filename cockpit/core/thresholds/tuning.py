@@ -113,13 +113,7 @@ class Tuning:
         return self._row(name, self.new)
 
     def _row(self, name: str, new: Mapping[str, float]) -> Row:
-        it, saved = self.heads[name], self.review.saved[name]
-        head = it.head
-        return Row(
-            name=name, objective=head.objective.title, saved=saved, new=new[name],
-            positives=head.positives, negatives=head.negatives,
-            before=it.at(saved), after=it.at(new[name]), flag=it.flag,
-        )  # fmt: skip
+        return self.heads[name].row(self.review.saved[name], new[name])
 
     def sheet(self, new: Mapping[str, float]) -> Sheet:
         """What saving `new` would change; takes a moment with many frames."""
