@@ -5,6 +5,7 @@ Import this only where a config is read: pydantic costs start-up time.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -14,6 +15,7 @@ from engines.contract import limits
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+_DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d{1,3})?", re.ASCII)
 
 
 class Section(BaseModel):
@@ -107,6 +109,14 @@ class Launch(Section):
     """Wait until no other run is on the device; those that wait run one after another."""
     threads: Count | None = None
     """CPU threads of the engine, recorded since results depend on it; every usable core where absent."""
+
+    @field_validator("device")
+    @classmethod
+    def _is_known(cls, device: str) -> str:
+        """Told before a run waits in a queue for it."""
+        if not _DEVICE.fullmatch(device):
+            raise ValueError(f"expected auto, cpu, cuda, cuda:1 or mps, got {device!r}")
+        return device
 
 
 class Cost(Section):

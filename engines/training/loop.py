@@ -129,8 +129,13 @@ class Trainer:
         if self.state.bad_steps >= self.training.max_bad_steps:
             raise Diverged(
                 f"{self.state.bad_steps} steps in a row were not finite, up to step {self.state.step}; "
-                "the last good checkpoint is untouched: lower training.lr or look at the data, then resume"
+                f"the last good checkpoint is untouched: lower training.lr or look at the data, then resume{self._back}"
             )
+
+    @property
+    def _back(self) -> str:
+        """Weights may be ruined, and saved, long before a step is infinite: then a resume fails too."""
+        return f"; where that fails too, `cockpit fork {self.run.path.name} --epoch best` goes back to the best"
 
     # -- epochs --------------------------------------------------------------------------------------------------
 
@@ -248,7 +253,7 @@ class Trainer:
         if not torch.stack([weight.isfinite().all() for weight in self.model.parameters()]).all():
             raise Diverged(
                 f"the weights are not finite at step {self.state.step}; "
-                "the last good checkpoint is untouched: lower training.lr, then resume"
+                f"the last good checkpoint is untouched: lower training.lr, then resume{self._back}"
             )
         self._saved = time.monotonic()
         content, state = self.content(), self.state

@@ -27,7 +27,7 @@ def choose_device(wanted: str) -> torch.device:
         if device.type == "cuda":
             torch.cuda.set_device(device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].partition(". ")[0][:120]
         raise UserError(f"launch.device {wanted!r} cannot be used here ({reason}); use auto, cpu or cuda:0.") from None
     return device
 

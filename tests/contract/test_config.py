@@ -228,3 +228,9 @@ def test_loss_weights_that_no_edit_could_set_are_faults(tmp_path: Path, weights:
     [said] = faults(tmp_path, MINIMAL + f"loss_weights: {weights}\n")
     assert said.startswith(f"{tmp_path}/config.yaml:4: loss_weights")
     assert fault in said
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:x", "cuda:", "cpu:3", ""])
+def test_a_device_that_is_none_is_told_before_a_run_waits_for_it(tmp_path: Path, device: str) -> None:
+    [said] = faults(tmp_path, MINIMAL + f"launch: {{device: '{device}'}}\n")
+    assert said == f"{tmp_path}/config.yaml:4: launch.device: expected auto, cpu, cuda, cuda:1 or mps, got {device!r}."

@@ -137,8 +137,11 @@ def test_weights_that_a_rate_threw_away_are_never_saved(tmp_path: Path, monkeypa
     monkeypatch.setattr(limits, "LARGEST_SCALE", 1e301)  # as a config's own rate may be
     toy = ToyRun(tmp_path, log_every=2)
     launch.send(toy.run, SetLrScale(attempt=1, scale=1e300, at_step=12))
-    with pytest.raises(Diverged, match="the weights are not finite at step 16; the last good checkpoint is untouched"):
+    with pytest.raises(
+        Diverged, match="the weights are not finite at step 16; the last good checkpoint is untouched"
+    ) as told:
         toy.train()
+    assert f"`cockpit fork {tmp_path.name} --epoch best` goes back" in str(told.value)
     for name in ("last.pt", "best.pt"):
         saved = torch.load(tmp_path / "checkpoints" / name, weights_only=True)
         assert saved["state"]["step"] == 8

@@ -77,6 +77,9 @@ def _parse(axis: str) -> tuple[str, list[Any]]:
         values = []
     if not values:
         raise UserError(f"--sweep {axis}: expected section.key=value,value…, as in --sweep training.lr=1e-4,3e-4.")
+    said = [_words(value) for value in values]
+    if twice := next((one for one in said if said.count(one) > 1), ""):
+        raise UserError(f"--sweep {axis}: {twice} is given twice, and would be trained twice.")
     return key, values
 
 

@@ -23,9 +23,8 @@ class Presets:
     def names(self) -> list[str]:
         """In alphabetical order. Raises OSError."""
         begin = f"{self._project}-"
-        return sorted(
-            file.stem.removeprefix(begin) for file in self._folder.glob("*.yaml") if file.stem.startswith(begin)
-        )
+        files = [file.stem for file in self._folder.glob("*.yaml") if file.stem.startswith(begin)]
+        return sorted(name for file in files if _NAME.fullmatch(name := file.removeprefix(begin)))
 
     def path(self, name: str) -> Path:
         return self._folder / f"{self._project}-{name}.yaml"
@@ -48,6 +47,8 @@ class Presets:
         weights = tree.get("loss_weights") if isinstance(tree, Mapping) else None
         if not isinstance(weights, Mapping):
             raise DataError(f"{path} holds no weights; expected `loss_weights:` with a number for each head.")
+        if (owner := tree.get("project", self._project)) != self._project:  # `a-b-x` of a-b looks like `b-x` of a
+            raise DataError(f"{path} is a preset of the project {owner!r}, the run is of {self._project!r}.")
         for head, weight in weights.items():
             if head not in heads:
                 raise DataError(

@@ -38,7 +38,8 @@ def test_values_are_read_as_a_config_reads_them() -> None:
         (["data.K="], "--sweep data.K=: expected"),
         (["data.K=[1"], r"--sweep data.K=\[1: expected"),
         (["a=1", "a=2"], "--sweep a=…: the setting is given twice"),
-        (["a=" + ",".join("12345678901"), "b=" + ",".join("1234567890")], "110 combinations; expected at most 100"),
+        (["a=0,1,0"], "--sweep a=0,1,0: 0 is given twice, and would be trained twice"),
+        (["a=" + ",".join("123456789xy"), "b=" + ",".join("1234567890")], "110 combinations; expected at most 100"),
     ],
 )
 def test_what_is_no_sweep_is_said_in_a_sentence(axes: list[str], message: str) -> None:

@@ -134,6 +134,7 @@ def test_a_draft_may_go_back_to_what_held_before_an_edit() -> None:
         ("weights: {}", "holds no weights"),
         ("[", "cannot be read as a preset"),
         ("", "holds no weights"),
+        ("{project: controls-x, loss_weights: {look: 1}}", "is a preset of the project 'controls-x'"),
     ],
 )
 def test_a_bad_preset_is_told_in_a_sentence(tmp_path: Path, content: str, fault: str) -> None:
@@ -150,6 +151,7 @@ def test_presets_belong_to_a_project_and_have_plain_names(tmp_path: Path) -> Non
     with pytest.raises(UserError, match="is no name"):
         presets.save("../x", {"a": 1.0})
     presets.save("calm", {"a": 0.125})
+    (tmp_path / "none yet" / "sim-no name.yaml").write_text("loss_weights: {a: 1}")
     assert presets.names() == ["calm"]
     assert presets.load("calm", {"a": 1.0, "b": 1.0}) == {"a": 0.125}
     assert Presets(tmp_path / "none yet", "controls").names() == []
