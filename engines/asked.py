@@ -13,8 +13,8 @@ import sys
 
 from engines import processes
 
-GRACE_SECONDS = 5.0
-"""For a try to clean up after itself."""
+GRACE_SECONDS = 30.0
+"""For a try to finish its step and clean up after itself; nobody waits any more."""
 HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
 """SIGINT goes to the whole session: the module has heard it itself."""
 
