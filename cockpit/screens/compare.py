@@ -9,7 +9,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import OptionList, Static, Tab, Tabs
@@ -22,6 +21,7 @@ from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.compare_legend import CompareLegend
 from cockpit.widgets.compare_table import CompareTable
 from cockpit.widgets.footer import Footer
+from cockpit.widgets.heading import heading
 from cockpit.widgets.throttle import Throttle
 from engines.contract.rundir import RunDirectory
 
@@ -85,13 +85,8 @@ class CompareScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one(Tabs).can_focus = False
-        self.query_one("#title", Static).update(
-            Content.assemble(
-                ("◢ cockpit", "bold $accent"), ("   Compare   ", "bold $foreground"),
-                (f"{len(self._runs)} runs", "$foreground"),
-                ("   l: hide one, open one", "$quiet"),
-            )
-        )  # fmt: skip
+        words = ((f"{len(self._runs)} runs", "$foreground"), ("   l: hide one, open one", "$quiet"))
+        self.query_one("#title", Static).update(heading("Compare", *words))
         self._show()
 
     def on_screen_suspend(self) -> None:

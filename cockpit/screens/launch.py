@@ -23,6 +23,7 @@ from cockpit.core.launch.form import LaunchForm, new_form, open_form
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.footer import Footer
+from cockpit.widgets.heading import heading
 from engines.contract.errors import UserError
 
 Open = Callable[[], LaunchForm]
@@ -79,9 +80,7 @@ class LaunchScreen(Screen[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        self.query_one("#title", Static).update(
-            Content.assemble(("◢ cockpit", "bold $accent"), ("   New run   ", "bold"), "choose a config")
-        )
+        self.query_one("#title", Static).update(heading("New run", "choose a config"))
         self._in_thread(lambda: self.post_message(self.Found(by_project(find_configs()))))
 
     @on(Found)

@@ -13,6 +13,7 @@ from cockpit.core.launch.devices import Devices
 from cockpit.core.launch.form import Fault, LaunchForm, shown
 from cockpit.core.text import fit_left, plain
 from cockpit.widgets.form_view import FieldLine
+from cockpit.widgets.heading import heading
 from engines.contract.amounts import money
 
 DEVICE, PRICE, BUDGET = ("launch", "device"), ("cost", "usd_per_hour"), ("cost", "budget_usd")
@@ -21,12 +22,8 @@ NOTE_VALUE_WIDTH = 24
 
 def form_title(form: LaunchForm) -> Content:
     """The line above all: of which project the form is, and over which file."""
-    return Content.assemble(
-        ("◢ cockpit", "bold $accent"),
-        ("   New run   ", "bold"),
-        plain(form.spec.name),
-        f" · {plain(str(form.path)) if form.path else 'from its defaults, no file yet'}",
-    )
+    over = plain(str(form.path)) if form.path else "from its defaults, no file yet"
+    return heading("New run", f"{plain(form.spec.name)} · {over}")
 
 
 def field_line(form: LaunchForm, field: Field, faults: Sequence[str], devices: Devices | None) -> FieldLine:

@@ -69,7 +69,7 @@ class ThresholdsScreen(ReviewingScreen):
     ]  # fmt: skip
 
     def compose(self) -> ComposeResult:
-        yield Static("", id="belongs", markup=False)
+        yield Static("", id="title", markup=False)
         yield Static("", id="warning", markup=False)
         yield ControlsTable()
         with Horizontal(id="below"):

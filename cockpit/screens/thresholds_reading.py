@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from textual import on
-from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
+from cockpit.core import failures
 from cockpit.core.format import count, number
 from cockpit.core.plot.lines import Line as Curve
 from cockpit.core.poller import Poller
@@ -23,7 +23,7 @@ from cockpit.core.thresholds.review import HeadReview, ThresholdReview
 from cockpit.core.thresholds.tuning import Tuning
 from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.widgets.controls_table import ControlsTable
-from engines.contract.errors import UserError
+from cockpit.widgets.heading import heading
 from engines.contract.rundir import RunDirectory
 
 STALE_SECONDS = 3.0
@@ -115,12 +115,7 @@ class ReviewingScreen(ChangingKeysScreen):
     def _work(self, work: Callable[[], object], group: str) -> None:
         """Do it in a thread, in place of what the group still does; a failure becomes a sentence."""
 
-        def guarded() -> None:
-            try:
-                work()
-            except (UserError, OSError) as error:
-                self.post_message(self.Refused(str(error)))
-
+        guarded = failures.told(work, lambda sentence: self.post_message(self.Refused(sentence)))
         self.run_worker(guarded, thread=True, group=group, exclusive=True)
 
     def _open(self) -> None:
@@ -213,11 +208,8 @@ class ReviewingScreen(ChangingKeysScreen):
             warning.update(plain(f"! {sentence}"))
 
     def _entitle(self, run: str, about: str) -> None:
-        title = Content.assemble(
-            ("◢ cockpit", "bold $accent"), ("   Thresholds", "bold"), (plain(f"   {run}"), "$foreground"), "   ",
-            (plain(about), "$quiet"),
-        )  # fmt: skip
-        self.query_one("#belongs", Static).update(title)
+        words = ((plain(run), "$foreground"), "   ", (plain(about), "$quiet"))
+        self.query_one("#title", Static).update(heading("Thresholds", *words))
 
     def _belongs(self, review: ThresholdReview) -> str:
         about = review.about

@@ -21,6 +21,7 @@ from cockpit.core.text import fit_left, fit_right, plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.footer import Footer
+from cockpit.widgets.heading import heading
 
 ROOM = 27
 """Columns for the words of a log in the list."""
@@ -66,13 +67,8 @@ class WatchScreen(Screen[None]):
 
     def _entitle(self) -> None:
         chosen = self._watched.chosen
-        self.query_one("#title", Static).update(
-            Content.assemble(
-                ("◢ cockpit", "bold $accent"), ("   Watch   ", "bold $foreground"),
-                (plain(chosen.name), "$foreground"), (f"   {plain(str(chosen.parent))}", "$quiet"),
-            ),
-            layout=False,
-        )  # fmt: skip
+        words = ((plain(chosen.name), "$foreground"), (f"   {plain(str(chosen.parent))}", "$quiet"))
+        self.query_one("#title", Static).update(heading("Watch", *words), layout=False)
 
     # -- the list --------------------------------------------------------------------------------------------------
 

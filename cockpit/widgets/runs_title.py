@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from textual.content import Content
-
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import Shown
 from cockpit.core.times import first_of_month, midnight
+from cockpit.widgets.heading import heading
 from cockpit.widgets.steady import Steady
 from engines.contract import spending
 from engines.contract.amounts import money
@@ -46,7 +45,7 @@ class RunsTitle(Steady):
         told = [(name, sum(self._states[state] for state in states)) for name, states in COUNTED]
         none = "reading …" if reading else "none"
         words = " · ".join(f"{number:,} {name}" for name, number in told if number) or none
-        title = Content.assemble(("◢ cockpit", "bold $accent"), ("   Runs   ", "bold $foreground"), words)
+        title = heading("Runs", words)
         if self._has_price:
             today, month = (
                 money(spending.usd_since(self._priced, moment, now)) for moment in (midnight(now), first_of_month(now))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -16,18 +15,10 @@ from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.footer import Footer
+from cockpit.widgets.heading import heading
 
 
 class ChartsScreen(Screen[None]):
-    DEFAULT_CSS = """
-    ChartsScreen #title {
-        height: 1;
-        padding: 0 1;
-        background: $panel;
-        text-wrap: nowrap;
-        text-overflow: ellipsis;
-    }
-    """
     COMMANDS = {ActionProvider}
     AUTO_FOCUS = ""  # the panel's business
     BINDINGS = [Binding("escape", "back", "back", id="charts.back", tooltip="Back to where you came from")]
@@ -38,13 +29,7 @@ class ChartsScreen(Screen[None]):
         self._source, self._marks = source, marks
 
     def compose(self) -> ComposeResult:
-        yield Static(
-            Content.assemble(
-                ("◢ cockpit", "bold $accent"), ("   Charts   ", "bold $foreground"),
-                (plain(self._source.title), "$quiet"),
-            ),
-            id="title", markup=False,
-        )  # fmt: skip
+        yield Static(heading("Charts", (plain(self._source.title), "$quiet")), id="title", markup=False)
         yield ChartsPanel(self._source, self._marks)
         yield Footer()
 
