@@ -36,3 +36,8 @@ def test_a_fitted_number_keeps_its_width_and_its_value(value: float) -> None:
     text = fmt.fitted(value, ".3f", 5)
     assert len(text) <= 5 + (value < -1e9)  # -1.5e20 cannot be said in five characters without lying by an order
     assert float(text) == pytest.approx(value, rel=0.34, abs=0.006)
+
+
+def test_four_digits_stand_in_as_many_cells_and_nothing_small_is_told_as_nothing() -> None:
+    told = [fmt.four_digits(value) for value in (0.5, -12.3456, 3.0, 0.003926, 4.321e-5, 1.5e20, math.nan)]
+    assert told == [" 0.5000", " -12.35", "      3", "3.93e-3", "4.32e-5", " 1.5e20", "    nan"]

@@ -11,6 +11,7 @@ from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import STYLE, Sign, View
 from cockpit.core.plot.glyphs import ASCII, UNICODE
+from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import ChartLines, Look, Member
 from cockpit.core.plot.picture import paint
 
@@ -44,20 +45,28 @@ def styles(cells: Cells) -> set[str]:
 def test_values_at_the_end_and_at_the_cursor() -> None:
     train, validation = series("train.loss", [9, 8, 7, 6.5]), series("val.loss", [5, 4, 3], np.array([1.0, 2.0, 3.0]))
     members: list[Member] = [("train", train), ("validation", validation)]
-    assert rows(picture(*members, size=(60, 12)))[0].split()[3:] == [
-        "━",
-        "train",
-        "6.500",
-        "╍",
-        "validation",
-        "3",
-        "─╮",
-    ]
+    wide = rows(picture(*members, size=(60, 12)))[0].split()
+    assert wide[3:] == ["━", "train", "6.500", "╍", "validation", "3", "─╮"]
     assert rows(picture(*members, size=(46, 12)))[0].split()[3:] == ["━", "train", "6.500", "╍", "val", "3", "─╮"]
     narrow = rows(picture(*members, size=(40, 12)))[0].split()
     assert narrow[3:] == ["━", "6.500", "╍", "3", "─╮"]  # no room for words
     assert rows(picture(*members, cursor=1.1, size=(40, 12)))[0].split()[3:7] == ["━", "8", "╍", "5"]
     assert rows(picture(*members, cursor=0.0, size=(40, 12)))[0].split()[3:7] == ["━", "9", "╍", "—"]
+
+
+def test_of_runs_all_values_are_told_or_none() -> None:
+    runs: list[Member] = [(role, series("score", [0.25, 0.5])) for role in RUN_ROLES[:3]]
+    assert rows(picture(*runs, size=(50, 12)))[0].split()[3:-1] == ["●", "0.5000", "■", "0.5000", "▲", "0.5000"]
+    assert "0.5000" not in rows(picture(*runs, size=(40, 12)))[0]
+
+
+def test_wild_steps_do_not_flatten_the_epochs_they_lie_behind() -> None:
+    wild = [1.0 + (step % 20 == 0) * 99 for step in range(400)]  # a column has several steps: each has a wild one
+    epochs = series("train.loss", [1.5, 0.5], np.array([200.0, 400.0]))
+    text = rows(picture(("train", epochs), ("logged", series("loss", wild)), end=400.0))
+    labels = [float(row[1:8]) for row in text[1:-2] if row[1:8].strip()]
+    assert max(labels) <= 2
+    assert text[1][9:-2].strip()  # and yet they are seen, at the upper edge
 
 
 def test_what_is_not_finite_is_a_gap_with_a_mark_and_a_count() -> None:
