@@ -6,7 +6,7 @@ import codecs
 import functools
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -101,13 +101,14 @@ KINDS = (
 )  # fmt: skip
 
 
-def open_logs(path: Path) -> list[Source]:
+def open_logs(path: Path, known: Container[Path] = ()) -> list[Source]:
     """The logs that `path` is: a file, a run's directory, or a folder with such in it, one source each.
 
-    Raises `DataError` when it is none of these, naming the kinds, and for a file that cannot be read.
+    Those of a folder that are `known` are left out, and not looked at. Raises `DataError` when it is none of these,
+    naming the kinds, and for a file that cannot be read.
     """
     if path.is_dir():
-        found = [source for place in _candidates(path) if (source := _open(place)) is not None]
+        found = [source for place in _candidates(path) if place not in known and (source := _open(place))]
         if not found:
             raise DataError(f"No log was found in the folder {path}; {_known()}.")
         return found

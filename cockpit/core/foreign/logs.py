@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cockpit.core.foreign.kinds import Source, open_logs
@@ -20,7 +20,7 @@ class Logs:
         self._paths = paths
         self._sources: dict[Path, Source] = {}
         for path in paths:
-            self._add(path)
+            self._add(open_logs(path))
         self._scan_due = time.monotonic() + SCAN_SECONDS
 
     @property
@@ -44,10 +44,10 @@ class Logs:
         for path in self._paths:
             if path.is_dir():
                 try:
-                    self._add(path)
+                    self._add(open_logs(path, known=self._sources))  # thousands are not opened again and again
                 except DataError:
-                    continue  # emptied since; what was read of it stays
+                    continue  # nothing new
 
-    def _add(self, path: Path) -> None:
-        for source in open_logs(path):
+    def _add(self, sources: Iterable[Source]) -> None:
+        for source in sources:
             self._sources.setdefault(source.path, source)
