@@ -49,9 +49,10 @@ def describe_end(end: End) -> str:
 
 
 def _lost(attempt: Attempt | None, history: History) -> str:
-    """Promises a resume only to a training of ours; a program that reports itself is its own supervisor."""
-    resumes = attempt is not None and not attempt.reports_itself and history.started is not None
-    way_on = ": resume goes on from the last checkpoint" if resumes else ""
+    """Promises a resume only to a training of ours."""
+    if attempt is not None and attempt.reports_itself:
+        return "the program is gone and has not said how it ended, as when it was killed"
+    way_on = ": resume goes on from the last checkpoint" if attempt is not None and history.started is not None else ""
     return f"no engine and no end recorded, as after a reboot{way_on}"
 
 

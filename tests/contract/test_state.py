@@ -191,4 +191,6 @@ def test_a_lost_run_promises_a_resume_only_where_there_is_one(tmp_path: Path) ->
     attempt = reported.run.attempt(1)
     attempt.engine = attempt.supervisor  # a program that reports itself
     reported.run.write_attempt(attempt)
-    assert RunReader(reported.run).status() == Status("lost", "no engine and no end recorded, as after a reboot")
+    assert RunReader(reported.run).status() == Status(
+        "lost", "the program is gone and has not said how it ended, as when it was killed"
+    )
