@@ -298,7 +298,6 @@ def _load_screens() -> None:
 def run(
     demo: Demo | None = None,
     *,
-    open_run: Path | None = None,
     play: RunDirectory | None = None,
     watch: Logs | None = None,
     compare: Sequence[RunDirectory] = (),
@@ -306,10 +305,8 @@ def run(
 ) -> int:
     """Show the cockpit until the person leaves and give the exit code.
 
-    On top: the screen of `open_run`, what the play engine of `play` shows, the charts of `watch`, or the runs `compare`
-    side by side.
+    On top: the demo, what the play engine of `play` shows, the charts of `watch`, or the runs `compare` side by side.
     """
-    open_first = RunDirectory(open_run) if open_run else None
-    app = CockpitApp(open_run=open_first, demo=demo, play=play, watch=watch, compare=compare, ascii_only=ascii_only)
+    app = CockpitApp(demo=demo, play=play, watch=watch, compare=compare, ascii_only=ascii_only)
     app.run()
     return app.return_code or 0

@@ -56,13 +56,8 @@ def _read_config(path: Path) -> Any:
         return None
 
 
-def _value(config: Any, section: str, key: str) -> Any:
-    inner = config.get(section) if isinstance(config, dict) else None
-    return inner.get(key) if isinstance(inner, dict) else None
-
-
 def _amount(config: Any, section: str, key: str) -> float:
-    value = _value(config, section, key)
+    value = yaml12.find(config, section, key)
     return float(value) if isinstance(value, int | float) else 0.0
 
 
@@ -77,8 +72,8 @@ class Supervisor:
         config = _read_config(run.config)
         price = _amount(config, "cost", "usd_per_hour")
         self.budget = Budget(run, _amount(config, "cost", "budget_usd"), price)
-        self._device = str(_value(config, "launch", "device") or "")
-        self._queue = _value(config, "launch", "queue") is True
+        self._device = str(yaml12.find(config, "launch", "device") or "")
+        self._queue = yaml12.find(config, "launch", "queue") is True
         self._place: Place | None = None
 
     def supervise(self) -> int:

@@ -111,7 +111,3 @@ class EpochTable(LineView):
 
     def is_best(self, row: Row) -> bool:
         return isinstance(row, Epoch) and self._best is not None and row.epoch == self._best.epoch
-
-    def row_text(self, index: int) -> str:
-        """What the line shows, for tests and for copying."""
-        return self.line(index).plain

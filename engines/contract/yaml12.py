@@ -123,6 +123,13 @@ def read(text: str) -> tuple[Any, dict[Key, int]]:
         raise YamlError(f"1: not valid YAML ({error})") from None
 
 
+def find(tree: Any, *keys: str) -> Any:
+    """What stands at `keys` in what was read; None where nothing does, whatever stands on the way."""
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree
+
+
 def write(value: Any) -> str:
     """`value` as YAML that `read` gives back unchanged."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)

@@ -117,3 +117,11 @@ def test_a_value_on_one_line_reads_back_unchanged(value: Any) -> None:
 def test_what_is_no_yaml_is_a_string_as_it_stands() -> None:
     assert yaml12.read_value("[a, b") == "[a, b"
     assert yaml12.read_value("5e-4") == 5e-4
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("cost: {budget_usd: 4}", 4), ("cost: {budget_usd: null}", None), ("cost: 7", None), ("cost:", None), ("[1]", None),
+    ("", None), ("cost: {budget_usd: {deep: 1}}", {"deep": 1}),
+])  # fmt: skip
+def test_a_key_is_found_or_nothing_whatever_stands_on_the_way(text: str, found: object) -> None:
+    assert yaml12.find(yaml12.read(text)[0], "cost", "budget_usd") == found

@@ -88,5 +88,5 @@ def _project(text: str) -> str:
         tree, _ = yaml12.read(text)
     except yaml12.YamlError:
         return ""
-    name = tree.get("project") if isinstance(tree, dict) else None
+    name = yaml12.find(tree, "project")
     return name if isinstance(name, str) else ""

@@ -63,8 +63,7 @@ def edited_settings(tree: Mapping[str, Any], edits: Sequence[CommandAnswer]) -> 
             case cmd.SetLossWeights(weights=weights):
                 found |= {f"loss_weights.{head}": Edited(weight, edit.step) for head, weight in weights.items()}
             case cmd.SetLrScale(scale=scale):
-                training = tree.get("training")
-                peak = training.get("lr") if isinstance(training, Mapping) else None
+                peak = yaml12.find(tree, "training", "lr")
                 if isinstance(peak, int | float):
                     found["training.lr"] = Edited(peak * scale, edit.step)
             case cmd.SetEpochs(epochs=epochs):

@@ -145,8 +145,8 @@ class BudgetReader:
             if changed != self._read_at:
                 self._read_at = changed
                 tree, _ = yaml12.read(self._config.read_text(encoding="utf-8"))
-                budget = (tree.get("cost") or {}).get("budget_usd")
+                budget = yaml12.find(tree, "cost", "budget_usd")
                 self._budget = float(budget) if isinstance(budget, int | float) else None
-        except (OSError, ValueError, AttributeError, yaml12.YamlError):
+        except (OSError, ValueError):
             return None
         return self._budget

@@ -44,7 +44,7 @@ class Presets:
             tree, _ = yaml12.read(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise DataError(f"{path} cannot be read as a preset ({error}).") from None
-        weights = tree.get("loss_weights") if isinstance(tree, Mapping) else None
+        weights = yaml12.find(tree, "loss_weights")
         if not isinstance(weights, Mapping):
             raise DataError(f"{path} holds no weights; expected `loss_weights:` with a number for each head.")
         if (owner := tree.get("project", self._project)) != self._project:  # `a-b-x` of a-b looks like `b-x` of a

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -149,7 +148,7 @@ class ThresholdReview:
         self.file = SavedThresholds(run, self._adapter)
         config, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
         self.saved = self.file.thresholds if self.file.content is not None else self._adapter.defaults(config)
-        self.data = _data(config)
+        self.data = str(yaml12.find(config, "data", "path") or "")
         """Where the recordings lie that the scores are of; empty where the config does not say."""
 
     @property
@@ -221,12 +220,6 @@ def _review(run: RunDirectory) -> Review:
         return review
     state = RunReader(run).status().state
     raise DataError(f"{run.info.id} has no review yet: each new best epoch writes one, and the run is {state}.")
-
-
-def _data(config: Any) -> str:
-    section = config.get("data") if isinstance(config, dict) else None
-    path = section.get("path") if isinstance(section, dict) else None
-    return str(path or "")
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -36,7 +36,7 @@ Make = Callable[..., CockpitApp]
 
 def rows(pilot: Pilot[None]) -> list[str]:
     table = pilot.app.screen.query_one(EpochTable)
-    return [table.row_text(index) for index in range(table.count)]
+    return [table.line(index).plain for index in range(table.count)]
 
 
 def shown(pilot: Pilot[None]) -> set[str]:

@@ -41,7 +41,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows(pilot: Pilot[None]) -> list[str]:
     table = pilot.app.screen.query_one(FullTable)
-    return [table.row_text(index) for index in range(table.count)]
+    return [table.line(index).plain for index in range(table.count)]
 
 
 def header(pilot: Pilot[None]) -> list[str]:

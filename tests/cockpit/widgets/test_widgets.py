@@ -94,7 +94,7 @@ async def test_when_the_best_epoch_changes_both_rows_are_drawn(drawn: list[tuple
         model.add(News(events=(epoch(4, best=True),)))
         table.show(model)
         assert {region[0].y for region in drawn if region} == {1, 3, 4}
-        assert [table.row_text(index)[-1] for index in range(4)] == ["4", "4", "4", "★"]
+        assert [table.line(index).plain[-1] for index in range(4)] == ["4", "4", "4", "★"]
 
 
 async def test_ten_thousand_rows_are_no_burden(drawn: list[tuple[Any, ...]]) -> None:
@@ -104,7 +104,7 @@ async def test_ten_thousand_rows_are_no_burden(drawn: list[tuple[Any, ...]]) -> 
         await pilot.pause()
         assert table.count == 10_000
         assert len(drawn) < 100
-        assert table.row_text(9_999).split()[0] == "10000"
+        assert table.line(9_999).plain.split()[0] == "10000"
         assert table.scroll_y == table.max_scroll_y
 
 
