@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from engines.contract.steps import StepWriter
 from tests.e2e.test_terminals import Line, words
 from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun
 
-EPOCHS = 5
+OPENING, EPOCHS = 3, 5
+"""The most epochs that may come while the screen is still being opened, in pieces, and those that are counted."""
 A_SECOND = 10_000
 """Bytes. Table and charts change at most once a second, so no epoch may cost more than a second may."""
 
@@ -31,12 +33,19 @@ def test_an_epoch_costs_a_few_lines_and_no_screen(tmp_path: Path, env: dict[str,
         line = Line(tmp_path, env | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
         line.wait(lambda sent: "● running".encode() in words(sent))
         line.press(b"\r")
-        line.wait(lambda sent: b"TrLoss" in words(sent) and b"0.033" in words(sent))
-        whole, costs = len(line.sent), []
-        for epoch in range(31, 31 + EPOCHS):
-            first = (epoch - 1) * STEPS_PER_EPOCH
+        parts = ("TrLoss", "0.033", "★ best", "CPU ")  # of table, chart and machine
+        line.wait(lambda sent: all(part.encode() in words(sent) for part in parts))
+        whole, epochs = len(line.sent), itertools.count(31)
+
+        def next_cost() -> int:
+            first = ((epoch := next(epochs)) - 1) * STEPS_PER_EPOCH
             steps.append(np.array([[first + i, 1.8e9, 0.5, 5e-4, 0.1] for i in range(STEPS_PER_EPOCH)]))
-            costs.append(cost_of(line, fake, epoch))
+            return cost_of(line, fake, epoch)
+
+        for _ in range(OPENING):
+            if next_cost() < whole / 2:
+                break
+        costs = [next_cost() for _ in range(EPOCHS)]
         line.leave()
     assert np.median(costs) < A_SECOND, costs
     assert max(costs) < whole / 2, costs  # no whole screen is drawn anew
