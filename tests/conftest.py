@@ -1,8 +1,9 @@
-"""What holds for every test: runs folder and settings of whoever runs the tests are none of their business."""
+"""What holds for every test: runs, settings and terminal of whoever runs the tests are none of their business."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 
@@ -10,6 +11,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: the workers have no more than a core each
+THEIRS = re.compile("COCKPIT_(?!GPU_TESTS)|LC_|LANGUAGE|NO_COLOR|COLORTERM|COLUMNS|LINES|TMUX")
+"""Variables by which whoever runs the tests has their own cockpit, their language and their terminal."""
+for name in filter(THEIRS.match, list(os.environ)):
+    del os.environ[name]
+os.environ |= {"LANG": "C.UTF-8", "TERM": "xterm-256color"}
 # How fast examples are made is the machine's business. The quick ones are the same every time: what a change breaks is
 # seen with that change. The slow ones are new every time.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
