@@ -21,6 +21,8 @@ from engines.contract.files import FILE_MODE
 Record = TypeVar("Record")
 BLOCK = 1 << 20
 KNOWN_AGAIN = 64
+LONGEST_LINE = 1 << 25
+"""Bytes; what is longer, such as a binary file taken for a log, is damage and not kept."""
 
 
 class LineWriter:
@@ -121,22 +123,31 @@ class LineFollower(ByteFollower):
     def __init__(self, path: Path, at_once: int | None = None) -> None:
         super().__init__(path, at_once)
         self.partial = b""
-        """The last line as far as it is there, until its end comes."""
+        """The last line as far as it is there, until its end comes; of one that is too long the beginning."""
+        self._dropped = 0
 
     @property
     def unfinished(self) -> int:
         """Bytes of a last line that waits for its end."""
-        return len(self.partial)
+        return len(self.partial) + self._dropped
 
     def poll(self) -> list[bytes]:
-        """New whole lines, without their newlines. An unfinished last line waits for its end."""
+        """New whole lines, without their newlines. An unfinished last line waits for its end.
+
+        Of a line longer than `LONGEST_LINE` a part is given, which no parser takes for a record.
+        """
         restarts = self.restarts
         data = self.poll_bytes()
         if self.restarts != restarts:
-            self.partial = b""
+            self.partial, self._dropped = b"", 0
         if not data:
             return []
         *lines, self.partial = (self.partial + data).split(b"\n")
+        if lines:
+            self._dropped = 0
+        if len(self.partial) > LONGEST_LINE:
+            self._dropped += len(self.partial) - KNOWN_AGAIN
+            self.partial = self.partial[:KNOWN_AGAIN]
         return lines
 
 

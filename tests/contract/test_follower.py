@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.contract import events as ev
+from engines.contract import jsonl
 from engines.contract.jsonl import Damage, LineFollower, RecordFollower
 
 lines = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"\r")), max_size=12)
@@ -137,3 +138,22 @@ def test_damage_is_forgotten_with_the_log_it_was_in(tmp_path: Path) -> None:
     assert follower.poll() == [Record(3)]
     assert follower.damage == [Damage(1, b"bad")]
     assert follower.restarts == 1
+
+
+def test_a_line_without_end_is_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "LONGEST_LINE", 1000)
+    path = tmp_path / "log"
+    path.write_bytes(b'{"n": 1}\n' + b"[" * 5000)
+    follower = RecordFollower(path, msgspec.json.Decoder(Record))
+    assert [record.n for record in follower.poll()] == [1]
+    lines = LineFollower(path, at_once=600)
+    for _ in range(10):
+        lines.poll()
+        assert len(lines.partial) <= 1000
+    assert lines.unfinished == 5000
+    with open(path, "ab") as file:
+        file.write(b"]\n" + b'{"n": 2}\n')
+    assert [record.n for record in follower.poll()] == [2]
+    assert [damage.line for damage in follower.damage] == [2]
+    assert len(lines.poll()) == 2
+    assert lines.unfinished == 0
