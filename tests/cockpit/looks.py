@@ -35,12 +35,16 @@ LOOKS = {"dark": ("cockpit-dark", False), "light": ("cockpit-light", False), "as
 STILL = "* { scrollbar-size-vertical: 0 !important; }"
 """A thumb may stand a row off, by which of size and place came last."""
 LOOKING_SECONDS = 0.1
-SAME_TO_ACCEPT, SAME_TO_REFUSE = 6, 300
-"""Looks in a row without a change after which a picture is new, or is not the accepted one."""
+SAME_TO_ACCEPT, SAME_TO_REFUSE, SAME_TO_REFUSE_MORE = 6, 300, 20
+"""Looks in a row without a change after which a picture is new, or is not the accepted one: half a minute, for a busy
+machine; once that was waited in vain the tests have failed, and further ones get less."""
 
 
 class Pictures:
     """Takes the screen of a running app in every look, and compares with what was accepted."""
+
+    same_to_refuse = SAME_TO_REFUSE
+    """Of all that are taken in this process."""
 
     def __init__(self, snapshot: SnapshotAssertion, request: pytest.FixtureRequest) -> None:
         self._snapshot = snapshot.use_extension(SVGImageExtension)
@@ -58,9 +62,10 @@ class Pictures:
     async def _is_as_accepted(self, pilot: Pilot[None], look: str, name: str) -> bool:
         show_as(pilot.app, look)
         accepted = self._accepted(name)
-        svg = await picture(pilot, accepted, SAME_TO_ACCEPT if self._new or accepted is None else SAME_TO_REFUSE)
+        svg = await picture(pilot, accepted, SAME_TO_ACCEPT if self._new or accepted is None else self.same_to_refuse)
         same = bool(self._snapshot(name=name) == svg)
         if not same:
+            Pictures.same_to_refuse = SAME_TO_REFUSE_MORE
             self._report(name, accepted, svg)
         return same
 
