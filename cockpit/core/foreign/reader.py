@@ -118,7 +118,8 @@ def unfinished(what: str, size: int) -> str:
 
 def written_anew(times: int) -> list[str]:
     """The note on a file that was read again from its start."""
-    return [f"The file was cut or written anew {times} times, and read again from its start."] if times else []
+    often = "" if times == 1 else f" {times} times"
+    return [f"The file was cut or written anew{often}, and read again from its start."] if times else []
 
 
 class DocumentReader:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from cockpit.core.foreign.collector import Collector
@@ -19,21 +21,31 @@ class LogSource:
         self._reader = reader
         self._collector = Collector()
         self._unreadable = ""
+        self._no_file = f"{path} is no file now; what it held is shown."
 
     def poll(self) -> bool:
         """Read what is new, of a long log a piece, and say whether anything changed."""
-        before, self._unreadable = self._unreadable, ""
-        try:
-            news = self._reader.poll()
-        except OSError as error:
-            self._unreadable = f"{self.path} cannot be read now ({error.strerror})."
-            news = None
+        before, self._unreadable, news = self._unreadable, self._why_unreadable(), None
+        if self._unreadable != self._no_file:
+            try:
+                news = self._reader.poll()
+            except OSError as error:
+                self._unreadable = f"{self.path} cannot be read now ({error.strerror})."
         if news is None:
             return self._unreadable != before
         if news.anew:
             self._collector = Collector()
         self._collector.add(news.rows)
         return True
+
+    def _why_unreadable(self) -> str:
+        """A sentence, empty where nothing is known against it; a pipe would wait for its writer."""
+        try:
+            return "" if stat.S_ISREG(os.stat(self.path).st_mode) else self._no_file
+        except FileNotFoundError:
+            return f"{self.path} is not there now; what it held is shown."
+        except OSError as error:
+            return f"{self.path} cannot be read now ({error.strerror})."
 
     def series(self) -> dict[str, Series]:
         return self._collector.series()
