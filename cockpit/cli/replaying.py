@@ -41,7 +41,7 @@ def _compare(run: RunDirectory, copy: RunDirectory) -> int:
         raise DataError(f"{copy.info.id} has not run yet.")
     found = ask_engine("engines.compare", [str(run.path), str(copy.path)], doing="comparing steps and weights")
     steps, tensors = found["steps"], found["tensors"]
-    if found["first_step"] is None and not found["different"] and len(set(steps)) == 1:
+    if found["first_step"] is None and found["first_epoch"] is None and not found["different"] and len(set(steps)) == 1:
         show(f"{copy.info.id} equals {run.info.id} bit for bit: {count(steps[0])} steps, {tensors} tensors")
         return codes.DONE
     for sentence in (*_differences(found, run.info.id, copy.info.id), *_causes(run, copy)):
@@ -53,6 +53,8 @@ def _differences(found: dict[str, Any], name: str, copy: str) -> list[str]:
     sentences = []
     if found["first_step"] is not None:
         sentences.append(f"first differs at step {count(found['first_step'])}, in {', '.join(found['columns'])}")
+    if found["first_epoch"] is not None:
+        sentences.append(f"first differs at epoch {count(found['first_epoch'])}, in {', '.join(found['values'])}")
     if found["different"]:
         sentences.append(
             f"{len(found['different'])} of {found['tensors']} tensors differ, {found['different'][0]} first"

@@ -13,7 +13,7 @@ from cockpit.cli import codes, replaying
 from engines.compare import compare
 from engines.contract import launch, provenance
 from engines.contract.rundir import RunDirectory
-from engines.training.project import Split
+from engines.training.project import Result, Split
 from tests.cockpit.cli.conftest import Cockpit
 from tests.engines.conftest import LiveRun, prepare_example
 from tests.support.example_project import ExampleProject
@@ -71,11 +71,22 @@ def test_a_replay_names_what_has_changed_before_it_starts_and_where_it_differs(
     other = cockpit("replay", name)
     assert other.returncode == codes.FAILED
     assert other.stderr.splitlines() == [f"cockpit: {cause}" for cause in causes]
-    first, tensors, *told = other.stdout.splitlines()
-    assert first.startswith("first differs at step 0, in ")
+    step, epoch, tensors, *told = other.stdout.splitlines()
+    assert step.startswith("first differs at step 0, in ")
+    assert epoch.startswith("first differs at epoch 1, in train.loss, ")
     assert tensors.startswith("4 of 4 tensors differ")
     assert told == causes
     assert launch.prepare_resume(seeded.run, ["training.epochs=2"]) == ["training.epochs: 1 → 2, applied", *causes]
+
+
+def test_other_validation_data_is_a_difference_though_all_steps_are_equal(
+    seeded: LiveRun, cockpit: Cockpit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accuracy = importlib.import_module("spiral.project").Accuracy
+    monkeypatch.setattr(accuracy, "result", lambda self: Result({"accuracy": 0.25}, 0.25))
+    answer = cockpit("replay", seeded.run.info.id)
+    assert answer.returncode == codes.FAILED
+    assert answer.stdout.splitlines()[0] == "first differs at epoch 1, in validation.accuracy, score"
 
 
 def test_a_difference_that_nothing_on_record_explains_says_so(
