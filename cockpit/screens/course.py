@@ -16,7 +16,7 @@ from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import View
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Look, Member
-from cockpit.core.steering.course import SETTINGS, Course
+from cockpit.core.steering.course import SETTINGS, Course, Row, Setting
 from cockpit.core.steering.lr_plan import planned
 from cockpit.screens.followed import FollowedRunScreen
 from cockpit.screens.unapplied import Changes
@@ -29,6 +29,7 @@ from engines.contract.rundir import RunDirectory
 
 ORDERS = (cmd.SetLrScale, cmd.SetEpochs, cmd.SetPatience, cmd.StopEarly, cmd.Evaluate, cmd.SaveCheckpoint)
 LAST_ORDERS = 2
+Wish = tuple[Row, dict[Setting, float]]
 CURVES = ("so far", "planned", "changed")
 
 
@@ -44,8 +45,8 @@ class CourseScreen(FollowedRunScreen):
     def __init__(self, run: RunDirectory, clock: Callable[[], float]) -> None:
         super().__init__(run, clock)
         self._training: Mapping[str, Any] = {}
-        self._asked = False
-        """Whether the early stop has been asked for once."""
+        self._asked: Wish | None = None
+        """What would end the run and has been asked for once."""
 
     def body(self) -> Iterator[Widget]:
         yield CourseView()
@@ -67,6 +68,11 @@ class CourseScreen(FollowedRunScreen):
         self.view.focus()
         self.view.redraw()
 
+    @property
+    def _wish(self) -> Wish:
+        """What enter asks for now."""
+        return self.view.row, dict(self.view.meant.new)
+
     # -- showing ---------------------------------------------------------------------------------------------------
 
     def show(self) -> None:
@@ -81,7 +87,7 @@ class CourseScreen(FollowedRunScreen):
 
     def _show_about(self) -> None:
         says = self.view.meant.says(self.view.row, self.model)
-        if self._asked:
+        if self._asked == self._wish:
             says += " Press enter again to do it."
         last = [self.told(one, cmd.describe(one.command)) for one in self.orders(*ORDERS)[:LAST_ORDERS]]
         self.query_one("#about", Steady).update(Content("\n").join([Content(says), *last]))
@@ -114,7 +120,8 @@ class CourseScreen(FollowedRunScreen):
 
     @on(CourseView.Changed)
     def _changed(self) -> None:
-        self._asked = False
+        if self._asked != self._wish:
+            self._asked = None
         self._show_about()
         self._show_plan()
 
@@ -126,10 +133,10 @@ class CourseScreen(FollowedRunScreen):
         view = self.view
         if not view.take_typed() or (command := view.course.command(view.row, self.attempt)) is None:
             return
-        if view.row == "early" and not self._asked:
-            self._asked = True
+        if view.course.ends_run(view.row, self.model) and self._asked != self._wish:
+            self._asked = self._wish
         else:
-            self._asked = False
+            self._asked = None
             self.send(command)
         self._show_about()
 

@@ -95,7 +95,8 @@ class Trainer:
                 if self._finish_epoch():
                     steering.at_epoch_end()
                 continue
-            if (reason := self.plan.ending(state, early=steering.ends_early)) is not None:
+            begins = state.step_in_epoch == 0  # a patience set lower inside an epoch lets that be evaluated first
+            if begins and (reason := self.plan.ending(state, early=steering.ends_early)) is not None:
                 self.listener.close(f"the run is {reason}")
                 if self._saved_at != (state.step, state.epoch):  # the disk was full when the last epoch ended
                     self.save()

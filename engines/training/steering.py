@@ -61,8 +61,8 @@ class Steering:
 
     @property
     def ends_early(self) -> bool:
-        """Whether the run is to end where an epoch is done, by a person's wish."""
-        return self._stop == "early" and self._state.epoch > 0 and self._state.step_in_epoch == 0
+        """Whether the run is to end before the next epoch begins, by a person's wish."""
+        return self._stop == "early" and self._state.epoch > 0
 
     def _holding(self) -> bool:
         return self._paused and not self._stopping()

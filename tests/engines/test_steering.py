@@ -297,6 +297,22 @@ def test_early_stopping_counts_from_minus_infinity_and_says_so(tmp_path: Path) -
     assert toy.run.best.is_file()
 
 
+def test_a_patience_set_lower_inside_an_epoch_has_that_evaluated_first(tmp_path: Path) -> None:
+    """Hours of it would be thrown away, and it may be the best."""
+
+    class Late(ToyProject):
+        scores = iter([1.0, 0.5, 2.0, 0.5, 0.5])
+
+        def evaluation(self, cfg: Any, data: Any) -> Any:
+            self.forced_score = next(self.scores)
+            return super().evaluation(cfg, data)
+
+    toy = ToyRun(tmp_path, Late(), epochs=9)
+    send(toy, cmd.SetPatience(attempt=1, at_step=19, patience=1))  # the third epoch is from step 16 to 24
+    assert toy.train() == "early-stopped"
+    assert (toy.trainer.state.epoch, toy.trainer.state.best_epoch, toy.trainer.state.step_in_epoch) == (4, 3, 0)
+
+
 def test_a_command_sent_while_loading_is_answered(new_run: Callable[..., LiveRun]) -> None:
     stopped = new_run()
     stop = cmd.Stop(attempt=1)

@@ -96,6 +96,15 @@ class Course:
             case "patience":
                 return cmd.SetPatience(attempt=attempt, patience=int(self.new[row]))
 
+    def ends_run(self, row: Row, model: RunModel) -> bool:
+        """Whether ⏎ on this row would end the run with the epoch that runs, unless that is a better one."""
+        if row == "early":
+            return True
+        running, best = model.history.done + 1, model.history.best
+        if row == "epochs":
+            return self.new.get(row, running + 1) <= running
+        return row == "patience" and best is not None and running - best.epoch >= self.new.get(row, running)
+
     def says(self, row: Row, model: RunModel) -> str:
         """What ⏎ on this row would do."""
         history = model.history
@@ -125,4 +134,5 @@ class Course:
                 return f"The run ends after epoch {new:g} instead of {now:g}; the schedule is stretched to it.{soonest}"
             case "patience":
                 since = f"; now it has been {running - 1 - history.best.epoch}" if history.best else ""
-                return f"The run ends after {new:g} epochs without a better score, instead of {now:g}{since}."
+                ends = f" It ends after epoch {running} if that is no better." if self.ends_run(row, model) else ""
+                return f"The run ends after {new:g} epochs without a better score, instead of {now:g}{since}.{ends}"

@@ -257,6 +257,12 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
             await pilot.press("u", "down", "right")
             since = "after 4 epochs without a better score, instead of 3; now it has been 1"
             await until(pilot, lambda: since in in_one_line(pilot))
+            await pilot.press("2")  # one epoch without a better score is over, and this one may be the second
+            await until(pilot, lambda: "It ends after epoch 4 if that is no better." in in_one_line(pilot))
+            await pilot.press("enter")
+            await until(pilot, lambda: "Press enter again" in text(pilot))
+            await pilot.press("u", "u", "right")
+            await until(pilot, lambda: since in in_one_line(pilot))
             await pilot.press("enter", "down", "enter")
             await until(pilot, lambda: "Press enter again" in text(pilot))
             assert "Epoch 4 is finished and evaluated" in text(pilot)
