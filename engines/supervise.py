@@ -35,6 +35,8 @@ from engines.watchdog import Watchdog
 
 HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 ORPHAN_GRACE = 5.0
+BUDGET_GRACE = 600.0
+"""Seconds for a run to save when its budget is spent: one that hangs would cost for ever."""
 WORTH_A_NOTICE = ("failed", "out-of-budget")
 RESERVE_BYTES = 1 << 16
 FRESH_SECONDS = 6 * 3600.0
@@ -231,7 +233,8 @@ class Supervisor:
             if self._place is not None and answer is None:
                 self._place.keep_fresh()
             if time.monotonic() >= deadline:
-                heard, deadline, self._over_budget = signal.SIGTERM, math.inf, True
+                heard = signal.SIGQUIT if self._over_budget else signal.SIGTERM
+                deadline, self._over_budget = time.monotonic() + BUDGET_GRACE, True
             if heard in (signal.SIGTERM, signal.SIGINT):
                 self._asked_to_stop = True
                 os.kill(engine, signal.SIGTERM)
@@ -259,7 +262,8 @@ class Supervisor:
         elif not end.signal:
             end.error = " ".join(last_lines(self.run.stdout, 1))
         if self._over_budget and end.reason == "stopped":
-            end.reason, end.error = "out-of-budget", self.budget.sentence
+            unsaved = "; killed, not saved since the last checkpoint" if self._killed else ""
+            end.reason, end.error = "out-of-budget", self.budget.sentence + unsaved
         return end
 
 

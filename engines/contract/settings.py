@@ -123,7 +123,7 @@ class Cost(Section):
     usd_per_hour: NonNegative = 0.0
     """Price of the machine, for the cost shown."""
     budget_usd: Positive | None = None
-    """The run is stopped (saved) when it has cost this much over all its attempts."""
+    """The run is stopped (saved) when it has cost this much over all its attempts; killed ten minutes later."""
 
 
 class Output(Section):

@@ -260,6 +260,22 @@ def test_a_spent_budget_stops_the_run(supervised: Callable[..., RunDirectory]) -
     assert end_of(run) == ("out-of-budget", "the budget of $1.5 is spent")
 
 
+def test_an_engine_that_hangs_costs_no_more_than_its_budget_and_a_grace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deaf to being asked, as one that waits for another GPU."""
+    deaf = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: time.sleep(0.05)\n"
+    (tmp_path / "engine_deaf.py").write_text(deaf)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    config = "cost: {usd_per_hour: 3600, budget_usd: 1.5}"
+    run = create_run("toy", config, kind="training", engine="engine_deaf", title="", path=tmp_path / "run")
+    soon = "import sys; from engines import supervise; supervise.BUDGET_GRACE = 0.3; sys.exit(supervise.main())"
+    command = [sys.executable, "-P", "-c", soon, str(run.path)]
+    subprocess.run(command, check=False, start_new_session=True, timeout=60)
+    spent = "the budget of $1.5 is spent; killed, not saved since the last checkpoint"
+    assert end_of(run) == ("out-of-budget", spent)
+
+
 def test_a_real_engine_saves_on_a_signal_and_leaves(new_run: Callable[..., LiveRun]) -> None:
     live = new_run("training.epochs=100000", "training.patience=100000")
     live.start()
