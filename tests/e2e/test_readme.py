@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.cli import steering
 from tests.e2e.conftest import COCKPIT, ROOT, Terminal
 from tests.support.command import called
 
@@ -99,6 +100,7 @@ def story(tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delenv(name)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(steering, "ANSWER_SECONDS", 60.0)  # of an engine that loads torch on a busy machine
     monkeypatch.chdir(tmp_path)
     return Story(tmp_path)
 
