@@ -70,7 +70,7 @@ async def test_t_opens_it_from_the_run_and_escape_goes_back(cockpit: Make, run: 
         await until(pilot, lambda: "thresholds" in keys(pilot))
         await pilot.press("t")
         await until(pilot, lambda: "as saved" in text(pilot))
-        assert "amber  epoch 2 · step 20 · best.pt · validation sessions of recordings/demo" in text(pilot)
+        assert "amber   epoch 2 · step 20 · best.pt · validation sessions of recordings/demo" in text(pilot)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
 
@@ -222,7 +222,8 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         await until(pilot, lambda: "The run has a newer best epoch" in text(pilot))
         await pilot.press("R")
         await until(pilot, lambda: "epoch 7 · step 70" in text(pilot) and "1 changed" in text(pilot))
-        assert "! The exported config is of epoch 2, these numbers are of best.pt at epoch 7" in text(pilot)
+        told = "! The exported config is of epoch 2, these numbers are of best.pt at epoch 7"
+        await until(pilot, lambda: told in text(pilot))
         assert values(screen)["move_forward"] == pytest.approx(0.55)
         await leaving(pilot, "move_forward 0.500 → 0.550")
         await pilot.press("escape")
