@@ -42,3 +42,15 @@ def test_a_host_without_a_driver_has_no_gpu(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(pynvml, "nvmlInit", fail)
     assert not host._has_gpu()
+    assert host.gpu_model("cuda:0") == ""
+
+
+def test_the_model_of_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pynvml
+
+    monkeypatch.setattr(pynvml, "nvmlInit", lambda: None)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda number: number)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetName", lambda card: [b"NVIDIA A100", "NVIDIA H200"][card])
+    assert [host.gpu_model(device) for device in ("cuda:0", "cuda:1", "cpu", "mps", "cuda:GPU-8f2c_1")] == [
+        "NVIDIA A100", "NVIDIA H200", "", "", "",
+    ]  # fmt: skip
