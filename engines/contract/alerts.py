@@ -71,7 +71,7 @@ def plateau(rows: Sequence[Epoch], tried: int, *, told: bool = False) -> Finding
         return None
     if not told and trend([score for score, _ in scored[-waited:]]) > 0:
         return None
-    return Finding(PLATEAU, f"no better score for {waited} epochs: the best is {best:.4g}, of epoch {epoch}")
+    return Finding(PLATEAU, f"no better score than {best:.4g} since epoch {epoch}")  # true as long as it stands
 
 
 def overfit(rows: Sequence[Epoch], tried: int, *, told: bool = False) -> Finding | None:

@@ -74,7 +74,7 @@ def test_a_plateau_is_told_after_twelve_epochs_and_a_quarter_without_a_better_sc
     scores = [1 - 0.5**epoch for epoch in range(20)] + [0.9] * 40
     assert first_plateau(scores) == 32
     (finding,) = [plateau(rows(scores[:32]), 32)]
-    assert finding == Finding("plateau", "no better score for 12 epochs: the best is 1, of epoch 20")
+    assert finding == Finding("plateau", "no better score than 1 since epoch 20")
     assert first_plateau([*(0.5 + epoch / 1e6 for epoch in range(59)), 0.9, *[0.5] * 40]) == 80  # a quarter of 80 is 20
 
 

@@ -124,7 +124,7 @@ def test_the_course_of_the_epochs_is_told_once_and_watched_anew_after_an_edit(fa
     reader = RunReader(fake.run)
     reader.poll()
     assert reader.history.alerts[0].step == 17 * STEPS_PER_EPOCH
-    assert reader.history.alerts[0].text == "no better score for 12 epochs: the best is 0.5, of epoch 5"
+    assert reader.history.alerts[0].text == "no better score than 0.5 since epoch 5"
 
 
 def test_overfit_is_told_of_epochs_with_the_same_weights(fake: FakeRun) -> None:
@@ -246,7 +246,7 @@ def test_each_alert_is_posted_once_also_the_engines_own(
     )
     for _ in range(3):
         watch.look(5)
-    text = "no better score for 29 epochs: the best is 0.5, of epoch 1"
+    text = "no better score than 0.5 since epoch 1"
     assert came == [
         {"text": f"{fake.id}: no checkpoint", "run": fake.id, "code": "checkpoint-failed", "level": "error", "step": 9},
         {"text": f"{fake.id}: {text}", "run": fake.id, "code": "plateau", "level": "warning", "step": 300},
