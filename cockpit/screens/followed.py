@@ -157,7 +157,7 @@ class FollowedRunScreen(ChangingKeysScreen):
     def notify_style_update(self) -> None:
         """What a subclass shows may be in the colours and with the signs of the look before."""
         super().notify_style_update()
-        self._throttle.ask()
+        self.call_later(self._show)  # at once: a second of the throttle would be half in one theme, half in the other
 
     # -- orders ----------------------------------------------------------------------------------------------------
 

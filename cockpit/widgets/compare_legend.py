@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from cockpit.core.format import number
+from cockpit.core.format import four_digits
 from cockpit.core.metrics.compare import RunFacts
 from cockpit.core.states import GLYPHS
 from cockpit.core.text import fit_left
@@ -68,7 +68,7 @@ class CompareLegend(OptionList):
             case _:
                 state = f"{GLYPHS[run.state]} {run.state}"
         done = f"{run.epochs}/{run.planned}" if run.planned else str(run.epochs or "")
-        best = f"  ★ {number(run.best[1], '.4g'):<7} ep {run.best[0]}" if run.best is not None else ""
+        best = f"  ★ {four_digits(run.best[1]).strip():<7} ep {run.best[0]}" if run.best is not None else ""
         return Content.assemble(
             (f"{sign} ", "$faint" if hidden else f"$run-{place + 1}"),
             (fit_left(run.name, width), "$faint" if hidden else "$foreground"),
