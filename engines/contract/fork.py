@@ -126,7 +126,7 @@ def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], over
     """What a fork of `run` at `point` will be. Raises `UserError` for what cannot be forked, and for bad overrides."""
     from engines.contract import provenance
     from engines.contract.config import check_config, load_config, with_absolute_data
-    from engines.contract.resume import applied_config, fault_of, in_force, plan_resume
+    from engines.contract.resume import applied_config, fault_of, in_force, plan_resume, settled
 
     recorded = load_config(run.recorded_config)
     earlier = edits_at(events, point)
@@ -153,8 +153,8 @@ def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], over
     config = check_config(applied, str(run.config), {}, ())
     ended = _nothing_to_do(run, point, events, wanted, edits)
     ended = ended or fault_of(edits, done=point.epoch, inside=point.inside)
-    settled = _settled([*(answer.command for answer in earlier), *edits])
-    return ForkPlan(run, point, recorded, current, changes, settled, config, ended)
+    made = settled([*(answer.command for answer in earlier), *edits], ATTEMPT)
+    return ForkPlan(run, point, recorded, current, changes, made, config, ended)
 
 
 def _nothing_to_do(
@@ -175,25 +175,6 @@ def _nothing_to_do(
             "as in --set training.patience=50, or take an earlier one."
         )
     return ""
-
-
-def _settled(edits: Sequence[cmd.Command]) -> list[cmd.Edit]:
-    """What `edits` come to, one after another, as one edit of a kind, new and due at once."""
-    weights: dict[str, float] = {}
-    others: dict[type, cmd.Edit] = {}
-    for edit in edits:
-        match edit:
-            case cmd.SetLossWeights():
-                weights |= edit.weights
-            case cmd.SetLrScale(scale=scale):
-                others[type(edit)] = cmd.SetLrScale(attempt=ATTEMPT, scale=scale)
-            case cmd.SetEpochs(epochs=epochs):
-                others[type(edit)] = cmd.SetEpochs(attempt=ATTEMPT, epochs=epochs)
-            case cmd.SetPatience(patience=patience):
-                others[type(edit)] = cmd.SetPatience(attempt=ATTEMPT, patience=patience)
-            case _:
-                raise AssertionError(f"not an edit: {edit}")
-    return [*([cmd.SetLossWeights(attempt=ATTEMPT, weights=weights)] if weights else []), *others.values()]
 
 
 def make_fork(plan: ForkPlan, *, label: str = "") -> RunDirectory:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from engines.contract import commands as cmd
 from engines.contract import limits
@@ -109,20 +112,27 @@ def plan_resume(
         changes.append(Change(key, was, now, not reason, reason))
         if edit is not None:
             edits.append(edit)
-    return changes, _together(edits)
+    return changes, settled(edits, attempt)
 
 
-def _together(edits: Sequence[cmd.Edit]) -> list[cmd.Edit]:
-    """All weights in one edit: applied or refused as a whole."""
+def settled(edits: Sequence[cmd.Command], attempt: int) -> list[cmd.Edit]:
+    """What `edits` come to, one after another: one of a kind, new, for `attempt`, due at once.
+
+    All weights are one edit: applied or refused as a whole.
+    """
     weights: dict[str, float] = {}
-    others: list[cmd.Edit] = []
+    others: dict[type, cmd.Edit] = {}
     for edit in edits:
-        if isinstance(edit, cmd.SetLossWeights):
-            weights |= edit.weights
-        else:
-            others.append(edit)
-    together: list[cmd.Edit] = [cmd.SetLossWeights(attempt=edits[0].attempt, weights=weights)] if weights else []
-    return [*together, *others]
+        match edit:
+            case cmd.SetLossWeights():
+                weights |= edit.weights
+            case cmd.SetLrScale() | cmd.SetEpochs() | cmd.SetPatience():
+                others[type(edit)] = msgspec.structs.replace(
+                    edit, attempt=attempt, id=cmd.new_id(), time=time.time(), at_step=None, at_epoch=None
+                )
+            case _:
+                raise AssertionError(f"not an edit: {edit}")
+    return [*([cmd.SetLossWeights(attempt=attempt, weights=weights)] if weights else []), *others.values()]
 
 
 def fault_of(edits: Sequence[cmd.Edit], *, done: int, inside: bool) -> str:
