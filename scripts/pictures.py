@@ -113,7 +113,7 @@ def main() -> None:
         train()
         asyncio.run(take("runs", (140, 20), "one layer", opened=lambda: None))
         asyncio.run(take("run", (140, 40), "Score", opened=newest))
-        asyncio.run(take("compare", (184, 44), "num_layers", "asterisk", "c", opened=lambda: None))
+        asyncio.run(take("compare", (188, 44), "num_layers", "asterisk", "c", opened=lambda: None))
         cockpit("stop", "last")
 
 
