@@ -86,7 +86,7 @@ class Trainer:
         steering = Steering(
             state, self.listener, self.phases, replay=edits_after(replay, state.step, state.epoch),
             weights_changed=self._weights_changed, save=self.save, evaluate=self._evaluate_on_demand,
-            measure=self._measure_gradients,
+            measure=self._measure_gradients, trained=lambda: self.plan.on(state).heads,
         )  # fmt: skip
         self.phases.enter("compiling" if self.training.compile else "training")
         self.records.begin_epoch()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
 import msgspec
@@ -35,11 +35,12 @@ class Steering:
         save: Callable[[], None],
         evaluate: Callable[[], bool],
         measure: Callable[[], None],
+        trained: Callable[[], Collection[str]],
         replay: Sequence[CommandAnswer] = (),
     ) -> None:
         self._state, self._listener, self._phases = state, listener, phases
         self._weights_changed, self._save, self._evaluate = weights_changed, save, evaluate
-        self._measure = measure
+        self._measure, self._trained = measure, trained
         self._replay = list(replay)
         self._paused = False
         self._stop: Literal["after_step", "after_epoch", "early"] | None = None
@@ -142,6 +143,8 @@ class Steering:
                     if head not in live.weights:
                         raise Refused(f"no head is called {head!r}{nearest(head, live.weights)}")
                 _refuse(limits.weights_fault(live.weights | weights))
+                if not any((live.weights | weights)[head] for head in self._trained()):
+                    raise Refused("with every weight of this stage at 0 nothing would be trained")
                 live.weights.update(weights)
                 self._weights_changed()
             case cmd.SetLrScale(scale=scale):

@@ -67,6 +67,17 @@ def test_what_cannot_be_done_is_refused_with_its_reason(tmp_path: Path, command:
     assert toy.trainer.state.live.weights == before
 
 
+def test_the_only_head_of_a_stage_keeps_its_weight(tmp_path: Path) -> None:
+    """The other's weight counts for nothing as long as that is off."""
+    toy = ToyRun(tmp_path, epochs=2, stages=[{"name": "one", "epochs": 1, "heads": ["rare"]}, {"name": "both"}])
+    off, later = (cmd.SetLossWeights(attempt=1, at_step=step, weights={"rare": 0.0}) for step in (3, 9))
+    send(toy, off, later)
+    assert toy.train() == "finished"
+    answers = final_answers(toy)
+    assert answers[off.id] == [("refused", 3, "with every weight of this stage at 0 nothing would be trained")]
+    assert answers[later.id] == [("applied", 9, "")]
+
+
 def test_edits_apply_at_their_step_and_not_before(tmp_path: Path) -> None:
     toy = ToyRun(tmp_path, epochs=2)
     weights = cmd.SetLossWeights(attempt=1, at_step=5, weights={"rare": 3.0})
