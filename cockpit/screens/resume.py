@@ -174,7 +174,7 @@ class ResumeScreen(Dialog[Choice | None]):
 
     def _lines(self, outlook: Outlook) -> Table | Content:
         if not outlook.lines:
-            return Content.styled("nothing is changed", "$quiet")
+            return Content.styled("no setting is changed", "$quiet")
         table = Table.grid(padding=(0, 2))
         table.add_column(no_wrap=True)
         table.add_column()

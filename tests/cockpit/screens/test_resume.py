@@ -140,7 +140,7 @@ async def test_a_fork_from_the_first_epoch(cockpit: Make, stopped: FakeRun, star
         assert "score 0.200" in text(pilot)
         assert "2.0 MB" in text(pilot)
         await pilot.press("down")
-        await until(pilot, lambda: "nothing is changed" in text(pilot))
+        await until(pilot, lambda: "no setting is changed" in text(pilot))
         await type_over(pilot, "label", "other seed")
         await type_over(pilot, "more", "training.seed=1")
         await until(pilot, lambda: "42 → 1" in text(pilot))
