@@ -122,7 +122,9 @@ class ResumeScreen(Dialog[Choice | None]):
     @on(Since)
     def _show_since(self, message: Since) -> None:
         lines = "\n".join(f"▲ {plain(sentence)}" for sentence in message.sentences)
-        self.query_one("#since", Static).update(lines)
+        since = self.query_one("#since", Static)
+        since.display = bool(lines)
+        since.update(lines)
 
     def ask(self) -> None:
         self._asked += 1
