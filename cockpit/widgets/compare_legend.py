@@ -67,7 +67,8 @@ class CompareLegend(OptionList):
                 state = "… reading"
             case _:
                 state = f"{GLYPHS[run.state]} {run.state}"
-        done = f"{run.epochs}/{run.planned}" if run.planned else str(run.epochs or "")
+        done = f"{run.epochs:,}" if run.epochs or run.planned else ""
+        done += f"/{run.planned:,}" if run.planned else ""
         best = f"  ★ {four_digits(run.best[1]).strip():<7} ep {run.best[0]}" if run.best is not None else ""
         return Content.assemble(
             (f"{sign} ", "$faint" if hidden else f"$run-{place + 1}"),

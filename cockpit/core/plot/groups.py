@@ -17,6 +17,8 @@ WORDS: dict[str, Role] = {
     "train": "train", "training": "train", "val": "validation", "valid": "validation", "validation": "validation",
     "eval": "validation", "test": "test",
 }  # fmt: skip
+LEADING = ("score", "loss")
+"""Charts that are looked at first of all, wherever a log begins to tell them."""
 _PREFIX = re.compile(r"([A-Za-z]+)[./_](.+)", re.DOTALL)
 _SUFFIX = re.compile(r"(.+)[./]([A-Za-z]+)", re.DOTALL)
 
@@ -37,13 +39,14 @@ def chart_and_role(name: str) -> tuple[str, Role]:
 def grouped(names: Iterable[str]) -> dict[str, list[tuple[Role, str]]]:
     """Charts by name, each with the (role, name) of its metrics.
 
-    Charts with a common beginning (`gpu/…`) stand together; else they come in the order in which they first appeared.
+    Charts with a common beginning (`gpu/…`) stand together; else they come in the order in which they first appeared,
+    behind those that are `LEADING`.
     """
-    charts: dict[str, list[tuple[Role, str]]] = {}
+    charts: dict[str, list[tuple[Role, str]]] = {name: [] for name in LEADING}
     for name in names:
         chart, role = chart_and_role(name)
         charts.setdefault(chart, []).append((role, name))
-    return in_families(charts)
+    return in_families({chart: members for chart, members in charts.items() if members})
 
 
 def in_families(charts: Mapping[str, Chart]) -> dict[str, Chart]:

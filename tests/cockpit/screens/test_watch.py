@@ -74,7 +74,7 @@ async def test_several_logs_are_listed_with_rows_newest_values_and_problems(cock
         assert charts(pilot) == ["accuracy"]
         assert "line 1501" in text(pilot)
         await pilot.press("right_square_bracket")
-        await until(pilot, lambda: charts(pilot) == ["reward", "loss", "other"])
+        await until(pilot, lambda: charts(pilot) == ["loss", "reward", "other"])
         assert "a.jsonl" in text(pilot).splitlines()[0]
         assert "line 1501" not in text(pilot)
         assert keys(pilot)["smooth"]  # the charts kept the focus

@@ -268,6 +268,8 @@ def test_train_and_validation_share_a_chart() -> None:
         "accuracy": [("test", "accuracy/test")],
         "lr": [("logged", "lr")],
     }
+    later = ["eval/time", "lr", "train/loss", "eval/accuracy", "score"]
+    assert list(grouped(later)) == ["score", "loss", "time", "lr", "accuracy"]
     assert chart_and_role("train_loss_step") == ("loss", "logged")
     assert chart_and_role("train_loss_epoch") == ("loss", "train")
     assert chart_and_role("training") == ("training", "logged")
