@@ -210,7 +210,8 @@ class RunsScreen(QueueingScreen):
         table.show(rows, self._clock(), order=(order.name, descending), marked=self._marked)
         shown = f"{len(rows):,} of {len(self._rows):,}" if chosen.active else f"{len(self._rows):,}"
         by = ("newest first" if descending else "oldest first") if order is run_order.DEFAULT else f"by {order.name}"
-        table.entitle(" · ".join((f"{shown} runs", by, *([f"{len(self._marked)} marked"] if self._marked else []))))
+        runs = "run" if len(self._rows) == 1 else "runs"
+        table.entitle(" · ".join((f"{shown} {runs}", by, *([f"{len(self._marked)} marked"] if self._marked else []))))
         if len(hints := self.hints(HINTS)) == len(HINTS):  # not while a person types
             table.say("   ".join(hints))
         self.set_class(not self._rows and not self._loading, "-empty")

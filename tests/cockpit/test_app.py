@@ -81,7 +81,7 @@ async def test_the_palette_offers_what_can_be_done_now_and_does_it(cockpit: Make
             await until(pilot, lambda: commands_of(fake))
 
             await pilot.press("escape")
-            await until(pilot, lambda: "1 runs" in text(pilot))
+            await until(pilot, lambda: "1 run ·" in text(pilot))
             await pilot.press("ctrl+p")
             await until(pilot, lambda: "runs: open" in text(pilot))
             assert text(pilot).count("runs: mark all") == 1  # it has two keys

@@ -56,10 +56,10 @@ def test_words_are_readable_keys_work_and_the_shell_comes_back(
     run = shell.screen()
     assert run.isascii() is plain
     shell.press("Escape")
-    shell.wait_text("1 runs")
+    shell.wait_text("1 run ")
     shell.press("q")
     shell.wait_text(LEFT)
-    assert "1 runs" not in shell.screen()
+    assert "1 run " not in shell.screen()
 
 
 class Line:

@@ -16,7 +16,7 @@ async def test_enter_twice_closes_a_dialog_and_not_what_is_beneath(
     fake.begin().started().epochs(1).end("finished")
     app = cockpit()
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "1 runs" in text(pilot))
+        await until(pilot, lambda: "1 run ·" in text(pilot))
         await pilot.press("e")
         await until(pilot, lambda: "Label and notes" in text(pilot))
         field = app.screen.query_one("#label", Input)
@@ -24,5 +24,5 @@ async def test_enter_twice_closes_a_dialog_and_not_what_is_beneath(
         for _ in range(3):  # as held keys come over a slow line: the next before the first was handled
             field.post_message(Input.Submitted(field, field.value))
         await until(pilot, lambda: "twice" in text(pilot) and isinstance(app.screen, RunsScreen))
-        assert "1 runs" in text(pilot)
+        assert "1 run ·" in text(pilot)
     assert fake.run.info.label == "twice"
