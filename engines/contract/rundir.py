@@ -50,11 +50,6 @@ class RunInfo(msgspec.Struct, kw_only=True):
         return self.kind == "task" or bool(self.foreign)
 
     @property
-    def only_stops(self) -> bool:
-        """Nothing but a stop can be asked of it while it lives."""
-        return self.kind == "task" or bool(self.foreign)
-
-    @property
     def why_no_resume(self) -> str:
         """Why nobody can go on with it, however it ended; empty where that depends on its end."""
         if self.kind != "training":
