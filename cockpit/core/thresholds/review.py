@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -142,6 +143,7 @@ class ThresholdReview:
         self.run = run
         self._adapter = adapter_of(run)
         self._stamps = self._stamped()
+        self._saving = threading.Lock()
         self._review = _review(run)
         self.about = self._review.about
         self.heads = {head.name: HeadReview(head) for head in self._adapter.heads(self._review.arrays)}
@@ -154,7 +156,8 @@ class ThresholdReview:
     @property
     def stale(self) -> bool:
         """Whether a newer review or another exported config has come since this was read."""
-        return self._stamped() != self._stamps
+        with self._saving:  # what is saved from here is not another's
+            return self._stamped() != self._stamps
 
     def _stamped(self) -> list[tuple[int, int] | None]:
         return [_stamp(path) for path in (self.run.review / ABOUT, self.run.export / self._adapter.file)]
@@ -185,10 +188,11 @@ class ThresholdReview:
         """Put `new` into the exported config. Raises `DataError` where it was not or is no longer what was read."""
         heads = (it.head for it in self.heads.values())
         support = {head.name: {"positives": head.positives, "negatives": head.negatives} for head in heads}
-        self.file.save(new, about=self.about, support=support, who=who, now=now)
+        with self._saving:
+            self.file.save(new, about=self.about, support=support, who=who, now=now)
+            self._stamps = [self._stamps[0], _stamp(self.file.path)]  # a newer review stays news
         self.saved = dict(new)
         self.__dict__.pop("totals_saved", None)
-        self._stamps = self._stamped()
 
     def history(self) -> list[Saving]:
         """Who saved what, oldest first; lines that cannot be read are left out."""

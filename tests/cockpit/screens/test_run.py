@@ -190,8 +190,8 @@ async def test_how_it_failed_stands_above_the_last_lines_of_its_log(cockpit: Mak
     fake.run.stdout.write_text("loading\nRuntimeError: out of memory\n")
     fake.end("failed", exit_code=None, signal="SIGKILL")
     async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "killed by SIGKILL after step 0" in text(pilot) and "✖ failed" in text(pilot))
-        assert "RuntimeError: out of memory" in text(pilot)
+        words = ("killed by SIGKILL after step 0", "✖ failed", "RuntimeError: out of memory")
+        await until(pilot, lambda: all(part in text(pilot) for part in words))
         assert {"epochs", "log"} <= shown(pilot)
 
 

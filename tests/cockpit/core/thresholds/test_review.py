@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,7 +24,9 @@ from tests.support.fake_run import FakeRun
 
 HOLDER = """
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 from engines.contract.lock import RunLock
 assert RunLock(Path(sys.argv[1])).acquire()
 print("held", flush=True)
@@ -171,3 +175,26 @@ def test_what_cannot_be_reviewed_is_a_sentence(tmp_path: Path) -> None:
     (damaged.export / "control_config_v2.json").write_text("[")
     with pytest.raises(DataError, match="cannot be read as an exported config"):
         ThresholdReview(damaged)
+
+
+def test_a_save_from_here_is_no_news_and_a_newer_review_stays_news(run: RunDirectory) -> None:
+    review = ThresholdReview(run)
+    new = dict(review.saved) | {NAMES[0]: 0.3}
+    put, asked = review.file.save, []
+    asking = threading.Thread(target=lambda: asked.append(review.stale))
+
+    def save_while_another_thread_looks(*args: Any, **named: Any) -> None:
+        put(*args, **named)
+        asking.start()
+        asking.join(0.2)  # time enough to look at what is half done, if that can be done at all
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(review.file, "save", save_while_another_thread_looks)
+        review.save(new, who="ada", now=1.0)
+    asking.join()
+    asked.append(review.stale)
+    write_review(run.review, review_arrays(), ABOUT)
+    asked.append(review.stale)
+    review.save(new | {NAMES[1]: 0.4}, who="ada", now=2.0)
+    asked.append(review.stale)
+    assert asked == [False, False, True, True]
