@@ -83,7 +83,7 @@ def _many_runs() -> Measurement:
         for _ in range(MANY_ROUNDS + 1):
             with Terminal(COCKPIT, {"HOME": home, "COCKPIT_RUNS": f"{home}/runs"}) as terminal:
                 painted = terminal.wait("leave")
-                seconds.append((terminal.wait(f"{MANY_RUNS} done") - painted, painted - terminal.started))
+                seconds.append((terminal.wait(f"{MANY_RUNS:,} done") - painted, painted - terminal.started))
     after, before = (statistics.median(column) for column in zip(*seconds[1:], strict=True))
     return Measurement(
         name="first_paint_1000_runs", ours=after, theirs=MANY_SECONDS, unit="s", ratio=MANY_SECONDS / after,
