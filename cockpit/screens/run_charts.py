@@ -12,6 +12,7 @@ from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.lines import Look, Member
+from cockpit.core.plot.smooth import Smoother
 from cockpit.core.run.model import RunModel
 from cockpit.core.table.weight_sets import edited_weights
 from cockpit.widgets.metric_chart import Drawing
@@ -25,15 +26,17 @@ LABELS = 7
 """Of epochs on an axis, at most."""
 
 
-def loss_curves(model: RunModel) -> Chart:
+def loss_curves(model: RunModel, smoother: Smoother) -> Chart:
     """Loss of every step, and of every epoch in training and in validation; there with what resumes superseded.
 
+    Behind epochs the steps are smoothed: their noise would hide the curves; the Charts tab has them as they are.
     The title says with which weights it is computed now, where a person has changed them.
     """
     rows = list(model.history.epochs.values())
     loss = model.steps.column("loss")
     told = logged(loss)  # a log from elsewhere may have no loss at all, or not at every step
-    steps = _series("loss", model.steps.column("step")[told], loss[told])
+    loss = smoother.smooth(loss[told]) if rows else loss[told]
+    steps = _series("loss", model.steps.column("step")[told], loss)
     train, validation = _of_epochs("train.loss", rows), _of_epochs("validation.loss", rows)
     old = (_of_epochs("validation.loss", tail) for tail in _old_tails(model))
     validation = replace(validation, old=tuple((tail.step, tail.value) for tail in old))

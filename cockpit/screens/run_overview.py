@@ -7,6 +7,7 @@ from dataclasses import replace
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
+from cockpit.core.plot.smooth import Smoother
 from cockpit.core.run.model import RunModel
 from cockpit.screens.run_charts import loss_curves, score_curve
 from cockpit.widgets.ascii_filter import glyphs_of
@@ -20,6 +21,8 @@ from engines.contract.machine import Reading
 
 WIDE = 120
 """Columns from which on panes stand side by side."""
+SMOOTHING = 0.98
+"""Of the loss of the steps, behind epochs."""
 LEFT_WIDTH = 80
 """Of events and log on a wide screen, at least."""
 
@@ -27,6 +30,7 @@ LEFT_WIDTH = 80
 class RunOverview(Container):
     def __init__(self) -> None:
         super().__init__(id="overview")
+        self._smoother = Smoother(SMOOTHING)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="left"):
@@ -53,7 +57,8 @@ class RunOverview(Container):
         self.query_one(EventsView).show(model)
         self.query_one(LogView).show(model.log)
         glyphs = glyphs_of(self.app)
-        for chart, (members, drawing) in (("#loss", loss_curves(model)), ("#score", score_curve(model))):
+        loss, score = loss_curves(model, self._smoother), score_curve(model)
+        for chart, (members, drawing) in (("#loss", loss), ("#score", score)):
             self.query_one(chart, MetricChart).show(members, replace(drawing, glyphs=glyphs))
 
     def show_numbers(self, model: RunModel, reading: Reading | None, now: float) -> None:

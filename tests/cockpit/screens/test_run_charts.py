@@ -1,12 +1,14 @@
 import numpy as np
+import pytest
 
 from cockpit.core.metrics.metric_series import Series
 from cockpit.core.metrics.steps import Steps
 from cockpit.core.plot.frame import Sign
 from cockpit.core.plot.lines import Member
+from cockpit.core.plot.smooth import Smoother
 from cockpit.core.run.follow import News
 from cockpit.core.run.model import RunModel
-from cockpit.screens.run_charts import loss_curves, score_curve
+from cockpit.screens.run_charts import Chart, loss_curves, score_curve
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.steps import ABSENT
@@ -32,6 +34,10 @@ def model(*events: ev.Event) -> RunModel:
     return gathered
 
 
+def loss_of(showing: RunModel) -> Chart:
+    return loss_curves(showing, Smoother(0.5))
+
+
 def named(members: list[Member], role: str) -> list[tuple[list[float], list[float]]]:
     return [points(one) for kind, one in members if kind == role]
 
@@ -41,7 +47,7 @@ def points(one: Series) -> tuple[list[float], list[float]]:
 
 
 def test_what_a_resume_superseded_stays_as_a_faint_tail() -> None:
-    lines, drawing = loss_curves(
+    lines, drawing = loss_of(
         model(
             started(),
             row(1, 1, loss=0.9),
@@ -63,16 +69,18 @@ def test_steps_stand_for_the_epochs_until_there_are_some() -> None:
     table = np.array([[0, 1], [5, 6], [0.9, 0.8], [1, 1], [1, 1]], dtype=np.float64)
     young = model(started())
     young.add(News(steps=Steps(table)))
-    assert named(loss_curves(young)[0], "logged")[0] == ([0.0, 1.0], [0.9, 0.8])
+    assert named(loss_of(young)[0], "logged")[0] == ([0.0, 1.0], [0.9, 0.8])
     young.add(News(events=(row(1, 1),)))
-    assert named(loss_curves(young)[0], "logged") == [([0.0, 1.0], [0.9, 0.8])]
-    assert named(loss_curves(young)[0], "train") == [([10.0], [1.0])]
+    (places, values), = named(loss_of(young)[0], "logged")  # fmt: skip
+    assert places == [0.0, 1.0]
+    assert values == pytest.approx([0.9, (0.5 * 0.9 + 0.8) / (0.5 + 1)])  # quiet behind the curves of the epochs
+    assert named(loss_of(young)[0], "train") == [([10.0], [1.0])]
 
 
 def test_not_measured_is_no_point_and_not_finite_is_a_gap() -> None:
     broken = row(2, 1, loss=None)
     broken.nonfinite = ["validation.loss"]
-    lines, drawing = loss_curves(model(started(), row(1, 1), broken, row(3, 1, loss=0.5)))
+    lines, drawing = loss_of(model(started(), row(1, 1), broken, row(3, 1, loss=0.5)))
     (x, y), = named(lines, "validation")  # fmt: skip
     assert x == [20.0, 30.0]
     assert np.isnan(y[0])
@@ -86,7 +94,7 @@ def test_steps_without_a_loss_are_no_points() -> None:
     table = np.full((5, 3), np.nan)
     table[0], table[2] = (0, 1, 2), (0.5, ABSENT, np.nan)
     showing.add(News(steps=Steps(table)))
-    places, values = named(loss_curves(showing)[0], "logged")[0]
+    places, values = named(loss_of(showing)[0], "logged")[0]
     assert places == [0.0, 2.0]
     assert values[0] == 0.5
     assert np.isnan(values[1])
