@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import shlex
 import signal
 import subprocess
@@ -101,3 +102,19 @@ def test_a_frozen_cockpit_holds_nothing_up(terminal: Open, tmp_path: Path, demo_
     for pid in cockpits:
         os.kill(pid, signal.SIGCONT)
     wait_for("the cockpit to catch up", lambda: max(epochs_on(screen), default=0) >= before + 5, screen.screen)
+
+
+def test_a_terminal_that_goes_without_a_signal_ends_the_cockpit(env: dict[str, str]) -> None:
+    """One that does not control it sends no SIGHUP: it was left reading nothing on a whole core."""
+    ours, its = pty.openpty()
+    with subprocess.Popen([COCKPIT], stdin=its, stdout=its, stderr=its, env=env, start_new_session=True) as process:
+        try:
+            os.close(its)
+            shown = b""
+            while b"leave" not in shown:
+                shown += os.read(ours, 4096)
+            assert process.poll() is None
+            os.close(ours)
+            assert process.wait(timeout=60) == 128 + signal.SIGHUP
+        finally:
+            process.kill()
