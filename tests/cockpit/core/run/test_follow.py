@@ -1,12 +1,10 @@
 """The follower of one run and the model built from its news."""
 
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cockpit.core.poller import Poller
 from cockpit.core.run.follow import News, RunFollower
 from cockpit.core.run.model import Order, RunModel
 from engines.contract import commands as cmd
@@ -179,25 +177,3 @@ def test_events_are_handed_over_in_pieces_that_leave_the_screen_alive(fake: Fake
     sizes = [len(news.events) for news in pieces]
     assert sum(sizes) == 9002
     assert max(sizes) <= 5000
-
-
-def test_a_poller_looks_until_it_is_stopped() -> None:
-    looks = threading.Semaphore(0)
-
-    def look() -> float:
-        looks.release()
-        return 0.0
-
-    poller = Poller("test", look)
-    poller.start()
-    for _ in range(3):
-        assert looks.acquire(timeout=120)
-    poller.pause()
-    while looks.acquire(timeout=0.2):  # the look that was under way
-        pass
-    poller.resume()
-    assert looks.acquire(timeout=120)
-    poller.pause()
-    poller.stop()
-    poller.join(timeout=120)
-    assert not poller.is_alive()
