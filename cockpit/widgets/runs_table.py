@@ -187,7 +187,7 @@ class RunsTable(LineView):
             return
         index = min(max(index, 0), len(self._rows) - 1)
         before, self._key = self._index(), self._rows[index].path
-        for changed in {before, index} & self._shown.keys():
+        for changed in {before, index}:
             self._shown[changed] = self._compose_line(self._rows[changed])
             self.refresh_index(changed)
         self.bring_into_view(index)

@@ -323,3 +323,17 @@ async def test_a_name_is_whole_where_there_is_room_and_the_note_keeps_its_own(
     async with cockpit().run_test(size=(width, 24)) as pilot:
         await until(pilot, lambda: name in text(pilot))
         assert ("Note" in text(pilot)) == (width >= 140)
+
+
+async def test_a_cursor_that_moves_is_drawn_also_when_nothing_else_is(
+    cockpit: Make, three: dict[str, FakeRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Coming back from a run updates the styles and forgets the lines; of ended runs no news draws them anew."""
+    async with cockpit().run_test(size=(80, 24)) as pilot:
+        table = pilot.app.screen.query_one(RunsTable)
+        await until(pilot, lambda: len(table.rows) == len(three))
+        drawn: list[int] = []
+        monkeypatch.setattr(table, "refresh_line", drawn.append)
+        table.notify_style_update()
+        table.action_move(1)
+        assert sorted(drawn) == [1, 2]  # below the header: the line that the cursor left, and the one it is on
