@@ -20,6 +20,7 @@ from textual.worker import get_current_worker
 from cockpit.core import failures
 from cockpit.core.settings import SettingsFile, settings_path
 from cockpit.core.text import plain
+from cockpit.hang_up import end_with_the_terminal
 from cockpit.screens.help import HelpScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.screens.steering import SteeringScreen
@@ -307,6 +308,7 @@ def run(
 
     On top: the demo, what the play engine of `play` shows, the charts of `watch`, or the runs `compare` side by side.
     """
+    end_with_the_terminal()
     app = CockpitApp(demo=demo, play=play, watch=watch, compare=compare, ascii_only=ascii_only)
     app.run()
     return app.return_code or 0

@@ -48,8 +48,6 @@ def open_app(
     gc.disable()  # a start makes hardly any garbage; the app enables it again
     from cockpit.app import run
     from cockpit.core.ascii import needs_ascii
-    from cockpit.hang_up import end_with_the_terminal
 
-    end_with_the_terminal()
     ascii_only = ascii_only or needs_ascii(os.environ, sys.stderr.encoding)
     return run(demo, play=play, watch=watch, compare=compare, ascii_only=ascii_only)
