@@ -9,6 +9,7 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
+from cockpit.core.plot.charts_view import ChartsView
 from cockpit.core.plot.lines import Member
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 
@@ -26,10 +27,8 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
     def __init__(self) -> None:
         super().__init__(id="grid")
         self._charts: dict[str, MetricChart] = {}
-        self._words: tuple[str, ...] = ()
-        self._enlarged: str | None = None
+        self._view = ChartsView()
         self._selected: str | None = None
-        self._drawing: Drawing | None = None
 
     def compose(self) -> list[Static]:
         return [Static("no metric logged yet", id="nothing", markup=False)]
@@ -43,7 +42,6 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     def show(self, charts: Mapping[str, Sequence[Member]], drawing: Drawing) -> None:
         """Take data and look; charts that cannot be seen are painted when they come into view."""
-        self._drawing = drawing
         new = [name for name in charts if name not in self._charts]
         for name in new:
             self._charts[name] = MetricChart(name)
@@ -72,18 +70,8 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     @property
     def shown(self) -> list[MetricChart]:
-        """The charts that the filter and enlarging leave, in order."""
-        if self._enlarged is not None and self._enlarged in self._charts:
-            return [self._charts[self._enlarged]]
-        return self.matching
-
-    @property
-    def matching(self) -> list[MetricChart]:
-        return [chart for name, chart in self._charts.items() if all(word in name.lower() for word in self._words)]
-
-    @property
-    def count(self) -> int:
-        return len(self._charts)
+        """The charts that the view leaves, in order."""
+        return [self._charts[name] for name in self._view.shown(self._charts)]
 
     @property
     def selected(self) -> MetricChart | None:
@@ -93,22 +81,10 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         remembered = next((chart for chart in shown if chart.name == self._selected), None)
         return focused or remembered or next(iter(shown), None)
 
-    @property
-    def enlarged(self) -> bool:
-        return self._enlarged is not None
-
-    def filter(self, text: str) -> None:
-        """Show the charts whose names have all words of `text`."""
-        self._words = tuple(text.lower().split())
+    def choose(self, view: ChartsView) -> None:
+        """Show the charts that `view` leaves."""
+        self._view = view
         self.lay_out()
-
-    def enlarge(self, chart: MetricChart | None) -> None:
-        """Show one alone, or all again."""
-        if chart is not None:
-            self._selected = chart.name
-        self._enlarged = chart.name if chart is not None else None
-        self.lay_out()
-        self.focus_selected()
 
     def focus_selected(self) -> None:
         """Give the focus to the chart that had it last; to the grid, for its keys, while there are none."""
@@ -133,7 +109,7 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         shown = self.shown
         for chart in self._charts.values():
             chart.display = chart in shown
-            chart.wheel_zooms = self.enlarged
+            chart.wheel_zooms = self._view.enlarged is not None
         nothing = self.query_one("#nothing", Static)
         nothing.display = not shown
         nothing.update("no chart has these words in its name" if self._charts else "no metric logged yet")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -17,12 +16,12 @@ from textual.widgets import Input
 
 from cockpit.core.metrics.metric_series import MetricSource, Series
 from cockpit.core.metrics.run_metrics import Mark
-from cockpit.core.plot.axis import AXES, AxisName, coordinates, extent, first_time, roomy_end
-from cockpit.core.plot.frame import Sign, View
+from cockpit.core.plot.axis import AxisName
+from cockpit.core.plot.charts_view import ChartsView
+from cockpit.core.plot.frame import Sign
 from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.groups import Role, grouped
 from cockpit.core.plot.lines import Look, Member
-from cockpit.core.plot.viewport import Viewport
 from cockpit.core.poller import Poller
 from cockpit.core.text import plain
 from cockpit.widgets.ascii_filter import glyphs_of
@@ -34,10 +33,7 @@ from cockpit.widgets.throttle import Throttle
 
 POLL_SECONDS = 0.5
 SHOW_SECONDS = 1.0
-SMOOTHING = (0.0, 0.6, 0.9, 0.98)
 Grouping = Callable[[Iterable[str]], Mapping[str, Sequence[tuple[Role, str]]]]
-ZOOM = 1.5
-PAN = 0.2
 
 
 class ChartsPanel(Vertical):
@@ -95,9 +91,7 @@ class ChartsPanel(Vertical):
         self._charts: dict[str, list[Member]] = {}
         self._marks: Sequence[Mark] = ()
         self._problems: Sequence[str] = ()
-        self.look = Look(axis=axis)
-        self.viewport = Viewport(0.0, 1.0)
-        self.cursor: float | None = None
+        self.view = ChartsView(Look(axis=axis))
         self._poller = Poller("charts", self._poll)
         self._following = True
         self._hurried = False
@@ -178,13 +172,7 @@ class ChartsPanel(Vertical):
 
     def _show(self) -> None:
         """Take in what is new, and paint."""
-        if not self._tells(self.look.axis):
-            self._turn_axis()
-        series = self._series
-        origin = first_time(series) if self.look.axis == "time" else 0.0
-        self.look = replace(self.look, origin=origin)
-        first, last = extent(series, self.look.axis)
-        self.viewport = self.viewport.grow(first - origin, roomy_end(first - origin, last - origin))
+        self.view = self.view.over(self._series)
         self._draw()
 
     @property
@@ -194,17 +182,13 @@ class ChartsPanel(Vertical):
     def _draw(self) -> None:
         if not self.seen:
             return
-        view = View(self.look.axis, self.viewport.start, self.viewport.end, self.cursor)
-        signs = tuple(Sign(mark.kind, self._place(mark)) for mark in self._marks)
-        self.grid.show(self._charts, Drawing(self.look, view, signs, self._glyphs))
+        signs = tuple(Sign(mark.kind, self.view.place(mark)) for mark in self._marks)
+        self.grid.show(self._charts, Drawing(self.view.look, self.view.part, signs, self._glyphs))
         self._show_words()
 
     @property
     def _glyphs(self) -> Glyphs:
         return glyphs_of(self.app)
-
-    def _place(self, mark: Mark) -> float:
-        return {"step": mark.step, "epoch": mark.epoch, "time": mark.time - self.look.origin}[self.look.axis]
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -213,11 +197,11 @@ class ChartsPanel(Vertical):
 
     def _show_words(self) -> None:
         """How the charts are drawn, and what their lines and signs mean: one line, most telling first."""
-        state = [*state_words(self.look, self.viewport, self.cursor)]
-        if weights := weights_at([(self._place(mark), mark.weights) for mark in self._marks], self.cursor):
+        state = state_words(self.view)
+        if weights := weights_at([(self.view.place(mark), mark.weights) for mark in self._marks], self.view.cursor):
             state.append(weights)
-        if (text := self.query_one("#filter", Input).value) and not self.grid.enlarged:
-            state.append(f"“{plain(text)}”: {len(self.grid.matching)} of {self.grid.count}")
+        if (text := self.query_one("#filter", Input).value) and self.view.enlarged is None:
+            state.append(f"“{plain(text)}”: {len(self.view.matching(self._charts))} of {len(self._charts)}")
         legend = legend_words(self._charts, self._marks, self._glyphs, self._names)
         self.query_one("#state", Steady).update(
             Content.assemble((" · ".join(state), "$foreground"), "   ", legend), layout=False
@@ -232,12 +216,13 @@ class ChartsPanel(Vertical):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Escape is the screen's as long as there is nothing to undo here."""
         if action == "undo":
-            return self.is_mounted and (self.grid.enlarged or not self.query_one("#filter", Input).disabled)
+            return self.is_mounted and (self.view.enlarged is not None or not self.query_one("#filter", Input).disabled)
         return super().check_action(action, parameters)
 
     def action_enlarge(self) -> None:
-        self.grid.enlarge(None if self.grid.enlarged else self.grid.selected)
-        self._show_words()
+        chart = self.grid.selected if self.view.enlarged is None else None
+        self._choose(self.view.enlarge(chart.name if chart is not None else None))
+        self.grid.focus_selected()
         self.refresh_bindings()
 
     def action_undo(self) -> None:
@@ -248,62 +233,47 @@ class ChartsPanel(Vertical):
         else:
             self.action_enlarge()
 
+    def _choose(self, view: ChartsView) -> None:
+        """Other charts are shown."""
+        self.view = view
+        self.grid.choose(view)
+        self._show_words()
+
+    def _look(self, view: ChartsView) -> None:
+        """The same charts are drawn otherwise."""
+        if view != self.view:
+            self.view = view
+            self._draw()
+
     def action_smooth(self) -> None:
-        place = SMOOTHING.index(self.look.smoothing)
-        self.look = replace(self.look, smoothing=SMOOTHING[(place + 1) % len(SMOOTHING)])
-        self._draw()
+        self._look(self.view.next_smoothing())
 
     def action_log(self) -> None:
-        self.look = replace(self.look, log=not self.look.log)
-        self._draw()
+        self._look(self.view.other_scale())
 
     def action_axis(self) -> None:
-        """The next axis of which the log says anything."""
-        self._turn_axis()
-        self._show()
-
-    def _turn_axis(self) -> None:
-        place = AXES.index(self.look.axis)
-        told = (axis for axis in (*AXES[place + 1 :], *AXES[:place]) if self._tells(axis))
-        if (axis := next(told, None)) is not None:
-            self.look = replace(self.look, axis=axis)
-            self.viewport, self.cursor = Viewport(0.0, 1.0), None
-
-    def _tells(self, axis: AxisName) -> bool:
-        """Whether the log says where any of its points lies on this axis."""
-        return any(np.isfinite(coordinates(one, axis)).any() for one in self._series)
+        self._look(self.view.next_axis(self._series).over(self._series))
 
     def action_zoom(self, closer: bool) -> None:
-        self._zoom(closer, self.cursor)
+        self._look(self.view.zoom(closer, self.view.cursor))
 
     @on(MetricChart.Zoomed)
     def _wheel(self, message: MetricChart.Zoomed) -> None:
-        self._zoom(message.closer, message.x)
-
-    def _zoom(self, closer: bool, at: float | None) -> None:
-        self.viewport = self.viewport.zoom(ZOOM if closer else 1 / ZOOM, at)
-        self._draw()
+        self._look(self.view.zoom(message.closer, message.x))
 
     def action_pan(self, direction: int) -> None:
-        self.viewport = self.viewport.pan(direction * PAN)
-        self._draw()
+        self._look(self.view.pan(direction))
 
     def action_reset(self) -> None:
-        self.viewport, self.cursor = replace(self.viewport, window=None), None
-        self._draw()
+        self._look(self.view.reset())
 
     def action_cursor(self, direction: int) -> None:
         if (chart := self.grid.selected) is not None:
-            self._point(chart.beside(self.cursor, direction))
+            self._look(self.view.point(chart.beside(self.view.cursor, direction)))
 
     @on(MetricChart.Pointed)
     def _pointed(self, message: MetricChart.Pointed) -> None:
-        self._point(message.x)
-
-    def _point(self, x: float | None) -> None:
-        if x != self.cursor:
-            self.cursor = x
-            self._draw()
+        self._look(self.view.point(message.x))
 
     def action_move(self, rows: int) -> None:
         self.grid.move(rows)
@@ -323,8 +293,7 @@ class ChartsPanel(Vertical):
     @on(Input.Changed, "#filter")
     def _filter(self, event: Input.Changed) -> None:
         event.stop()
-        self.grid.filter(event.value)
-        self._show_words()
+        self._choose(self.view.filter(event.value))
 
     @on(Input.Submitted, "#filter")
     def _filtered(self) -> None:

@@ -8,9 +8,9 @@ from textual.content import Content
 
 from cockpit.core.metrics.run_metrics import Mark
 from cockpit.core.plot.axis import place_name
+from cockpit.core.plot.charts_view import ChartsView
 from cockpit.core.plot.glyphs import Glyphs
-from cockpit.core.plot.lines import LOOKS, Look, Member
-from cockpit.core.plot.viewport import Viewport
+from cockpit.core.plot.lines import LOOKS, Member
 from cockpit.core.text import plain
 
 NAMES = {"checkpoint": "saved"}
@@ -27,13 +27,15 @@ def weights_at(marks: Sequence[tuple[float, str]], cursor: float | None) -> str:
     return next((weights for place, weights in reversed(changes) if place <= cursor), "weights as configured")
 
 
-def state_words(look: Look, view: Viewport, cursor: float | None) -> list[str]:
+def state_words(view: ChartsView) -> list[str]:
     """How the charts are drawn: `by step`, `smoothing 0.9`, `at step 412`."""
-    words = [f"by {look.axis}"]
+    look, axis, cursor = view.look, view.look.axis, view.cursor
+    words = [f"by {axis}"]
     words += [f"smoothing {look.smoothing}"] if look.smoothing else []
     words += ["log"] if look.log else []
-    words += [] if view.whole else [f"{place_name(look.axis, view.start)} to {place_name(look.axis, view.end)}"]
-    return words + ([f"at {place_name(look.axis, cursor)}"] if cursor is not None else [])
+    start, end = (place_name(axis, x) for x in (view.viewport.start, view.viewport.end))
+    words += [] if view.viewport.whole else [f"{start} to {end}"]
+    return words + ([f"at {place_name(axis, cursor)}"] if cursor is not None else [])
 
 
 def legend_words(

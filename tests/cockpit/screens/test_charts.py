@@ -111,7 +111,7 @@ async def test_a_filter_leaves_charts_with_all_its_words(cockpit: Make) -> None:
         await until(pilot, lambda: names(pilot) == ["gpu/1"])
         assert "“1 g”: 1 of 6" in title(pilot)
         await pilot.press("enter", "m")
-        assert panel.look.smoothing == 0.6  # keys are the charts' again
+        assert panel.view.look.smoothing == 0.6  # keys are the charts' again
         await pilot.press("slash", *"zz")
         await until(pilot, lambda: "no chart has these words" in text(pilot))
         await pilot.press("escape")
@@ -122,20 +122,20 @@ async def test_a_filter_leaves_charts_with_all_its_words(cockpit: Make) -> None:
 async def test_zoom_pan_and_reset(cockpit: Make) -> None:
     async with opened(cockpit, FakeMetrics()) as (pilot, panel):
         await pilot.press("plus")
-        view = panel.viewport
+        view = panel.view.viewport
         assert (view.end - view.start) * 1.5 == pytest.approx(400)
         assert "step 67 to step 333" in title(pilot)
         await pilot.press("left")
-        assert panel.viewport.start == pytest.approx(view.start - 0.2 * 400 / 1.5)
+        assert panel.view.viewport.start == pytest.approx(view.start - 0.2 * 400 / 1.5)
         await pilot.press("right", "right", "right", "right")
-        assert panel.viewport.end == 400
+        assert panel.view.viewport.end == 400
         await pilot.press("minus")
-        assert panel.viewport.whole
+        assert panel.view.viewport.whole
         await pilot.press("comma", "plus", "plus", "plus")
-        assert panel.cursor == panel.viewport.end == 400  # zoomed around the cursor
+        assert panel.view.cursor == panel.view.viewport.end == 400  # zoomed around the cursor
         await pilot.press("0")
-        assert panel.viewport.whole
-        assert panel.cursor is None
+        assert panel.view.viewport.whole
+        assert panel.view.cursor is None
 
 
 async def test_smoothing_goes_round_and_values_become_logarithmic(cockpit: Make) -> None:
@@ -161,7 +161,7 @@ async def test_the_axis_goes_round_steps_epochs_and_time(cockpit: Make) -> None:
         assert "by epoch" in title(pilot)
         assert " 10 " in chart(pilot, "loss").splitlines()[-1]
         await pilot.press("x")
-        assert panel.viewport.end == pytest.approx(720)  # 400 steps of 1.8 s
+        assert panel.view.viewport.end == pytest.approx(720)  # 400 steps of 1.8 s
         assert " 5m " in chart(pilot, "loss").splitlines()[-1]
         await pilot.press("x")
         assert "by step" in title(pilot)
@@ -175,7 +175,7 @@ async def test_an_axis_that_the_log_does_not_know_is_left_out(cockpit: Make, mon
     monkeypatch.setattr(source, "series", lambda: whole)
     async with opened(cockpit, source) as (pilot, panel):
         await pilot.press("x")
-        assert panel.look.axis == "time"
+        assert panel.view.look.axis == "time"
 
 
 async def test_one_cursor_tells_the_values_of_all_charts(cockpit: Make) -> None:
@@ -198,13 +198,13 @@ async def test_the_mouse_points_zooms_and_opens(cockpit: Make) -> None:
         columns = plot_width(first.size.width)
         middle = Offset(LEFT + columns // 2, 4)
         await pilot.hover(first, offset=middle)
-        await until(pilot, lambda: panel.cursor == 200)  # the epoch nearest to the middle
+        await until(pilot, lambda: panel.view.cursor == 200)  # the epoch nearest to the middle
         await pilot.double_click(first, offset=middle)
         await until(pilot, lambda: names(pilot) == ["score"])
         await pilot._post_mouse_events([charts_scroll("up")], first, offset=middle)
-        await until(pilot, lambda: not panel.viewport.whole)
+        await until(pilot, lambda: not panel.view.viewport.whole)
         await pilot._post_mouse_events([charts_scroll("down")], first, offset=middle)
-        await until(pilot, lambda: panel.viewport.whole)
+        await until(pilot, lambda: panel.view.viewport.whole)
 
 
 def charts_scroll(direction: str) -> Any:
@@ -307,9 +307,9 @@ async def test_a_run_opens_its_charts(cockpit: Make, fake: FakeRun) -> None:
         assert "★" in chart(pilot, "score")
         panel = app.screen.query_one(ChartsPanel)
         await pilot.press("enter")
-        await until(pilot, lambda: panel.grid.enlarged)
+        await until(pilot, lambda: panel.view.enlarged)
         await pilot.press("escape")  # the panel's, as long as there is something to undo
-        await until(pilot, lambda: not panel.grid.enlarged and isinstance(app.screen, RunScreen))
+        await until(pilot, lambda: not panel.view.enlarged and isinstance(app.screen, RunScreen))
 
 
 async def test_of_many_charts_only_those_in_view_are_painted(cockpit: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +321,7 @@ async def test_of_many_charts_only_those_in_view_are_painted(cockpit: Make, monk
 
     monkeypatch.setattr(metric_chart, "paint", counted)
     async with opened(cockpit, FakeMetrics(more=60), (80, 24)) as (pilot, panel):
-        await until(pilot, lambda: panel.grid.count > 60 and "score" in text(pilot))
+        await until(pilot, lambda: len(panel.grid.shown) > 60 and "score" in text(pilot))
         await pilot.press("enter", "enter", "m")
         await pilot.pause()
         assert len(set(painted)) < 12

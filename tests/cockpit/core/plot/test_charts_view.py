@@ -1,0 +1,112 @@
+"""How charts are looked at, without a screen: of logs whose places are known by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cockpit.core.metrics.metric_series import Series
+from cockpit.core.metrics.run_metrics import Mark
+from cockpit.core.plot.charts_view import ChartsView
+from cockpit.core.plot.lines import Look
+
+BEGAN = 1_795_810_440.0
+NAMES = ["score", "loss", "gpu/power", "gpu/memory", "GPU/heat"]
+
+
+def log(steps: int, *, epochs: bool = True, name: str = "loss") -> Series:
+    """Steps 0 to `steps` - 1, ten an epoch, three seconds each."""
+    step = np.arange(float(steps))
+    epoch = step / 10 if epochs else np.full(steps, math.nan)
+    return Series(name, step, epoch, BEGAN + 3 * step, np.ones(steps))
+
+
+def bounds(view: ChartsView) -> tuple[float, float]:
+    return view.part.start, view.part.end
+
+
+def test_the_whole_axis_is_that_of_all_series_and_grows_with_them() -> None:
+    view = ChartsView().over([log(101), log(51)])
+    assert bounds(view) == (0, 100)
+    assert bounds(view.over([log(401), log(51)])) == (0, 400)
+    assert bounds(ChartsView().over([])) == (0, 1)
+
+
+def test_axes_go_round_those_that_are_told() -> None:
+    view = ChartsView().over([log(101)])
+    bound = {}
+    for _ in range(3):
+        view = view.next_axis([log(101)]).over([log(101)])
+        bound[view.look.axis] = bounds(view)
+    assert bound == {"epoch": (0, 10), "time": (0, 300), "step": (0, 100)}
+    assert view.look.origin == 0
+    without = [log(101, epochs=False)]
+    assert ChartsView().over(without).next_axis(without).look.axis == "time"
+    assert ChartsView(Look(axis="epoch")).over(without).look.axis == "time"  # by itself where nothing tells of it
+    assert ChartsView(Look(axis="epoch")).over([]).look.axis == "epoch"
+
+
+def test_hours_begin_with_the_first_point_of_all() -> None:
+    later = Series("late", np.array([5.0]), np.array([0.5]), np.array([BEGAN + 600]), np.array([1.0]))
+    view = ChartsView(Look(axis="time")).over([later, log(11)])
+    assert view.look.origin == BEGAN
+    assert bounds(view) == (0, 600)
+    mark = Mark("edit", 7, 0.7, BEGAN + 21)
+    assert view.place(mark) == 21
+    assert (ChartsView().place(mark), ChartsView(Look(axis="epoch")).place(mark)) == (7, 0.7)
+
+
+def test_another_axis_forgets_window_and_cursor() -> None:
+    view = ChartsView().over([log(101)]).point(20).zoom(True, 20)
+    turned = view.next_axis([log(101)]).over([log(101)])
+    assert bounds(turned) == (0, 10)
+    assert turned.part.cursor is None
+
+
+def test_zoom_is_half_as_much_again_and_keeps_its_place() -> None:
+    view = ChartsView().over([log(301)]).zoom(True, 60)
+    start, end = bounds(view)
+    assert end - start == pytest.approx(200)
+    assert (60 - start) / 200 == pytest.approx(60 / 300)
+    assert bounds(view.zoom(False, 60)) == (0, 300)
+    assert bounds(ChartsView().over([log(301)]).zoom(True, None)) == pytest.approx((50, 250))
+
+
+def test_pan_moves_a_fifth_and_stops_at_the_ends() -> None:
+    view = ChartsView().over([log(301)]).zoom(True, None)
+    assert bounds(view.pan(1)) == pytest.approx((90, 290))
+    assert bounds(view.pan(1).pan(1)) == pytest.approx((100, 300))
+    assert bounds(view.pan(-1).pan(-1)) == pytest.approx((0, 200))
+
+
+def test_reset_is_the_whole_axis_without_a_cursor_and_nothing_else() -> None:
+    view = ChartsView().over([log(301)]).next_smoothing().filter("loss").zoom(True, None).point(9)
+    assert view.part.cursor == 9
+    assert view.reset() == ChartsView().over([log(301)]).next_smoothing().filter("loss")
+
+
+def test_smoothing_goes_round_and_scales_are_two() -> None:
+    view, weights = ChartsView(), []
+    for _ in range(4):
+        view = view.next_smoothing()
+        weights.append(view.look.smoothing)
+    assert weights == [0.6, 0.9, 0.98, 0.0]
+    assert view.other_scale().look == Look(log=True)
+    assert view.other_scale().other_scale() == view
+
+
+def test_a_filter_asks_for_all_its_words_in_either_case() -> None:
+    assert ChartsView().shown(NAMES) == NAMES
+    assert ChartsView().filter("  GPU me").shown(NAMES) == ["gpu/memory"]
+    assert ChartsView().filter("gpu").shown(NAMES) == ["gpu/power", "gpu/memory", "GPU/heat"]
+    assert ChartsView().filter("nothing").shown(NAMES) == []
+
+
+def test_one_alone_stays_whatever_the_filter_says_as_long_as_it_is_there() -> None:
+    view = ChartsView().filter("gpu").enlarge("loss")
+    assert view.shown(NAMES) == ["loss"]
+    assert view.matching(NAMES) == ["gpu/power", "gpu/memory", "GPU/heat"]
+    assert view.shown(["score", "gpu/power"]) == ["gpu/power"]
+    assert view.enlarge(None).shown(NAMES) == view.matching(NAMES)
