@@ -51,7 +51,8 @@ class Gain:
         if self.high < 1e-4:
             return "none"
         places = max(0, 1 - math.floor(math.log10(self.high)))
-        return f"+{self.low:.{places}f} to +{self.high:.{places}f}"
+        digits = f".{places}f" if self.high < 1e6 else ".1e"
+        return f"+{self.low:{digits}} to +{self.high:{digits}}"
 
 
 @dataclass(frozen=True)
@@ -71,15 +72,22 @@ class Advice:
 
 
 def expected_gain(scores: Sequence[float], ahead: int = AHEAD) -> Gain | None:
-    """The gain that `scores`, one an epoch, let expect; None for fewer than eight. The same scores, the same answer."""
+    """The gain that `scores`, one an epoch, let expect; None for fewer than eight, or where it is beyond any number.
+
+    The same scores give the same answer.
+    """
     known = np.asarray(scores, dtype=np.float64)
     if len(known) < LEAST_SCORES:
         return None
+    _, exponent = np.frexp(np.abs(known).max())  # squares of enormous scores would overflow; a power of two is exact
+    known = np.ldexp(known, -exponent)
     random = np.random.default_rng(0)
     windows = SHORT, max(LEAST_SCORES, len(known) // 2)
     best = np.concatenate([_paths(known, ahead, window, f, random).max(1) for window in windows for f in SHAPES])
-    low, middle, high = np.quantile(np.maximum(best - known.max(), 0.0), INTERVAL)
-    return Gain(float(low), float(middle), float(high))
+    gains = np.quantile(np.maximum(best - known.max(), 0.0), INTERVAL)
+    with np.errstate(over="ignore"):
+        low, middle, high = np.ldexp(gains, exponent)
+    return Gain(float(low), float(middle), float(high)) if np.isfinite(high) else None
 
 
 def _paths(known: Floats, ahead: int, window: int, shape: Shape, random: np.random.Generator) -> Floats:

@@ -42,6 +42,16 @@ def test_fewer_than_eight_scores_say_nothing_and_a_constant_gains_nothing() -> N
     assert str(Gain(0, 12.4, 131.2)) == "+0 to +131"
 
 
+def test_scores_however_large_are_advised_on() -> None:
+    small = [0.1, 0.4, 0.2, 0.5, 0.3, 0.6, 0.5, 0.7]
+    gain, large = expected_gain(small), expected_gain([2.0**1000 * score for score in small])
+    assert gain is not None
+    assert large is not None
+    assert (large.low, large.high) == (2.0**1000 * gain.low, 2.0**1000 * gain.high)
+    assert len(str(large)) < 30
+    assert expected_gain([0.1] * 6 + [1.7e308, -1.7e308] * 4) is None, "more than a number holds"
+
+
 def test_without_noise_the_interval_spans_what_the_shapes_say() -> None:
     """ln t fits exactly, so its gain is the upper end; 1/t through the same epochs, fitted here by numpy, is below."""
     epochs = np.arange(1.0, 21.0)
