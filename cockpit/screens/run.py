@@ -142,7 +142,7 @@ class RunScreen(SteeringScreen):
     def on_mount(self) -> None:
         self.query_one(Tabs).can_focus = False
         pollers = (Poller("run", self._follow), Poller("machine", self._measure))
-        self.follow(pollers, self.set_interval(SLOW_SECONDS, self._fast.ask))
+        self.follow(pollers, self.set_interval(SLOW_SECONDS, lambda: self._fast.ask(news=False)))
 
     def on_resize(self) -> None:
         self._slow.ask()
@@ -196,7 +196,7 @@ class RunScreen(SteeringScreen):
         if (message.playable, message.reviewable) != (self._playable, self._reviewable):
             self._playable, self._reviewable = message.playable, message.reviewable
             self.refresh_bindings()
-        self._fast.ask()
+        self._fast.ask(news=False)
 
     @on(SteeringScreen.Sent)
     def _note_order(self, message: SteeringScreen.Sent) -> None:

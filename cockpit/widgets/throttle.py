@@ -18,15 +18,21 @@ class Throttle:
         self._last = -seconds
         self._due = False
 
-    def ask(self) -> None:
+    def ask(self, *, news: bool = True) -> None:
+        """Show what is there, at the latest `seconds` from now.
+
+        What goes on by itself, as a clock, is no `news`: those that come just behind it need not wait for it.
+        """
         if self._due:
             return
         wait = self._last + self._seconds - time.monotonic()
-        if wait <= 0:
-            self._fire()
-        else:
+        if wait > 0:
             self._due = True
             self._owner.set_timer(wait, self._fire)
+        elif news:
+            self._fire()
+        else:
+            self._show()
 
     def hurry(self) -> None:
         """Show it now, however short a time ago something was shown."""

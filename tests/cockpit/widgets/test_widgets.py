@@ -224,3 +224,18 @@ async def test_what_is_asked_for_often_is_shown_seldom_and_never_forgotten(monke
         while len(shows) < 2:
             await pilot.pause(0.02)
         assert shows == [1, 49]
+
+
+async def test_news_do_not_wait_behind_a_clock_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttle, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    shows: list[str] = []
+    said = [""]
+    host = Host(Widget())
+    async with host.run_test() as pilot:
+        seldom = Throttle(host, 0.2, lambda: shows.append(said[0]))
+        for said[0], news in (("clock", False), ("news", True), ("more news", True), ("clock again", False)):
+            seldom.ask(news=news)
+        assert shows == ["clock", "news"]  # the rest not so soon after news, and together
+        while len(shows) < 3:
+            await pilot.pause(0.02)
+        assert shows == ["clock", "news", "clock again"]
