@@ -3,7 +3,8 @@
 Textual hands a key to the focused widget; only what no widget wants comes back to the app, which then looks for a
 binding. Of keys that arrive together, as over a slow line, the second reaches the widget before the first one's binding
 has moved cursor or focus: `↓ 5` would set the number above, `/delete` would open a dialog. So each key waits until the
-one before has been through.
+one before has been through, and with it what it led to: enter in a field is told in messages from widget to widget
+until one of them moves the focus.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from textual import events, on
 from textual.app import App
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.widget import Widget
 
 PATIENCE_SECONDS = 0.5
 """After it the next key is given all the same: a widget that is gone, or that waits, gives nothing back."""
@@ -23,7 +25,12 @@ class OrderedKeysApp(App[None]):
     """An app that gives one key at a time."""
 
     class Through(Message):
-        """Comes up behind a key, by the way that the key takes."""
+        """Comes up behind a key, by the way that the key takes from its `taker`."""
+
+        def __init__(self, taker: Widget) -> None:
+            super().__init__()
+            self.taker = taker
+            self.set_sender(taker)
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,22 +52,24 @@ class OrderedKeysApp(App[None]):
         self._key_on_its_way, self._keys_went_to = True, self.screen
         taker = self.focused or self.screen
         await super().on_event(key)
-        self._follow(taker)
+        self._key_on_its_way = self._follow(taker)
 
-    def _follow(self, taker: MessagePump) -> None:
-        """Send a messenger behind what `taker` has been given."""
-        self._key_on_its_way = taker.post_message(self.Through().set_sender(taker))
+    def _follow(self, taker: Widget) -> bool:
+        """Send a messenger behind what `taker` has been given; whether it is on its way."""
+        return taker.post_message(self.Through(taker))
 
     @on(Through)
-    def _let_it_finish(self) -> None:
-        """What its binding has put off, as moving the focus, stands in line by now."""
-        self.call_later(self._give_next)
+    def _let_it_finish(self, message: Through) -> None:
+        """On until nothing waits on the way; what was put off for the app itself, as the focus, stands in line then."""
+        way = (node for node in message.taker.ancestors_with_self if node is not self)
+        if not (any(node.message_queue_size for node in way) and self._follow(message.taker)):
+            self.call_later(self._give_next)
 
     async def _give_next(self) -> None:
         self._key_on_its_way = False
         if self._waiting_keys and self.screen is not self._keys_went_to:
-            self._keys_went_to = self.screen
-            self._follow(self.screen)  # a new one: it is to be there, with its focus, before it has keys
+            self._keys_went_to = self.screen  # a new one: it is to be there, with its focus, before it has keys
+            self._key_on_its_way = self._follow(self.screen)
         if self._waiting_keys and not self._key_on_its_way:
             await self._give(self._waiting_keys.popleft())
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.containers import Vertical
+from textual.message import Message
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
@@ -38,6 +40,21 @@ class Numbers(Widget, can_focus=True):
         await self.remove()
 
 
+class Line(Vertical):
+    """A field that tells the one around it, which tells the app, when it is done; as the filter of a list does."""
+
+    class Done(Message):
+        pass
+
+    def compose(self) -> ComposeResult:
+        yield Input(id="line")
+
+    @on(Input.Submitted)
+    def submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Done())
+
+
 class Form(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Input(id="form")
@@ -51,7 +68,11 @@ class Host(OrderedKeysApp):
 
     def compose(self) -> ComposeResult:
         yield Numbers()
-        yield Input(id="line")
+        yield Line()
+
+    @on(Line.Done)
+    def back(self) -> None:
+        self.query_one(Numbers).focus()
 
     def action_look(self) -> None:
         self.query_one("#line", Input).focus()
@@ -89,6 +110,13 @@ async def test_what_is_typed_behind_a_key_that_opens_a_field_goes_into_it() -> N
         assert pilot.app.query_one("#line", Input).value == "d45d"
         assert pilot.app.query_one(Numbers).typed == ["", ""]
         assert not host(pilot).deleted
+
+
+async def test_what_is_typed_behind_the_enter_that_ends_a_field_goes_where_the_person_is_then() -> None:
+    async with Host().run_test() as pilot:
+        await burst(pilot, "/", "4", "enter", "down", "5")
+        assert pilot.app.query_one("#line", Input).value == "4"
+        assert pilot.app.query_one(Numbers).typed == ["", "5"]
 
 
 async def test_what_is_typed_behind_a_key_that_opens_a_screen_goes_into_it() -> None:
