@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from rich.cells import cell_len, set_cell_size
@@ -13,12 +14,31 @@ ESCAPE = re.compile(
     r"|\x9b[0-?]*[ -/]*[@-~]",  # CSI as one character
     re.DOTALL,
 )
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]")
 
 
 def plain(text: str) -> str:
-    """`text` on one line without escape sequences, controls and invisible direction marks; tabs become spaces."""
+    """`text` on one line without escape sequences, controls and invisible marks; tabs become spaces.
+
+    So do marks that ask for an emoji in colour: terminals disagree on how wide that is.
+    """
     return _CONTROLS.sub("", ESCAPE.sub("", text.expandtabs(4).replace("\n", " ")))
+
+
+@functools.lru_cache(2048)
+def cells_of(text: str) -> tuple[str, ...]:
+    """What stands in each cell of plain `text`: a character with its marks, nothing behind a wide one."""
+    if text.isascii():
+        return tuple(text)
+    cells: list[str] = []
+    last = 0
+    for character in text:
+        if width := cell_len(character):
+            last = len(cells)
+            cells += [character, *[""] * (width - 1)]
+        elif cells:
+            cells[last] += character
+    return tuple(cells)
 
 
 def fit_left(text: str, width: int) -> str:
@@ -32,6 +52,15 @@ def fit_right(text: str, width: int) -> str:
     """`text` in exactly `width` cells, right-aligned; the end is cut with `…`."""
     space = width - cell_len(text)
     return " " * space + text if space >= 0 else fit_left(text, width)
+
+
+def fit_end(text: str, width: int) -> str:
+    """`text` in exactly `width` cells, left-aligned; the beginning is cut with `…`: of a path the end tells more."""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    kept = cells_of(text)[1 - width :] if width > 1 else ()
+    half = " " if kept[:1] == ("",) else ""
+    return "…"[:width] + half + "".join(kept)
 
 
 def run_word(run_id: str) -> str:

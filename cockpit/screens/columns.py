@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -12,7 +13,7 @@ from textual.containers import Vertical
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from cockpit.core.text import plain
+from cockpit.core.text import fit_left, plain
 from cockpit.screens.dialog import Dialog
 from engines.contract.spec import Column
 
@@ -46,9 +47,9 @@ class ColumnsScreen(Dialog[list[str] | None]):
         return self.query_one(OptionList)
 
     def _option(self, column: Column) -> Option:
-        width = max(len(plain(other.title)) for other in self._all)
+        width = max(cell_len(plain(other.title)) for other in self._all)
         sign = "✓" if column.source in self._shown else " "
-        return Option(Text.assemble(f"{sign} {plain(column.title):{width}}  ", (plain(column.source), "dim")))
+        return Option(Text.assemble(f"{sign} {fit_left(plain(column.title), width)}  ", (plain(column.source), "dim")))
 
     def action_switch(self) -> None:
         if (place := self._list.highlighted) is not None:

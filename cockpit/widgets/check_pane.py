@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -129,6 +130,6 @@ def _words(found: Mapping[str, Any]) -> Content:
     facts = facts_of(dict(found))
     for name in sorted(facts, key=lambda name: name.startswith("data ")):
         if words := facts[name]:
-            name = fit_left(plain(name), max(NAME_WIDTH, len(name))) + "  "
+            name = fit_left(plain(name), max(NAME_WIDTH, cell_len(name))) + "  "
             lines.append(Content.assemble((name, "$quiet"), plain(words)))
     return Content("\n").join(lines)

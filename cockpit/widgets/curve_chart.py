@@ -60,7 +60,7 @@ class CurveChart(MetricChart, can_focus=False):
             self._painted_of = of
             still = replace(view, cursor=None)
             self._painted = paint("", self._curves, drawing.signs, still, self.size, glyphs)
-        cells = Cells(self._painted.codes.copy(), self._painted.styles.copy())
+        cells = Cells(self._painted.texts.copy(), self._painted.styles.copy())
         draw_title(cells, self._title, (), glyphs, selected=False)
         draw_cursor(cells, view, plot_width(self.size.width), glyphs)
         return cells

@@ -77,7 +77,7 @@ class MetricChart(Widget, can_focus=True):
         if self._drawing is None or not self.size.width:
             return
         before, self._cells = self._cells, self._paint(self._drawing)
-        if before.codes.shape != self._cells.codes.shape:
+        if before.texts.shape != self._cells.texts.shape:
             self.refresh()
         elif changes := self._cells.changes(before):
             self.refresh(*(Region(first, y, stop - first, 1) for y, first, stop in changes))
@@ -112,7 +112,7 @@ class MetricChart(Widget, can_focus=True):
         styles = plot_styles(self.app.theme_variables)
         segments = [Segment(text, styles[style]) for text, style in self._cells.row(y)]
         return (
-            Strip(segments, self._cells.codes.shape[1])
+            Strip(segments, self._cells.texts.shape[1])
             .adjust_cell_length(self.size.width, self.rich_style)
             .apply_style(self.rich_style)
         )

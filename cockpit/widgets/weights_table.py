@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.binding import Binding
 
@@ -103,7 +104,7 @@ class WeightsTable(NumbersTable):
 
     @property
     def _name_width(self) -> int:
-        return max(5, min(16, max((len(plain(head)) for head in self.draft.heads), default=0)))
+        return max(5, min(16, max((cell_len(plain(head)) for head in self.draft.heads), default=0)))
 
     @property
     def _bar_width(self) -> int:

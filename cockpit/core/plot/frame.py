@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from rich.cells import cell_len
 
 from cockpit.core.format import FOUR_DIGITS
 from cockpit.core.metrics.metric_series import Floats
@@ -66,7 +67,7 @@ def plot_width(width: int) -> int:
 
 
 def draw_frame(cells: Cells, glyphs: Glyphs, style: int) -> None:
-    rows, width = cells.codes.shape
+    rows, width = cells.texts.shape
     across = glyphs.across * max(width - 2, 0)
     for y, ends in ((0, glyphs.corners[:2]), (rows - 1, glyphs.corners[2:])):
         cells.write(0, y, ends[0] + across + ends[1], style)
@@ -81,10 +82,10 @@ def draw_title(cells: Cells, title: str, told: Sequence[tuple[Line, str]], glyph
     Of several lines what each is, in full or short, where all of it has room; runs have their signs, and values where
     there is room for all of theirs: some of them would ask where the others are.
     """
-    width = cells.codes.shape[1]
+    width = cells.texts.shape[1]
     x = width - 2
     name = title.split(" · ")[0]
-    least = min(len(name), 12) + 5
+    least = min(cell_len(name), 12) + 5
     shown = [
         (line, f" {glyphs.sample(line.style, line.dash)} {known}{value:>{VALUE}} ")
         for known, (line, value) in zip(_names([line for line, _ in told], x - least), told, strict=True)
@@ -97,7 +98,7 @@ def draw_title(cells: Cells, title: str, told: Sequence[tuple[Line, str]], glyph
         x -= len(words)
         cells.write(x, 0, words, STYLE["axis" if line.style == "step" else line.style])  # words are no haze
     room = x - 5
-    if len(title) > room:  # what stands behind the name, cut, says nothing
+    if cell_len(title) > room:  # what stands behind the name, cut, says nothing
         title = fit_left(name, max(room, 1)).rstrip()
     cells.write(2, 0, f" {title} ", STYLE["selected" if selected else "title"])
 
@@ -123,7 +124,7 @@ def draw_y_axis(cells: Cells, scale: Scale, plot_rows: int, glyphs: Glyphs) -> N
 
 def draw_x_axis(cells: Cells, view: View, columns: int, glyphs: Glyphs) -> None:
     """Labels go into the lower edge of the frame: a row more for the curve."""
-    rows = cells.codes.shape[0]
+    rows = cells.texts.shape[0]
     cells.write(LEFT - 1, rows - 2, glyphs.origin + glyphs.across * columns, STYLE["frame"])
     free = 0
     for x, label in view.ticks or x_ticks(view.axis, view.start, view.end, max(2, columns // 8)):
@@ -140,8 +141,8 @@ def draw_x_axis(cells: Cells, view: View, columns: int, glyphs: Glyphs) -> None:
 def draw_cursor(cells: Cells, view: View, columns: int, glyphs: Glyphs) -> None:
     if view.cursor is None or not 0 <= (column := view.column(view.cursor, columns)) < columns:
         return
-    for y in range(ABOVE, cells.codes.shape[0] - BELOW):
-        if cells.codes[y, LEFT + column] == ord(" "):
+    for y in range(ABOVE, cells.texts.shape[0] - BELOW):
+        if cells.texts[y, LEFT + column] == " ":
             cells.write(LEFT + column, y, glyphs.cursor, STYLE["cursor"])
 
 
@@ -149,7 +150,7 @@ def draw_signs(cells: Cells, signs: Sequence[Sign], view: View, columns: int, gl
     """Later ones over earlier ones."""
     for sign in signs:
         if 0 <= (column := view.column(sign.x, columns)) < columns:
-            cells.write(LEFT + column, cells.codes.shape[0] - BELOW, glyphs.signs[sign.kind], STYLE[sign.kind])
+            cells.write(LEFT + column, cells.texts.shape[0] - BELOW, glyphs.signs[sign.kind], STYLE[sign.kind])
 
 
 def bad_places(lines: Sequence[Line], view: View, columns: int) -> list[Sign]:
@@ -175,7 +176,7 @@ def draw_note(cells: Cells, lines: Sequence[Line], view: View) -> None:
     words = [f"{bad:,} not finite"] * bool(bad) + [f"{hidden:,} not above 0"] * bool(hidden)
     if words:
         text = " " + " · ".join(words) + " "
-        cells.write(cells.codes.shape[1] - 2 - len(text), cells.codes.shape[0] - 1, text, STYLE["bad"])
+        cells.write(cells.texts.shape[1] - 2 - len(text), cells.texts.shape[0] - 1, text, STYLE["bad"])
 
 
 def draw_legend(cells: Cells, signs: Sequence[Sign], glyphs: Glyphs) -> None:
@@ -183,5 +184,5 @@ def draw_legend(cells: Cells, signs: Sequence[Sign], glyphs: Glyphs) -> None:
     x = 2
     for kind in dict.fromkeys(sign.kind for sign in signs):
         words = f" {glyphs.signs[kind]} {kind} "
-        cells.write(x, cells.codes.shape[0] - 1, words, STYLE[kind])
+        cells.write(x, cells.texts.shape[0] - 1, words, STYLE[kind])
         x += len(words)

@@ -109,7 +109,7 @@ def _range(line: Line, curve: Columns) -> tuple[float, float]:
 
 def _draw(cells: Cells, line: Line, curve: Columns, scale: Scale, glyphs: Glyphs) -> None:
     """Where lines share a character it shows the later one alone; through the gaps of its dashes shows the other."""
-    rows, width = cells.codes.shape
+    rows, width = cells.texts.shape
     columns, plot_rows = plot_width(width), rows - ABOVE - BELOW
     dots = rasterize(
         curve, columns * glyphs.dots_wide, plot_rows * glyphs.dots_high,
@@ -118,16 +118,16 @@ def _draw(cells: Cells, line: Line, curve: Columns, scale: Scale, glyphs: Glyphs
     codes = braille.characters(dots) if glyphs is UNICODE else dots * np.uint32(ord(glyphs.samples[line.dash]))
     there = codes > 0
     plot = (slice(ABOVE, ABOVE + plot_rows), slice(LEFT, LEFT + columns))
-    cells.codes[plot][there] = codes[there]
+    cells.texts[plot][there] = codes[there].view("U1")
     cells.styles[plot][there] = STYLE[line.style]
     if sign := glyphs.run_sign(line.style):
-        _put_signs(cells.codes[plot], there, ord(sign), glyphs.runs.index(sign))
+        _put_signs(cells.texts[plot], there, sign, glyphs.runs.index(sign))
 
 
-def _put_signs(codes: npt.NDArray[np.uint32], there: npt.NDArray[np.bool_], sign: int, place: int) -> None:
+def _put_signs(texts: npt.NDArray[np.str_], there: npt.NDArray[np.bool_], sign: str, place: int) -> None:
     """A run's sign on its line every `SIGN_COLUMNS`, each run's at columns of its own, and on its last point."""
     drawn = np.flatnonzero(there.any(axis=0))
     wanted = np.arange(place * 3 % SIGN_COLUMNS, there.shape[1], SIGN_COLUMNS)
     after = np.searchsorted(drawn, wanted[wanted <= drawn[-1]]) if len(drawn) else []  # a dash may leave out the wanted
     for column in {*drawn[after].tolist(), *drawn[-1:].tolist()}:
-        codes[np.flatnonzero(there[:, column])[0], column] = sign
+        texts[np.flatnonzero(there[:, column])[0], column] = sign

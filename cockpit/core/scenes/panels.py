@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from cockpit.core.scenes.cells import BLANK, Cell, Row
-from cockpit.core.text import plain
+from cockpit.core.text import cells_of, plain
 from engines.contract.scenes import Gauge, Panel, Span, Strip, Words
 
 NARROWEST = 22
@@ -26,11 +26,7 @@ def cells(text: str, kind: str) -> Row:
 
     Marks without a width of their own are left out: terminals disagree on where they go.
     """
-    row: Row = []
-    for character in plain(text):
-        if width := cell_len(character):
-            row += [(character, kind), *[("", kind)] * (width - 1)]
-    return row
+    return [(sign[:1], kind) for sign in cells_of(plain(text))]
 
 
 def fit(row: Row, width: int) -> Row:

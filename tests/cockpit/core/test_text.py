@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from cockpit.core.text import fit_left, fit_right, plain
+from cockpit.core.text import cells_of, fit_end, fit_left, fit_right, plain
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ from cockpit.core.text import fit_left, fit_right, plain
         ("a\tb\nc\rd\x07\x08", "a   b cd"),
         ("[bold]not markup[/]", "[bold]not markup[/]"),
         ("\u202egnirts", "gnirts"),
+        ("\u26a0\ufe0f hot", "\u26a0 hot"),
         ("\x1b]52;c;unfinished", ""),
     ],
 )
@@ -30,13 +31,29 @@ def test_nothing_a_terminal_could_obey_is_left(text: str) -> None:
     assert not any(ord(char) < 32 or 127 <= ord(char) < 160 for char in plain(text))
 
 
+WIDTHS = {"a": 1, "é": 1, "漢": 2, "👍": 2, " ": 1, "\u0302": 0, "ก": 1, "\u0e35": 0, "각": 2}
+
+
+@given(st.text(st.sampled_from([*WIDTHS])))
+def test_each_cell_holds_a_character_with_its_marks(text: str) -> None:
+    text = "|" + text
+    cells = cells_of(text)
+    assert "".join(cells) == text
+    assert len(cells) == 1 + sum(WIDTHS[character] for character in text[1:])
+    for place, cell in enumerate(cells[1:], 1):
+        assert (cell == "" and WIDTHS[cells[place - 1][0]] == 2) or sum(map(WIDTHS.__getitem__, cell)) in (1, 2)
+
+
 @given(st.text(st.sampled_from("aé漢字👍 "), max_size=30), st.integers(1, 20))
 def test_fitted_text_has_exactly_its_width(text: str, width: int) -> None:
     assert cell_len(fit_left(text, width)) == width
     assert cell_len(fit_right(text, width)) == width
+    assert cell_len(fit_end(text, width)) == width
 
 
 def test_the_side_and_the_cut() -> None:
     assert fit_left("ab", 4) == "ab  "
     assert fit_right("ab", 4) == "  ab"
     assert fit_right("abcdef", 4) == "abc…"
+    assert [fit_end("abcdef", width) for width in (0, 1, 4, 6, 7)] == ["", "…", "…def", "abcdef", "abcdef "]
+    assert [fit_end("漢字ab", width) for width in (4, 5)] == ["… ab", "…字ab"]

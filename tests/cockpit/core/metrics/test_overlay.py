@@ -75,7 +75,7 @@ def test_each_of_eight_runs_has_a_colour_and_a_sign_in_picture_and_title(glyphs:
     lines = ChartLines().make(members, Look())
     cells = paint("loss", lines, (), View("step", 0.0, 99.0), (150, 40), glyphs)
     for place, sign in enumerate(glyphs.runs, 1):
-        of_run = (cells.styles == STYLE[f"run-{place}"]) & (cells.codes == ord(sign))
+        of_run = (cells.styles == STYLE[f"run-{place}"]) & (cells.texts == sign)
         rows, columns = np.nonzero(of_run[1:])
         assert len(set(rows.tolist())) == 1  # a constant
         assert len(columns) >= 5

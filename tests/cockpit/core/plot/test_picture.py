@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unicodedata import combining, east_asian_width
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def picture(
 
 
 def rows(cells: Cells) -> list[str]:
-    return ["".join(text for text, _ in cells.row(y)) for y in range(len(cells.codes))]
+    return ["".join(text for text, _ in cells.row(y)) for y in range(len(cells.texts))]
 
 
 def styles(cells: Cells) -> set[str]:
@@ -151,7 +152,7 @@ def test_lines_are_told_apart_without_colour() -> None:
 @pytest.mark.parametrize("size", [(0, 0), (1, 1), (5, 2), (16, 5), (12, 40), (300, 3)])
 def test_any_size_can_be_painted(size: tuple[int, int]) -> None:
     cells = picture(("logged", series("loss", [1, NAN, 3])), size=size, signs=(Sign("best", 1.0),), cursor=1.0)
-    assert cells.codes.shape == size[::-1]
+    assert cells.texts.shape == size[::-1]
 
 
 @pytest.mark.parametrize("extreme", [[-1.7e308, 1.7e308], [5e-324, 0.0], [1e300, 1e300], [0.0, -0.0], [1e-300, 1e300]])
@@ -170,7 +171,52 @@ def test_changes_are_the_cells_that_differ() -> None:
     assert after.row(1) == [("    ", 0), ("ab", STYLE["train"]), ("    ", 0)]
 
 
-def test_wide_characters_do_not_shift_the_rest() -> None:
+def width(text: str) -> int:
+    """In cells, by what Unicode says of its characters."""
+    return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
+@pytest.mark.parametrize(
+    ("x", "text", "shown"),
+    [
+        (0, "a漢b", "a漢b  "), (4, "漢字", "    漢"), (3, "漢字", "   漢 "), (-1, "漢字", " 字   "),
+        (1, "x\u0302y", " x\u0302y   "), (5, "漢", "      "), (9, "漢", "      "),
+    ],
+)  # fmt: skip
+def test_wide_characters_take_two_cells_and_are_cut_at_their_borders(x: int, text: str, shown: str) -> None:
     cells = Cells.blank(6, 1)
-    cells.write(0, 0, "a漢b", 0)
-    assert rows(cells) == ["a?b   "]
+    cells.write(x, 0, text, 0)
+    assert rows(cells) == [shown]
+    assert width(shown) == 6
+
+
+def test_what_is_written_over_half_a_wide_character_leaves_no_other_half() -> None:
+    for x, shown in ((0, "- b漢c"), (1, " -b漢c"), (3, "漢b- c"), (4, "漢b -c")):
+        cells = Cells.blank(6, 1)
+        cells.write(0, 0, "漢b漢c", 0)
+        cells.write(x, 0, "-", 1)
+        assert rows(cells) == [shown]
+
+
+def test_of_a_wide_character_both_halves_are_sent() -> None:
+    before, after = Cells.blank(6, 3), Cells.blank(6, 3)
+    for y, (old, new) in enumerate((("a漢", "a字"), ("漢漢", "漢xx"), ("漢b", "漢b"))):
+        before.write(0, y, old, 0)
+        after.write(0, y, new, 0)
+    after.styles[2, 1] = 1
+    assert after.changes(before) == [(0, 1, 3), (1, 2, 4), (2, 0, 2)]
+
+
+@pytest.mark.parametrize(
+    "name", ["損失関数", "損失 · 検証データ全体の平均値を示す長い名前", "loss/θ\u0302", "épreuve", "각도"]
+)
+@pytest.mark.parametrize("columns", [16, 21, 38, 39, 61])
+def test_a_name_of_any_script_keeps_the_frame_straight(name: str, columns: int) -> None:
+    members: list[Member] = [("train", series("train.loss", [9, 6.5])), ("validation", series("val.loss", [5, 3]))]
+    lines = ChartLines().make(members, Look())
+    title = rows(paint(name, lines, (), View("step", 0.0, 10.0), (columns, 12), UNICODE))[0]
+    assert width(title) == columns
+    assert title.startswith(f"╭─ {name[:2]}")
+    assert title.endswith("─╮")
+    if columns > 60:
+        assert title.split(" ━ ")[0].rstrip("─ ")[3:] in (name, name.split(" · ")[0])
