@@ -7,10 +7,11 @@ import time
 from argparse import Namespace
 
 from cockpit.cli import codes
-from cockpit.cli.following import POLL_SECONDS, Watch, outcome, wait_until_gone
+from cockpit.cli.following import POLL_SECONDS, Watch, wait_until_gone
 from cockpit.cli.printing import say, show
 from cockpit.core.config.run_config import read_config
 from cockpit.core.run.ending import newest_attempt, record_end, send_signal
+from cockpit.core.run.orders import Order
 from cockpit.core.steering.number_keys import typed_number
 from engines.contract import commands as cmd
 from engines.contract import launch, limits
@@ -186,7 +187,7 @@ def _ask(run: RunDirectory, command: cmd.Command, *, quiet: bool = False) -> int
         if answer is not None and answer.state != "seen":
             applied = answer.state == "applied"
             if not (quiet and applied):
-                show(f"{what}: {outcome(answer)}")
+                show(f"{what}: {Order(command, answer).outcome}")
             return codes.DONE if applied else codes.FAILED
         if status.state == "queued":
             show(f"{what}: sent; {run.info.id} waits for its device, and hears it when its turn has come")

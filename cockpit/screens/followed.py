@@ -20,7 +20,8 @@ from cockpit.core.metrics.metric_series import Series
 from cockpit.core.metrics.run_metrics import Mark, RunMetrics
 from cockpit.core.poller import Poller
 from cockpit.core.run.follow import News, RunFollower
-from cockpit.core.run.model import Order, RunModel
+from cockpit.core.run.model import RunModel
+from cockpit.core.run.orders import Order
 from cockpit.core.text import plain
 from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.palette import ActionProvider
@@ -194,25 +195,16 @@ class FollowedRunScreen(ChangingKeysScreen):
     def sent(self, *kinds: type[Command]) -> list[Command]:
         """Those of these kinds that were sent from here and not refused, the oldest first."""
         orders = ((one, self.model.order(one.id)) for one in self._sent if isinstance(one, kinds))
-        return [one for one, order in orders if not (order and order.answer and order.answer.state == "refused")]
+        return [one for one, order in orders if not (order and order.refused)]
 
     def orders(self, *kinds: type[Command]) -> list[Order]:
         """Those of these kinds so far, the newest first."""
         found = [one for one in self.model.notable if isinstance(one, Order) and isinstance(one.command, kinds)]
         return found[::-1]
 
-    def outcome(self, order: Order) -> str:
-        """What became of it; of one that nobody will hear any more, that."""
-        waits = order.answer is None or order.answer.state == "seen"
-        if waits and (not self.model.live or order.command.attempt != self.attempt):
-            return "not applied: the run ended before"
-        if waits and order.command.at_epoch is not None and order.answer is not None:
-            return f"seen, waits for epoch {order.command.at_epoch + 1}"
-        return order.outcome
-
     def told(self, order: Order, asked: str) -> Content:
         """What was asked for and what became of it, in a colour that says so too."""
-        outcome = self.outcome(order)
+        outcome = order.outcome_with(self.attempt if self.model.live else None)
         bad = outcome.startswith(("refused", "not applied"))
         colour = "$bad" if bad else "$good" if outcome.startswith("applied") else "$accent"
         return Content.assemble((f"{asked}: ", "$quiet"), (plain(outcome), colour))

@@ -17,7 +17,8 @@ from cockpit.core.poller import Poller
 from cockpit.core.run.alerts import sentence
 from cockpit.core.run.control import Target
 from cockpit.core.run.follow import AT_ONCE, News, RunFollower
-from cockpit.core.run.model import Order, RunModel
+from cockpit.core.run.model import RunModel
+from cockpit.core.run.orders import Order
 from cockpit.core.runs import run_away
 from cockpit.core.runs.last_seen import Attention
 from cockpit.core.scenes.play import can_play

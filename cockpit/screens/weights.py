@@ -16,7 +16,7 @@ from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Look
-from cockpit.core.run.model import Order
+from cockpit.core.run.orders import Order
 from cockpit.core.settings import SettingsFile
 from cockpit.core.steering.loss_weights import WeightDraft, configured, recent_means
 from cockpit.core.steering.presets import Presets

@@ -7,7 +7,8 @@ from rich.text import Text
 from textual.widget import Widget
 
 from cockpit.core.format import count, fitted, rate
-from cockpit.core.run.model import Order, RunModel
+from cockpit.core.run.model import RunModel
+from cockpit.core.run.orders import Order
 from cockpit.widgets.machine_view import in_short
 from engines.contract import commands as cmd
 from engines.contract.machine import Reading
@@ -68,9 +69,8 @@ class StatusLine(Widget):
         return [] if advice is None else [Text(f"{' · ' if beside else ''}{advice}", self._style("quiet"))]
 
     def _order(self, order: Order) -> Text:
-        refused = order.answer is not None and order.answer.state == "refused"
         text = Text().append(f"{cmd.describe(order.command)} ", self._style("order"))
-        return text.append(order.outcome, self._style("refused" if refused else "number"))
+        return text.append(order.outcome, self._style("refused" if order.refused else "number"))
 
     def _style(self, kind: str) -> Style:
         return self.get_component_rich_style(f"status--{kind}", partial=True)

@@ -7,34 +7,13 @@ from dataclasses import dataclass
 from cockpit.core.metrics.steps import NO_STEPS, Steps
 from cockpit.core.run.advice import Advice, advise
 from cockpit.core.run.follow import Log, News
+from cockpit.core.run.orders import Order
 from cockpit.core.runs import progress
-from engines.contract import commands as cmd
 from engines.contract import spending
 from engines.contract.events import Alert, Checkpoint, CommandAnswer, Epoch, Header, Phase, RunStarted
 from engines.contract.history import History
 from engines.contract.rundir import Attempt, RunInfo
 from engines.contract.state import Status
-
-
-@dataclass(frozen=True)
-class Order:
-    """A command and what became of it; `answer` is None while the engine has not been heard."""
-
-    command: cmd.Command
-    answer: CommandAnswer | None
-
-    @property
-    def outcome(self) -> str:
-        """`sent`, `seen`, `applied at step 12`, `refused because …`."""
-        if self.answer is None:
-            return "sent"
-        match self.answer.state:
-            case "applied":
-                return f"applied at step {self.answer.step:,}"
-            case "refused":
-                return f"refused because {self.answer.reason}" if self.answer.reason else "refused"
-            case seen:
-                return seen
 
 
 @dataclass(frozen=True)

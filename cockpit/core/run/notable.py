@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cockpit.core.format import number
-from cockpit.core.run.model import Notable, Order, StageBegan, time_of
+from cockpit.core.run.model import Notable, StageBegan, time_of
+from cockpit.core.run.orders import Order
 from cockpit.core.text import plain
 from engines.contract import commands as cmd
 from engines.contract.amounts import duration, size
@@ -42,9 +43,8 @@ def tell(notable: Notable) -> Told:
 def _words(notable: Notable) -> tuple[Kind, str, str, str]:
     match notable:
         case Order():
-            refused = notable.answer is not None and notable.answer.state == "refused"
             edit = isinstance(notable.command, cmd.Edit)
-            style = "refused" if refused else "edit" if edit else "order"
+            style = "refused" if notable.refused else "edit" if edit else "order"
             return "commands", style, "edit" if edit else "order", f"{cmd.describe(notable.command)}  {notable.outcome}"
         case Alert():
             return "alerts", notable.level, notable.level, notable.text

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cockpit.core.run.follow import News, RunFollower
-from cockpit.core.run.model import Order, RunModel
+from cockpit.core.run.model import RunModel
+from cockpit.core.run.orders import Order
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract import launch
