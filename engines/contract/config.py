@@ -144,6 +144,16 @@ def _spec(tree: Any, places: _Places) -> Spec:
         raise UserError(f"{places.of(('project',))}: {error}") from None
 
 
+def _must_weigh_its_heads(spec: Spec, settings: RunConfig) -> None:
+    """A slip of whoever wrote the project, told before the loop would fail on it."""
+    heads, weights = [head.name for head in spec.heads], list(settings.loss_weights.model_dump())
+    if set(heads) != set(weights):
+        raise UserError(
+            f"The project {spec.name!r} has the heads {', '.join(heads)} in its spec and the loss weights "
+            f"{', '.join(weights)} in its config model; expected the same names in both."
+        )
+
+
 def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overrides: Sequence[str]) -> LoadedConfig:
     """Validate a config tree with its `--set` overrides, which it then has.
 
@@ -155,9 +165,11 @@ def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overri
     spec = _spec(tree, places)
     model: type[RunConfig] = specs.load(spec.config)
     try:
-        return LoadedConfig(spec, model.model_validate(tree))
+        settings = model.model_validate(tree)
     except ValidationError as error:
         raise ConfigError([(tuple(one["loc"]), _sentence(one, model, places)) for one in error.errors()]) from None
+    _must_weigh_its_heads(spec, settings)
+    return LoadedConfig(spec, settings)
 
 
 def read_config(path: Path) -> tuple[Any, dict[yaml12.Key, int], str]:

@@ -36,10 +36,9 @@ class Column(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """A loss term: its key in `loss_weights`, in the engine's losses and in a stage's `heads`."""
+    """A loss term: its key in `loss_weights`, whose default is its weight, in the losses and in a stage's `heads`."""
 
     name: str
-    weight: float
     title: str
     parts: tuple[str, ...] = ()
     """What a stage may turn on by itself, as `head.part`."""

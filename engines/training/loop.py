@@ -107,7 +107,10 @@ class Trainer:
             batch = self.data.train.batch(indices, randomness)
             waited = time.perf_counter() - asked
             rate = self.learning_rate()
-            row = self.step(batch, self.context(), rate)
+            ctx = self.context()
+            row = self.step(batch, ctx, rate)
+            with torch.no_grad():
+                self.project.after_step(self.model, ctx)
             self.step_log.add(row, step=state.step, epoch=state.epoch + 1, lr=rate, data_wait=waited)
             state.step += 1
             state.step_in_epoch += 1
@@ -288,10 +291,11 @@ class Trainer:
         """Put everything a checkpoint holds back."""
         self.project.load_trainable_state(self.model, content["model"])
         self.state = TrainState.load(content["state"])
-        decays = [group["weight_decay"] for group in self.optimizer.param_groups]
+        groups = [{**group} for group in self.optimizer.param_groups]
         self.optimizer.load_state_dict(content["optimizer"])
-        for group, decay in zip(self.optimizer.param_groups, decays, strict=True):
-            group["weight_decay"] = decay  # the config's: a fork may have another than its checkpoint
+        for group, own in zip(self.optimizer.param_groups, groups, strict=True):
+            # the config's: a fork may have others than its checkpoint
+            group.update({key: own[key] for key in ("weight_decay", "lr_scale") if key in own})
         if content["scaler"]:  # a fork may turn fp16 on
             self.precision.scaler.load_state_dict(content["scaler"])
         self._enter_stage()

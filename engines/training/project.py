@@ -134,14 +134,17 @@ class Project(ABC, Generic[Config]):
 
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
         """The `count` of each loss without running the model. Needed only for `training.micro_batches` above 1."""
-        raise NotImplementedError(f"{type(self).__name__} needs counts() to train with micro_batches above 1")
+        raise UserError(f"training.micro_batches: {type(self).__name__} has no counts(), and trains with 1 only.")
 
     def select(self, cfg: Config, data: Split, data_filter: str) -> np.ndarray:
-        """Indices of the training samples that a stage's `data` filter keeps: (kept,) int64."""
-        raise NotImplementedError(f"{type(self).__name__} knows no data filter {data_filter!r}")
+        """Indices of the training samples that a stage's `data` filter keeps: (kept,) int64. Raises `UserError`."""
+        raise UserError(f"training.stages: {type(self).__name__} knows no data filter, got {data_filter!r}.")
 
     def param_groups(self, model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-        """Optimizer groups; the default decays matrices but not norms, biases and embeddings."""
+        """Optimizer groups; the default decays matrices but not norms, biases and embeddings.
+
+        A group's own `lr_scale` multiplies the learning rate for its parameters, in every stage.
+        """
         embeddings = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
         decayed: list[nn.Parameter] = []
         plain: list[nn.Parameter] = []
@@ -153,6 +156,7 @@ class Project(ABC, Generic[Config]):
     def freeze(self, model: nn.Module, patterns: list[str]) -> None:
         """Turn gradients off for parameters whose name matches a pattern, on for all others.
 
+        What `model` gave without a gradient (a pretrained part, a teacher) is among the `patterns` by its names.
         Raises `UserError` for a pattern that matches none, and where nothing is left to train.
         """
         names = [name for name, _ in model.named_parameters()]
@@ -168,6 +172,12 @@ class Project(ABC, Generic[Config]):
             raise UserError("every parameter is frozen, so nothing would be trained; expected some that are not.")
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(name not in frozen)
+
+    def after_step(self, model: nn.Module, ctx: Context) -> None:
+        """Once behind every step, also one that was skipped, without gradients: a moving average of the weights.
+
+        What it changes must be in `trainable_state`, and nothing in it may wait for the device. `ctx` is the step's.
+        """
 
     def trainable_state(self, model: nn.Module) -> dict[str, Tensor]:
         """What a checkpoint holds of the model; the default is all of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,12 @@ class StagePlan:
         return self.switches[state.stage]
 
     def rehearse(self, project: Project[Any], model: nn.Module) -> None:
-        """Freeze as every stage will, the first one last, so that a bad pattern is found before the first step."""
+        """Freeze as every stage will, the first one last, so that a bad pattern is found before the first step.
+
+        What the `model` was made without a gradient (a pretrained part, a teacher) stays so in all of them.
+        """
+        never = tuple(name for name, parameter in model.named_parameters() if not parameter.requires_grad)
+        self.switches = [replace(switches, frozen=(*switches.frozen, *never)) for switches in self.switches]
         for stage, switches in reversed(list(zip(self.stages, self.switches, strict=True))):
             try:
                 project.freeze(model, list(switches.frozen))

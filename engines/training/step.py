@@ -19,7 +19,9 @@ def split_batch(batch: Batch, parts: int) -> list[Batch]:
 
 
 def stack_losses(losses: Mapping[str, Loss], heads: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Totals and counts of `heads`, in order: two (heads,) float32 tensors."""
+    """Totals and counts of `heads`, in order: two (heads,) float32 tensors. Raises `LookupError` for a missing one."""
+    if missing := [head for head in heads if head not in losses]:
+        raise LookupError(f"the project gave no loss for {', '.join(missing)}, expected one a head that is on")
     totals = torch.stack([losses[head].total.float() for head in heads])
     counts = torch.stack([losses[head].count.float() for head in heads])
     return totals, counts
@@ -70,7 +72,7 @@ class TrainStep:
         Of each head how many elements were measured; the loss; a loss a head; gradient norm; skipped (0 or 1).
         """
         for group in self._optimizer.param_groups:
-            group["lr"] = lr
+            group["lr"] = lr * group.get("lr_scale", 1.0)
         totals, counts, loss = self._backward(batch, ctx)
         self._precision.scaler.unscale_(self._optimizer)
         norm = nn.utils.clip_grad_norm_(self._parameters, self._clip)

@@ -28,22 +28,20 @@ SPEC = Spec(
     heads=(
         Head(
             name="action",
-            weight=1.0,
             title="12 on-off actions",
             parameters="action.*",
             parts=tuple(CONTROL_NAMES[column] for column in ACTION),
         ),
-        Head(name="look", weight=0.5, title="Yaw and pitch", parameters="look.*"),
-        Head(name="hotbar", weight=0.3, title="Hotbar slot", parameters="hotbar.*"),
-        Head(name="cursor", weight=0.5, title="Cursor position", parameters="cursor.*"),
+        Head(name="look", title="Yaw and pitch", parameters="look.*"),
+        Head(name="hotbar", title="Hotbar slot", parameters="hotbar.*"),
+        Head(name="cursor", title="Cursor position", parameters="cursor.*"),
         Head(
             name="inv",
-            weight=0.3,
             title="Inventory clicks",
             parameters="inv.*",
             parts=tuple(CONTROL_NAMES[column] for column in INV),
         ),
-        Head(name="idle", weight=0.3, title="Idle penalty"),
+        Head(name="idle", title="Idle penalty"),
     ),
     data_files="projects.controls.recordings:files",
     tasks={

@@ -87,9 +87,9 @@ def test_an_unknown_head_in_a_stage_is_named(tmp_path: Path) -> None:
 
 def test_parts_of_a_head_are_on_or_off_by_themselves() -> None:
     heads = [
-        Head(name="keys", weight=1.0, title="", parts=("a", "b", "c"), parameters="keys.*"),
-        Head(name="look", weight=1.0, title="", parameters="look.*"),
-        Head(name="idle", weight=1.0, title=""),
+        Head(name="keys", title="", parts=("a", "b", "c"), parameters="keys.*"),
+        Head(name="look", title="", parameters="look.*"),
+        Head(name="idle", title=""),
     ]
     stages = [
         {"name": "one", "epochs": 1, "heads": ["idle", "keys.c", "keys.a"], "frozen": ["body.*"]},

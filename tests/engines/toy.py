@@ -19,7 +19,7 @@ from engines.listener import CommandListener
 from engines.training.loop import Trainer
 from engines.training.project import Batch, Context, Evaluation, Loss, Project, Result, Split
 
-HEADS = (Head(name="all", weight=1.0, title="All"), Head(name="rare", weight=0.5, title="Rare"))
+HEADS = (Head(name="all", title="All"), Head(name="rare", title="Rare"))
 
 
 class ToyWeights(Section):
