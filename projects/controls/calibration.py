@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from projects.controls.layout import BINARY, CONTROL_NAMES, INV
+from projects.controls.layout import BINARY, CONTROL_NAMES
 from projects.controls.masks import Bools
 from projects.controls.metrics import Prediction, Truth
 
@@ -31,9 +31,7 @@ def judged_buttons(prediction: Prediction, truth: Truth) -> tuple[Reals, Bools, 
     Probabilities that are not numbers (of a model that has diverged) are not judged.
     """
     raw = np.concatenate([prediction.action, prediction.inv], axis=1).astype(np.float64)
-    screen = np.repeat(truth.masks.screen_open[:, None], len(INV), axis=1)
-    judged = np.concatenate([truth.masks.action, screen], axis=1) & np.isfinite(raw)
-    return raw, truth.targets[:, BINARY] > 0.5, judged
+    return raw, truth.targets[:, BINARY] > 0.5, truth.masks.binary & np.isfinite(raw)
 
 
 @dataclass(frozen=True)

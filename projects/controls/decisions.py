@@ -54,9 +54,7 @@ def decide(policy: ControlPolicy, recording: Recording, *, forced: bool, tick: C
 
 def judged(recording: Recording) -> Bools:
     """(n, 15): where an on-off control means something: actions in the game, clicks while a screen is open."""
-    masks = frame_masks(recording.controls, recording.state)
-    inv = np.repeat(masks.screen_open[:, None], len(BINARY) - masks.action.shape[1], axis=1)
-    return np.concatenate([masks.action, inv], axis=1)
+    return frame_masks(recording.controls, recording.state).binary
 
 
 def differences(recording: Recording, decisions: Decisions, thresholds: NDArray[np.float64]) -> Bools:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from engines.training.project import Batch, Context, Evaluation, Loss, Result
-from projects.controls.layout import BINARY, CONTROL_NAMES, HOTBAR, INV
+from projects.controls.layout import BINARY, CONTROL_NAMES, HOTBAR
 from projects.controls.losses import PosWeights, head_losses, off_controls
 from projects.controls.metrics import Prediction, Thresholds, Truth, score_controls
 from projects.controls.predictions import Gathered
@@ -70,13 +70,12 @@ def review_arrays(prediction: Prediction, truth: Truth, sessions: NDArray[np.int
     idle: (n,). groups: (n,) session. hotbar_confidence, hotbar_correct, hotbar_mask: (n,) for the slot chosen.
     """
     targets, masks = truth.targets, truth.masks
-    judged_inv = np.repeat(masks.screen_open[:, None], len(INV), axis=1)
     slot = targets[:, HOTBAR].argmax(1)
     return {
         "names": np.array([CONTROL_NAMES[column] for column in BINARY]),
         "scores": np.concatenate([prediction.action, prediction.inv], axis=1),
         "targets": targets[:, BINARY] > 0.5,
-        "masks": np.concatenate([masks.action, judged_inv], axis=1),
+        "masks": masks.binary,
         "idle": masks.idle,
         "groups": sessions,
         "hotbar_confidence": prediction.hotbar.max(1),

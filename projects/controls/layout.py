@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 FRAME_SIZE = 260
+POSE_POINTS, HAND_POINTS = 33, 21
 COORDINATES = 225
 """The first values of a frame are coordinates; the rest are flags and visibilities, which have no velocity."""
 CONTROL_SIZE = 28
@@ -39,6 +40,8 @@ HEADS = {"action": ACTION, "look": LOOK, "hotbar": HOTBAR, "cursor": CURSOR, "in
 """Which controls a head of the model gives, in order."""
 BINARY = ACTION + INV
 """The 15 on-off controls."""
+CURSOR_AT_REST = 0.5
+"""What recordings hold as both coordinates of the cursor while no screen is open."""
 OPEN_INVENTORY = 11
 """Position of open_inventory inside ACTION; it is valid on all frames, since it also closes the screen."""
 

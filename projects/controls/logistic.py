@@ -56,8 +56,7 @@ class Logistic:
         return torch.from_numpy(np.column_stack([scaled, np.ones(len(features))]).astype(np.float32))
 
     def _fit_binary(self, rows: Tensor, train: Frames) -> None:
-        inv_mask = np.repeat(train.truth.masks.screen_open[:, None], len(INV), axis=1)
-        kept = torch.from_numpy(np.column_stack([train.truth.masks.action, inv_mask])).float()
+        kept = torch.from_numpy(train.truth.masks.binary).float()
         kept /= kept.sum(dim=0).clamp(min=1)
         wanted = torch.from_numpy((train.truth.targets[:, BINARY] > 0.5).astype(np.float32))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from projects.controls.layout import ACTION, HOTBAR, LOOK, LOOK_DEADZONE, OPEN_INVENTORY, SCREEN_OPEN
+from projects.controls.layout import ACTION, HOTBAR, INV, LOOK, LOOK_DEADZONE, OPEN_INVENTORY, SCREEN_OPEN
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
@@ -39,6 +39,16 @@ class Masks:
         mask = np.repeat(self.gameplay[:, None], len(ACTION), axis=1)
         mask[:, OPEN_INVENTORY] = True
         return mask
+
+    @property
+    def inv(self) -> Bools:
+        """(frames, 3): a screen is open."""
+        return np.repeat(self.screen_open[:, None], len(INV), axis=1)
+
+    @property
+    def binary(self) -> Bools:
+        """(frames, 15): where each on-off control means something, actions before inventory controls."""
+        return np.concatenate([self.action, self.inv], axis=1)
 
     @property
     def look(self) -> Bools:

@@ -115,8 +115,7 @@ def score_controls(
     targets, masks = truth.targets, truth.masks
     on = (prediction.action >= thresholds.action) & [CONTROL_NAMES[column] not in off for column in ACTION]
     actions = _binary_scores(ACTION, on, truth, masks.action, thresholds.action)
-    inv_mask = np.repeat(masks.screen_open[:, None], len(INV), axis=1)
-    inv = _binary_scores(INV, prediction.inv >= thresholds.inv, truth, inv_mask, thresholds.inv)
+    inv = _binary_scores(INV, prediction.inv >= thresholds.inv, truth, masks.inv, thresholds.inv)
     actions, inv = (tuple(_unjudged(c) if c.name in off else c for c in controls) for controls in (actions, inv))
     hotbar = targets[:, HOTBAR][masks.hotbar_changed].argmax(1)
     values: dict[str, float | None] = {

@@ -9,11 +9,9 @@ from torch import Tensor, nn
 
 from engines.training.project import Batch, Source
 from projects.controls.batches import MASK_NAMES
-from projects.controls.layout import CONTROL_SIZE
+from projects.controls.layout import CONTROL_SIZE, HEADS
 from projects.controls.masks import Masks
 from projects.controls.metrics import Prediction, Truth
-
-HEADS = ("action", "look", "hotbar", "cursor", "inv")
 
 
 class Gathered:

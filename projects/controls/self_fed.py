@@ -17,6 +17,8 @@ from projects.controls.layout import (
     ACTION,
     CONTROL_SIZE,
     CURSOR,
+    CURSOR_AT_REST,
+    HEADS,
     HISTORY,
     HISTORY_FEATURES,
     HOTBAR,
@@ -29,15 +31,13 @@ from projects.controls.layout import (
 )
 from projects.controls.masks import Bools, Floats
 from projects.controls.metrics import Prediction, Thresholds
-from projects.controls.predictions import HEADS, probabilities
+from projects.controls.predictions import probabilities
 from projects.controls.recordings import Recording
 
 MOST_FRAMES = 1200
 """Frames a session that are predicted one after another: a minute at 20 a second."""
 MOST_SESSIONS = 16
 """Sessions that run beside each other; with the frames it bounds time and memory, whatever the data."""
-CURSOR_AT_REST = 0.5
-"""What recordings hold as both coordinates of the cursor while no screen is open."""
 
 
 def first_windows(sessions: NDArray[np.int64]) -> Bools:

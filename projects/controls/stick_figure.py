@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.contract.scenes import Kind, Line, Point
-from projects.controls.layout import COORDINATES
+from projects.controls.layout import COORDINATES, HAND_POINTS, POSE_POINTS
 from projects.controls.masks import Floats
 
-POSE_POINTS, HAND_POINTS = 33, 21
 PRESENT = COORDINATES
 """Where a frame says whether the left hand was seen; the right hand follows."""
 _FACE = ((8, 6, 5, 4, 0, 1, 2, 3, 7), (9, 10))

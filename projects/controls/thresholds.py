@@ -18,6 +18,7 @@ from engines.thresholds.head import Head
 from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_IDLE
 from engines.thresholds.plateau import DEFAULT
 from engines.thresholds.search import exact_optimum
+from projects.controls.exported import CONFIG_FILE
 from projects.controls.layout import ACTION, BINARY, CONTROL_NAMES, INV
 
 HOTBAR = "hotbar_min_confidence"
@@ -32,7 +33,7 @@ SEARCHES = {"exact": exact_optimum, "grid": grid_optimum}
 class ControlThresholds(ThresholdAdapter):
     """Reviews as `evaluation.review_arrays` makes them, configs as `export.policy_config` does."""
 
-    file = "control_config_v2.json"
+    file = CONFIG_FILE
 
     def heads(self, arrays: Arrays) -> list[Head]:
         """The 15 controls on the frames where each is judged, then the hotbar's confidence where a slot was chosen."""

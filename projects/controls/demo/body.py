@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projects.controls.demo import names
-from projects.controls.layout import CONTROL_SIZE, COORDINATES, FRAME_SIZE
+from projects.controls.layout import CONTROL_SIZE, COORDINATES, FRAME_SIZE, HAND_POINTS, POSE_POINTS
 
 Floats = NDArray[np.float64]
-POSE_POINTS, HAND_POINTS = 33, 21
 _POINTS = POSE_POINTS + 2 * HAND_POINTS
 _LEFT_HAND, _RIGHT_HAND = POSE_POINTS, POSE_POINTS + HAND_POINTS
 

@@ -13,6 +13,7 @@ from projects.controls.layout import (
     BINARY,
     CONTROL_SIZE,
     CURSOR,
+    CURSOR_AT_REST,
     DEFAULT_STATE,
     FRAME_SIZE,
     HOTBAR,
@@ -30,8 +31,6 @@ LEAST_FRAMES = 3
 """Frames that must be buffered before anything is pressed."""
 LONGEST_GAP = 0.5
 """Seconds between frames beyond which the stream counts as broken: the difference of two poses is no velocity then."""
-CURSOR_AT_REST = 0.5
-"""What recordings hold as both coordinates of the cursor while no screen is open."""
 
 
 @dataclass(frozen=True)
