@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from benchmarks.controls_data import HISTORY_DROPOUT, random_recordings
+from benchmarks.controls_data import HISTORY_DROPOUT, random_recordings, raw_bytes
 from benchmarks.item_datasets import AugmentedDataset, ItemDataset, RowDataset
 from benchmarks.measure import Measurement
 from projects.controls.batches import WindowSource
@@ -95,7 +95,7 @@ def measure() -> list[Measurement]:
         none, two = median[f"{name} 0"], median[f"{name} 2"]
         return max(none, two), f"0 workers {none:,.0f}, 2 workers {two:,.0f}"
 
-    raw = sum(r.frames.nbytes + r.controls.nbytes + r.state.nbytes + r.timestamps.nbytes for r in recordings)
+    raw = raw_bytes(recordings)
     items, items_note = best("items")
     rows, rows_note = best("rows")
     slow, slow_note = best("items augmented")

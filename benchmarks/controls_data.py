@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-import torch
+from collections.abc import Iterable
 
-from projects.controls.batches import WindowSource
+import numpy as np
+
 from projects.controls.layout import CONTROL_SIZE, DEFAULT_STATE, FRAME_SIZE, SCREEN_OPEN
 from projects.controls.recordings import Recording
 
@@ -33,6 +33,6 @@ def random_recordings(sessions: int, frames: int, seed: int) -> list[Recording]:
     return recordings
 
 
-def random_source(frames: int, seed: int) -> WindowSource:
-    """Windows of one random recording, on the CPU."""
-    return WindowSource(random_recordings(1, frames, seed), torch.device("cpu"), HISTORY_DROPOUT)
+def raw_bytes(recordings: Iterable[Recording]) -> int:
+    """Of the recordings' own arrays."""
+    return sum(r.frames.nbytes + r.controls.nbytes + r.state.nbytes + r.timestamps.nbytes for r in recordings)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.controls_data import HISTORY_DROPOUT, random_recordings
+from benchmarks.controls_data import HISTORY_DROPOUT, random_recordings, raw_bytes
 from benchmarks.item_datasets import FLAGS, ItemDataset
 from benchmarks.measure import Measurement
 from projects.controls.batches import WindowSource
@@ -51,7 +51,7 @@ def _item_rate(recordings: list[Recording]) -> float:
 def measure() -> list[Measurement]:
     """Time, memory that stays and memory at the peak, beside what they may be."""
     recordings = random_recordings(SESSIONS, WINDOWS // SESSIONS + WINDOW - 1, seed=0)
-    raw = sum(r.frames.nbytes + r.controls.nbytes + r.state.nbytes + r.timestamps.nbytes for r in recordings)
+    raw = raw_bytes(recordings)
     before = _memory("VmRSS")
     cpu = time.process_time()
     began = time.perf_counter()
