@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ import psutil
 import torch
 from torch import Tensor, nn
 
+from engines.contract import machine
 from engines.contract.amounts import size
 from engines.training.order import step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context, Project, Split
 
 ADAM_MOMENTS = 2
-CGROUP = Path("/sys/fs/cgroup")
 SMALLER = "lower training.batch_size, or raise training.micro_batches."
 
 
@@ -79,12 +78,9 @@ def in_use(device: torch.device) -> int:
     return torch.cuda.memory_allocated(device) if device.type == "cuda" else psutil.Process().memory_info().rss
 
 
-def free_memory(device: torch.device) -> int:
+def free_memory(device: torch.device, cgroup: Path = machine.CGROUP) -> int:
     """Bytes still free on `device`; on the CPU within the limit of the container, if it has one."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    free = psutil.virtual_memory().available
-    with contextlib.suppress(OSError, ValueError):  # no control group, or `max` for no limit
-        limit = int((CGROUP / "memory.max").read_text())
-        free = min(free, max(0, limit - int((CGROUP / "memory.current").read_text())))
-    return int(free)
+    used, usable = machine.memory(cgroup)
+    return min(int(psutil.virtual_memory().available), max(0, usable - used))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from engines.check import check
-from engines.checking.memory import activation_size, size_of
+from engines.checking.memory import activation_size, free_memory, size_of
 from engines.training.precision import Precision
 from engines.training.project import Context, Loss, Project, Split
 from tests.support.example_project import ExampleProject
@@ -102,3 +102,11 @@ def test_faults_of_the_config_and_its_stages_end_the_search(example_config: Path
 
 def test_sizes_are_in_bytes() -> None:
     assert size_of([torch.zeros(3, 2), torch.zeros(5, dtype=torch.int64)]) == 24 + 40
+
+
+def test_files_that_the_kernel_keeps_in_memory_count_as_free(tmp_path: Path) -> None:
+    """A container that has read its data set is full of pages that are given up as soon as anybody asks."""
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "memory.current").write_text("900000\n")
+    (tmp_path / "memory.stat").write_text("anon 600000\ninactive_file 300000\n")
+    assert free_memory(torch.device("cpu"), tmp_path) == 400_000
