@@ -1,7 +1,7 @@
 """Records what the machine does while an engine runs, so that the hours when nobody watched can be seen later.
 
 One record every five seconds in `metrics/system/`, in the format of the steps, with the Unix time in the place of the
-step: about 1.5 MB a day with one GPU and 0.6 MB for each further one.
+step: about 1.4 MB a day with one GPU and 0.6 MB for each further one.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 
 from engines import notify, processes
+from engines.attempt import EXIT_CODES
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.host import boot_id
@@ -28,7 +29,6 @@ MOST_ROWS = 10_000
 ATTEMPT = 1
 LEAST_SILENCE = 1800.0
 """Seconds that are no stall: a script does not say when it evaluates or saves."""
-EXIT_CODES: dict[ev.EndReason, int] = {"finished": 0, "stopped": 3, "failed": 1}
 
 
 class ReportedRun:

@@ -51,16 +51,8 @@ def _do(project: str, task: str, arguments: dict[str, Any], overrides: list[str]
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise UserError(f"--set {text}: expected key=value.")
-        arguments[key] = _scalar(value)
+        arguments[key] = yaml12.read_value(value)
     return start_and_attend(launch.prepare_task(spec.name, task, arguments, title=title))
-
-
-def _scalar(text: str) -> Any:
-    try:
-        value, _ = yaml12.read(text)
-    except yaml12.YamlError:
-        return text
-    return value
 
 
 def _absolute(path: str) -> str:
