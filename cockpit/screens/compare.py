@@ -73,7 +73,7 @@ class CompareScreen(Screen[None]):
         yield CompareLegend()
         yield Tabs(*(Tab(name.title(), id=f"tab-{name}") for name in PARTS))
         with Horizontal():
-            yield ChartsPanel(self._source, grouping=by_metric, names=self._source.names, id="charts")
+            yield ChartsPanel(self._source, grouping=by_metric, names=lambda: self._source.names, id="charts")
             with Vertical(id="tables"):
                 yield CompareTable(id="values", title="Values")
                 yield CompareTable(id="config", title="Config")

@@ -1,4 +1,4 @@
-"""Logs that other programs write, live: a list of them where there are several, the charts of one or of all together."""
+"""Logs that other programs write, live: a list of them where there are several, the charts of one or of all."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class WatchScreen(Screen[None]):
         path = self._watched.choice.alone
         words = [(plain(path.name), "$foreground"), (f"   {plain(str(path.parent))}", "$quiet")]
         if self._overlaid:
-            words = [("logs over one another", "$foreground"), (f"   {MOST} at a time: space hides one", "$quiet")]
+            words = [("logs over one another", "$foreground"), (f"   {MOST} at most; space: hide one, show it", "$quiet")]
         self.query_one("#title", Static).update(heading("Watch", *words), layout=False)
 
     # -- the list --------------------------------------------------------------------------------------------------

@@ -69,26 +69,28 @@ class ChartsPanel(Vertical):
 
     @dataclass
     class Polled(Message):
-        """What the thread has read."""
+        """What the thread has read; `names` of roles where the legend does not call them by themselves."""
 
-        series: Mapping[str, Series]
+        charts: Mapping[str, list[Member]]
+        names: Mapping[str, str]
         marks: Sequence[Mark]
         problems: Sequence[str]
 
     def __init__(
         self, source: MetricSource, marks: Callable[[], Sequence[Mark]] = tuple, *, axis: AxisName = "step",
-        grouping: Grouping = grouped, names: Mapping[str, str] | None = None, id: str | None = None,
+        grouping: Grouping = grouped, names: Callable[[], Mapping[str, str]] = dict, id: str | None = None,
     ) -> None:  # fmt: skip
-        """`marks` is asked in the thread in which `source` is polled.
+        """`marks`, `grouping` and `names` are asked in the thread in which `source` is polled, right behind it.
 
         `grouping` makes charts of the names of metrics; `names` says what roles mean in the legend. Of an `Overlay`
         these are `by_metric` and its own `names`.
         """
         super().__init__(id=id)
         self._source, self._ask_marks = source, marks
-        self._grouping, self._names = grouping, names or {}
+        self._grouping, self._ask_names = grouping, names
         self._known = False
-        self._charts: dict[str, list[Member]] = {}
+        self._charts: Mapping[str, list[Member]] = {}
+        self._names: Mapping[str, str] = {}
         self._marks: Sequence[Mark] = ()
         self._problems: Sequence[str] = ()
         self.view = ChartsView(Look(axis=axis))
@@ -147,7 +149,12 @@ class ChartsPanel(Vertical):
         """Runs in the poller's thread."""
         if self._source.poll() or not self._known:
             self._known = True
-            self.post_message(self.Polled(self._source.series(), self._ask_marks(), self._source.problems()))
+            series = self._source.series()
+            charts = {
+                chart: [(role, series[name]) for role, name in members]
+                for chart, members in self._grouping(series).items()
+            }
+            self.post_message(self.Polled(charts, self._ask_names(), self._ask_marks(), self._source.problems()))
         return POLL_SECONDS
 
     @on(Polled)
@@ -155,10 +162,7 @@ class ChartsPanel(Vertical):
         message.stop()
         hurried, self._hurried = self._hurried or not self._charts, False  # the first charts wait for nothing either
         show = self._throttle.hurry if hurried else self._throttle.ask
-        self._charts = {
-            chart: [(role, message.series[name]) for role, name in members]
-            for chart, members in self._grouping(message.series).items()
-        }
+        self._charts, self._names = message.charts, message.names
         self._marks, self._problems = message.marks, message.problems
         show()
         self.post_message(self.Grown())

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import codecs
 import functools
 import itertools
+import math
 import os
+from codecs import BOM_UTF8
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from cockpit.core.foreign import csv_log, json_logs, text_log
+from cockpit.core.foreign import csv_log, json_logs, keras_history, mlflow, monitor_csv, text_log, unread
+from cockpit.core.foreign.folder import FolderReader
 from cockpit.core.foreign.reader import DocumentReader, LineReader, Reader
 from cockpit.core.foreign.run_directory import RunSource
 from cockpit.core.foreign.source import LogSource
 from cockpit.core.foreign.tensorboard import TensorBoardReader
 from cockpit.core.foreign.tfrecord import starts_record
+from cockpit.core.foreign.unpacking import Unpacker
 from engines.contract.errors import DataError
 
 HEAD = 1 << 16
 """Bytes that are looked at to tell what a file is."""
 LINES = 50
+"""That tell what a file of lines is."""
+EVENTS = "*tfevents*"
 
 Source = LogSource | RunSource
 
@@ -48,21 +53,25 @@ def _is_list(head: bytes) -> bool:
 
 
 def _is_jsonl(head: bytes) -> bool:
-    """A line is a whole object, or the first one is too long to be seen whole and begins as one."""
+    """Half of its lines at least are whole objects, or the first one is too long to be seen whole and begins as one."""
     lines = _lines(head)
-    return any(map(json_logs.is_object, lines or [head])) or (
-        not lines and len(head) == HEAD and head.startswith(b'{"')
-    )
+    objects = sum(map(json_logs.is_object, lines or [head]))
+    return 2 * objects >= max(1, len(lines)) or (not lines and len(head) == HEAD and head.startswith(b'{"'))
 
 
 def _is_text_log(head: bytes) -> bool:
-    def is_step(line: bytes) -> bool:
+    """A line tells numbers at a step or an epoch; two, where they tell no such place."""
+    parse, unplaced = text_log.TextParser(), 0
+    for line in _lines(head.replace(b"\r", b"\n"), most=HEAD):
         try:
-            return text_log.parse_line(line) is not None
+            row = parse(line)
         except ValueError:
-            return False
-
-    return any(map(is_step, _lines(head)))
+            continue
+        if row is not None and row.values:
+            unplaced += 1
+            if unplaced == 2 or not (math.isnan(row.step) and math.isnan(row.epoch)):
+                return True
+    return False
 
 
 def _is_csv(head: bytes) -> bool:
@@ -76,26 +85,35 @@ def _is_csv(head: bytes) -> bool:
     return len(rows) == 2 and rows[0] is None and rows[1] is not None and bool(rows[1].values)
 
 
-def _lines(head: bytes) -> list[bytes]:
+def _lines(head: bytes, most: int = LINES) -> list[bytes]:
     """The first whole lines that are not blank."""
     whole = head[: head.rfind(b"\n") + 1]
-    return [line for line in whole.split(b"\n") if line.strip()][:LINES]
+    return [line for line in whole.split(b"\n") if line.strip()][:most]
 
 
 KINDS = (
-    Kind("TensorBoard events", ("*tfevents*",), starts_record, TensorBoardReader),
+    Kind("TensorBoard events", (EVENTS,), starts_record, TensorBoardReader),
     Kind(
         "Hugging Face trainer_state.json", ("trainer_state.json",), _is_trainer_state,
         functools.partial(DocumentReader, rows_of=json_logs.rows_of_trainer_state),
     ),
     Kind("JSON list", ("*.json",), _is_list, functools.partial(DocumentReader, rows_of=json_logs.rows_of_list)),
     Kind(
+        "JSON object of lists (Keras History)", (), keras_history.begins_history,
+        functools.partial(DocumentReader, rows_of=keras_history.rows_of_history),
+    ),
+    Kind(
         "JSON lines", ("*.jsonl", "*.ndjson"), _is_jsonl,
         functools.partial(LineReader, make_parse=lambda: json_logs.parse_line, is_whole=json_logs.is_closed),
     ),
+    Kind("MLflow metric", (), mlflow.holds_metric, mlflow.metric_reader),
     Kind(
-        "text log of name:value words (llm.c, modded-nanogpt)", ("*.log", "*.txt"), _is_text_log,
-        functools.partial(LineReader, make_parse=lambda: text_log.parse_line),
+        "Monitor CSV", ("*monitor.csv",), monitor_csv.holds_monitor,
+        functools.partial(LineReader, make_parse=monitor_csv.MonitorParser),
+    ),
+    Kind(
+        "text log (name: value)", ("*.log", "*.txt", "*.out"), _is_text_log,
+        functools.partial(LineReader, make_parse=text_log.TextParser, returns=True),
     ),
     Kind("CSV", ("*.csv", "*.tsv"), _is_csv, functools.partial(LineReader, make_parse=csv_log.CsvParser)),
 )  # fmt: skip
@@ -110,7 +128,7 @@ def open_logs(path: Path, known: Container[Path] = ()) -> list[Source]:
     if path.is_dir():
         found = [source for place in _candidates(path) if place not in known and (source := _open(place))]
         if not found:
-            raise DataError(f"No log was found in the folder {path}; {_known()}.")
+            raise DataError(unread.why_folder(path) or f"No log was found in the folder {path}; {_known()}.")
         return found
     try:
         if path.exists() and not path.is_file():  # a pipe would wait for its writer
@@ -118,6 +136,8 @@ def open_logs(path: Path, known: Container[Path] = ()) -> list[Source]:
         head = _head(path)
     except OSError as error:
         raise DataError(f"{path} cannot be read as a log: {error.strerror}.") from None
+    if why := unread.why_file(path, head):
+        raise DataError(why)
     if (kind := _kind(head) or _kind_by_name(path)) is None:
         raise DataError(f"{path} is not a log of a known kind; {_known()}.")
     return [LogSource(path, kind.name, kind.reader(path))]
@@ -130,7 +150,7 @@ def _known() -> str:
 def _open(place: Path) -> Source | None:
     """What was found in a folder, None when it is no log; a file that cannot be read goes by its name, and says so."""
     if place.is_dir():
-        return RunSource(place)
+        return _open_folder(place)
     try:
         kind = _kind(_head(place))
     except OSError:
@@ -138,9 +158,23 @@ def _open(place: Path) -> Source | None:
     return None if kind is None else LogSource(place, kind.name, kind.reader(place))
 
 
+def _open_folder(folder: Path) -> Source:
+    """Of a folder that is one log as a whole."""
+    if (folder / "run.json").exists():
+        return RunSource(folder)
+    if mlflow.is_run(folder):
+        return LogSource(folder, "MLflow run", mlflow.run_reader(folder))
+    return LogSource(folder, KINDS[0].name, FolderReader(folder, _event_files, TensorBoardReader))
+
+
+def _event_files(folder: Path) -> list[Path]:
+    """TensorBoard takes those of one folder for one run, the oldest first: their names begin with their times."""
+    return sorted(path for path in folder.glob(EVENTS) if path.is_file())
+
+
 def _head(path: Path) -> bytes:
     with open(path, "rb") as file:
-        return file.read(HEAD).removeprefix(codecs.BOM_UTF8)
+        return Unpacker().feed(file.read(HEAD)).removeprefix(BOM_UTF8)[:HEAD]
 
 
 def _kind(head: bytes) -> Kind | None:
@@ -148,12 +182,13 @@ def _kind(head: bytes) -> Kind | None:
 
 
 def _kind_by_name(path: Path) -> Kind | None:
-    return next((kind for kind in KINDS if any(fnmatch(path.name, name) for name in kind.names)), None)
+    name = path.name.removesuffix(".gz")
+    return next((kind for kind in KINDS if any(fnmatch(name, pattern) for pattern in kind.names)), None)
 
 
 def _candidates(folder: Path) -> Iterator[Path]:
-    """Runs' directories and files that may be logs, in order of their names; only names are looked at."""
-    if (folder / "run.json").exists():
+    """Files that may be logs, and folders that are one, in order of their names; only names are looked at."""
+    if (folder / "run.json").exists() or mlflow.is_run(folder):
         yield folder
         return
     try:
@@ -161,9 +196,11 @@ def _candidates(folder: Path) -> Iterator[Path]:
             ordered = sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return
+    if any(fnmatch(entry.name, EVENTS) and entry.is_file() for entry in ordered):
+        yield folder
     for entry in ordered:
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False) or (path / "run.json").exists():
             yield from _candidates(path)
-        elif entry.is_file() and _kind_by_name(path) is not None:
+        elif entry.is_file() and (kind := _kind_by_name(path)) is not None and kind is not KINDS[0]:
             yield path

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cockpit.core.foreign.rows import Row
-from engines.contract.jsonl import LineFollower
+from cockpit.core.foreign.unpacking import UnpackedLines, unpack
 
-AT_ONCE = 1 << 24
-"""Bytes read in one call, so that a screen shows a long log while it is still being read."""
+LARGEST_DOCUMENT = 1 << 28
+"""Bytes of a document, unpacked: it is read as one, and would take several times as many."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,14 @@ class LineReader:
     """Reads a log of lines; `make_parse` gives a parser that has seen nothing, for a file read from its start.
 
     `is_whole` tells whether a last line without its newline can be no half one: many programs write none behind it.
+    `returns` says that carriage returns end lines too, as those of a progress bar do.
     """
 
     def __init__(
-        self, path: Path, make_parse: Callable[[], Parse], is_whole: Callable[[bytes], bool] = never_whole
-    ) -> None:
-        self._lines = LineFollower(path, AT_ONCE)
+        self, path: Path, make_parse: Callable[[], Parse], is_whole: Callable[[bytes], bool] = never_whole, *,
+        returns: bool = False,
+    ) -> None:  # fmt: skip
+        self._lines = UnpackedLines(path, returns=returns)
         self._make_parse, self._is_whole = make_parse, is_whole
         self._restarts = 0
         self._begin()
@@ -108,7 +110,7 @@ class LineReader:
             found.append(f"None of its {self._line:,} lines gives a number.")
         if self._lines.unfinished and self._lines.partial != self._taken:
             found.append(unfinished("line", self._lines.unfinished))
-        return found + written_anew(self._restarts)
+        return found + not_unpacked(self._lines.damage) + written_anew(self._restarts)
 
 
 def unfinished(what: str, size: int) -> str:
@@ -120,6 +122,11 @@ def written_anew(times: int) -> list[str]:
     """The note on a file that was read again from its start."""
     often = "" if times == 1 else f" {times} times"
     return [f"The file was cut or written anew{often}, and read again from its start."] if times else []
+
+
+def not_unpacked(damage: str) -> list[str]:
+    """The note on a packed file that is damaged."""
+    return [f"The packed file is damaged ({damage}); what stands before the damage is shown."] if damage else []
 
 
 class DocumentReader:
@@ -139,12 +146,13 @@ class DocumentReader:
         stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
         if stamp == self._seen:
             return None
-        text = self._path.read_bytes().removeprefix(BOM_UTF8).decode("utf-8", "replace")
+        data = self._path.read_bytes()
         self._seen = stamp
         try:
+            text = unpack(data, LARGEST_DOCUMENT).removeprefix(BOM_UTF8).decode("utf-8", "replace")
             document = json.loads(text)
         except (ValueError, RecursionError) as error:  # half written: what was read before stays
-            self._problem = f"The file is not whole ({error}); it is read again when it changes." if text else ""
+            self._problem = f"The file is not whole ({error}); it is read again when it changes." if data else ""
             return News([])
         try:
             rows = list(self._rows_of(document))

@@ -54,7 +54,7 @@ def row_of(record: Mapping[str, Any]) -> Row:
     values: dict[str, float] = {}
     places: dict[Kind, tuple[int, str, float]] = {}
     groups: list[str] = []
-    for name, value in _flat(record).items():
+    for name, value in flat(record).items():
         if name in GROUP_NAMES and isinstance(value, int | float | str):
             groups.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
             continue
@@ -86,10 +86,11 @@ def _moment(value: object) -> float | None:
     return moment(value) if isinstance(value, str) else None
 
 
-def _flat(record: Mapping[str, Any], prefix: str = "") -> Mapping[str, Any]:
+def flat(record: Mapping[str, Any], prefix: str = "") -> Mapping[str, Any]:
+    """Nested names joined by dots."""
     if not prefix and dict not in map(type, record.values()):
         return record
-    flat: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for key, value in record.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found

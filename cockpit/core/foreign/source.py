@@ -12,7 +12,7 @@ from cockpit.core.metrics.metric_series import Series
 
 
 class LogSource:
-    """Follows one file and keeps its series."""
+    """Follows one file, or the files of a folder, and keeps their series."""
 
     def __init__(self, path: Path, kind: str, reader: Reader) -> None:
         self.title = str(path)
@@ -41,7 +41,8 @@ class LogSource:
     def _why_unreadable(self) -> str:
         """A sentence, empty where nothing is known against it; a pipe would wait for its writer."""
         try:
-            return "" if stat.S_ISREG(os.stat(self.path).st_mode) else self._no_file
+            mode = os.stat(self.path).st_mode
+            return "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else self._no_file
         except FileNotFoundError:
             return f"{self.path} is not there now; what it held is shown."
         except OSError as error:

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from cockpit.core.foreign import wire
-from cockpit.core.foreign.reader import AT_ONCE, News, unfinished, written_anew
+from cockpit.core.foreign.reader import News, not_unpacked, unfinished, written_anew
 from cockpit.core.foreign.rows import Row
 from cockpit.core.foreign.tfrecord import RecordSplitter
-from engines.contract.jsonl import ByteFollower
+from cockpit.core.foreign.unpacking import UnpackedBytes
 
 _TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 19: "<f2", 22: "<u4", 23: "<u8"}
 """numpy's name of each DataType that a scalar may have, but for bfloat16."""
@@ -27,7 +27,7 @@ class TensorBoardReader:
     """Follows one event file."""
 
     def __init__(self, path: Path) -> None:
-        self._bytes = ByteFollower(path, AT_ONCE)
+        self._bytes = UnpackedBytes(path)
         self._restarts = 0
         self._begin()
 
@@ -58,7 +58,7 @@ class TensorBoardReader:
             found.append(f"{damaged} damaged records were passed over.")
         if self._records.unfinished:
             found.append(unfinished("record", self._records.unfinished))
-        return found + written_anew(self._restarts)
+        return found + not_unpacked(self._bytes.damage) + written_anew(self._restarts)
 
 
 def row_of_event(event: bytes) -> Row | None:

@@ -40,21 +40,20 @@ class Overlay:
         self._known = True
         for place, source in enumerate(self._sources):
             if changed[place]:
-                self._series[place] = _from_start(source.series())
+                self._series[place] = from_start(source.series())
         return any(changed)
 
     def series(self) -> Mapping[str, Series]:
-        """Every metric of every log, in order of first appearance in the first log that has it."""
-        metrics = dict.fromkeys(name for series in self._series for name in series)
-        return {
-            f"{place}:{name}": series[name]
-            for name in metrics
-            for place, series in enumerate(self._series, 1)
-            if name in series
-        }
+        return over_one_another(dict(enumerate(self._series, 1)))
 
     def problems(self) -> Sequence[str]:
         return [f"{source.title}: {problem}" for source in self._sources for problem in source.problems()]
+
+
+def over_one_another(logs: Mapping[int, Mapping[str, Series]]) -> dict[str, Series]:
+    """Every metric of every log (`2:loss` of the one at place 2), in order of appearance in the first that has it."""
+    metrics = dict.fromkeys(name for series in logs.values() for name in series)
+    return {f"{place}:{name}": series[name] for name in metrics for place, series in logs.items() if name in series}
 
 
 def by_metric(names: Iterable[str]) -> dict[str, list[tuple[Role, str]]]:
@@ -66,7 +65,7 @@ def by_metric(names: Iterable[str]) -> dict[str, list[tuple[Role, str]]]:
     return in_families(charts)
 
 
-def _from_start(series: Mapping[str, Series]) -> dict[str, Series]:
+def from_start(series: Mapping[str, Series]) -> dict[str, Series]:
     """Times as seconds since the log's first point; its arrays stay shared where it shares them."""
     start = first_time(series.values())
     moved = {id(one.time): one.time - start for one in series.values()}

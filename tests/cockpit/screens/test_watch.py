@@ -126,3 +126,48 @@ async def test_another_log_is_shown_at_the_press_of_its_key(
         app.screen.query_one(charts_panel.ChartsPanel)._throttle._seconds = 6000.0
         await pilot.press("]")
         await until(pilot, lambda: charts(pilot) == ["only_b"] and " 38 " in text(pilot))
+
+
+def drawn(pilot: Pilot[None], chart: str) -> list[str]:
+    """The styles of a chart's lines, and so of what logs."""
+    (found,) = (one for one in pilot.app.screen.query(MetricChart) if one.name == chart and one.display)
+    return [line.style for line in found.lines]
+
+
+async def test_logs_are_laid_over_one_another_and_hidden_among_the_others(cockpit: Make, tmp_path: Path) -> None:
+    for place in range(9):  # one more than can be told apart
+        log(tmp_path / f"{place}.jsonl", range(4), loss=place + 1.0, **({"alone": 1.0} if place == 0 else {}))
+    app = cockpit(watch=Logs([tmp_path]))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: len(listed(pilot)) == 9 and charts(pilot) == ["loss", "alone"])
+        assert keys(pilot)["compare"]
+        assert not {"one log", "hide, show"} & set(keys(pilot))
+        assert [one.partition("\n")[0].strip() for one in listed(pilot)] == [f"{place}.jsonl" for place in range(9)]
+        await pilot.press("c")
+        await until(pilot, lambda: len(drawn(pilot, "loss")) == 8)
+        assert drawn(pilot, "loss") == [f"run-{place}" for place in range(1, 9)]
+        assert drawn(pilot, "alone") == ["run-1"]
+        assert keys(pilot)["one log"]
+        assert "compare" not in keys(pilot)
+        assert "over one another" in text(pilot).splitlines()[0]
+        signs = [one.partition("\n")[0][:2].strip() for one in listed(pilot)]
+        assert len(set(signs)) == 9  # eight signs, and the ninth log has none yet
+        assert signs[8] == ""
+        log(tmp_path / "2.jsonl", range(4, 9), loss=3.0)  # 24 at its last step, where no other log is
+        await until(pilot, lambda: " 24 " in text(pilot))
+        await pilot.press("right_square_bracket", "space")
+        await until(pilot, lambda: "alone" in text(pilot) and signs[1] == listed(pilot)[8][0])
+        assert listed(pilot)[1][0] == " "
+        assert [one[0] for one in listed(pilot)[2:8]] == signs[2:8]  # the others kept theirs
+        await pilot.press("space")
+        await until(pilot, lambda: [one[0].strip() for one in listed(pilot)] == signs)
+        await pilot.press("c")
+        await until(pilot, lambda: drawn(pilot, "loss") == ["train"])  # log 1, under the cursor, alone again
+        assert "1.jsonl" in text(pilot).splitlines()[0]
+
+
+async def test_one_log_has_nothing_to_be_laid_over(cockpit: Make, tmp_path: Path) -> None:
+    app = cockpit(watch=Logs([log(tmp_path / "a.jsonl", range(3), loss=1.0)]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: charts(pilot) == ["loss"])
+        assert "compare" not in keys(pilot)

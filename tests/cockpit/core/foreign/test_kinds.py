@@ -17,8 +17,11 @@ CONTENT = {
     "TensorBoard events": record(VERSION),
     "Hugging Face trainer_state.json": b'{\n "epoch": 1,\n "log_history": []\n}',
     "JSON list": b'[\n  {"epoch": 1, "loss": 2}\n]',
+    "JSON object of lists (Keras History)": b'{"loss": [2.5, 1.25], "val_loss": [3, 2]}',
     "JSON lines": b'{"step": 1, "loss": 2}\n',
-    "text log of name:value words (llm.c, modded-nanogpt)": b"hello\nstep:1/10 val_loss:2.5 train_time:1s\n",
+    "MLflow metric": b"1767225600000 2.5 0\n",
+    "Monitor CSV": b'#{"t_start": 1767225600.0, "env_id": "Pole"}\nr,l,t\n20.0,11,0.5\n',
+    "text log (name: value)": b"hello\nstep:1/10 val_loss:2.5 train_time:1s\n",
     "CSV": b"loss , step\n 0.5 , 1\n",
 }
 

@@ -139,9 +139,9 @@ def test_numbers_in_words_are_numbers() -> None:
 
 
 def test_remarks_above_a_header_and_a_byte_order_mark_cost_no_row(tmp_path: Path) -> None:
-    monitor, marked = tmp_path / "monitor.csv", tmp_path / "marked.jsonl"
-    monitor.write_text('#{"t_start": 1.0, "env_id": "Pole"}\nr,l\n20,11\n30,12\n')
+    remarked, marked = tmp_path / "remarked.csv", tmp_path / "marked.jsonl"
+    remarked.write_text("# made on Monday\nr,l\n20,11\n30,12\n")
     marked.write_bytes(b"\xef\xbb\xbf" + b"".join(json.dumps({"step": n, "m": n}).encode() + b"\n" for n in range(2)))
-    assert [(one.kind, one.problems()) for one in map(read, (monitor, marked))] == [("CSV", []), ("JSON lines", [])]
-    assert read(monitor).series()["r"].value.tolist() == [20.0, 30.0]
+    assert [(one.kind, one.problems()) for one in map(read, (remarked, marked))] == [("CSV", []), ("JSON lines", [])]
+    assert read(remarked).series()["r"].value.tolist() == [20.0, 30.0]
     assert points(read(marked).series()["m"]) == [(0.0, 0.0), (1.0, 1.0)]

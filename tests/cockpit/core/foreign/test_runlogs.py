@@ -196,13 +196,17 @@ def test_event_files_hold_what_their_programs_logged() -> None:
         np.testing.assert_allclose(one.value, [row[name] for row in rows], rtol=1e-4, atol=1e-9)
 
 
-def test_a_folder_opens_as_its_logs_one_each() -> None:
-    found = [read_on(source) for source in open_logs(LOGS / "05_yolov5")]
-    names = [str(source.path.relative_to(LOGS / "05_yolov5"))[:16] for source in found]
-    assert names == [
-        "exp/results.csv", "exp3/results.csv", "exp4/events.out.", "exp4/results.csv", "exp5/events.out.",
-        "exp9/results.csv",
+def test_a_folder_opens_as_its_logs_one_each_and_event_files_of_one_run_as_one() -> None:
+    yolo = LOGS / "05_yolov5"
+    found = [read_on(source) for source in open_logs(yolo)]
+    assert [source.path.relative_to(yolo).as_posix() for source in found] == [
+        "exp/results.csv", "exp3/results.csv", "exp4", "exp4/results.csv", "exp5", "exp9/results.csv",
     ]  # fmt: skip
     assert [len(source.series()) for source in found] == [13, 13, 13, 13, 0, 13]
-    assert len(open_logs(LOGS / "09_tfevents_lightning_binn" / "version_0")) == 2
-    assert len(open_logs(LOGS)) == len([path for path in LOGS.rglob("*") if path.is_file() and path.suffix != ".md"])
+    (both,) = open_logs(LOGS / "09_tfevents_lightning_binn" / "version_0")
+    alone = [read(path).series() for path in sorted(both.path.iterdir())]
+    assert {name: points(one) for name, one in read_on(both).series().items()} == {
+        name: points(one) for series in alone for name, one in series.items()
+    }
+    files = [path for path in LOGS.rglob("*") if path.is_file() and path.suffix != ".md"]
+    assert len(open_logs(LOGS)) == len({path.parent if "tfevents" in path.name else path for path in files})
