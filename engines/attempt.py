@@ -6,7 +6,6 @@ Torch-free: an engine imports its heavy parts inside its work, so that commands 
 from __future__ import annotations
 
 import contextlib
-import errno
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from engines.contract.errors import UserError
 from engines.contract.events import Ended, EndReason, EventWriter, Phase
 from engines.contract.rundir import RunDirectory
 from engines.listener import CommandListener
+from engines.room import free_reserve, is_full, keep_reserve
 
 EXIT_CODES: dict[EndReason, int] = {"finished": 0, "early-stopped": 0, "stopped": 3, "failed": 1}
 
@@ -44,7 +44,7 @@ def _work_safely(attempt: Attempt, work: Callable[[Attempt], Ended]) -> tuple[En
     except UserError as error:
         return failed(str(error), error.exit_code)
     except OSError as error:
-        advice = "; free some space, then resume" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        advice = "; free some space, then resume" if is_full(error) else ""
         where = error.filename or attempt.run.path
         return failed(f"{where} cannot be used: {error.strerror or error}{advice}", trace=not advice)
     except Exception as error:  # a fault of ours or of a project: the log gets the traceback, the person a sentence
@@ -61,8 +61,11 @@ def carry_out(run: RunDirectory, number: int, work: Callable[[Attempt], Ended]) 
     """
     events = EventWriter(run.events, number)
     with CommandListener(run, number, events) as listener:
-        events.write(Phase(phase="loading"))
+        keep_reserve(run)
+        with contextlib.suppress(OSError):  # on a full disk what comes next says so
+            events.write(Phase(phase="loading"))
         ended, code = _work_safely(Attempt(run, events, listener), work)
+    free_reserve(run)
     with contextlib.suppress(OSError):  # on a full disk the exit code and the supervisor have to say it
         events.write(ended, durable=True)
         listener.close("the run has ended")

@@ -60,12 +60,12 @@ class CommandListener:
         self._closing.set()
         self._thread.join()
 
-    def take(self, step: int, epoch: int) -> list[cmd.Command]:
-        """The commands due before step `step` runs with `epoch` epochs done, in the order they were sent."""
+    def take(self, step: int, epoch: int, *, kind: type[cmd.Order] = cmd.Order) -> list[cmd.Command]:
+        """The commands of a kind due before step `step` runs with `epoch` epochs done, in the order they were sent."""
         if not self._pending:  # read without the lock: a command missed now is taken at the next boundary
             return []
         with self._lock:
-            due = [command for command in self._pending if command.due(step, epoch)]
+            due = [one for one in self._pending if isinstance(one, kind) and one.due(step, epoch)]
             self._pending = [command for command in self._pending if command not in due]
         return due
 

@@ -1,4 +1,5 @@
-"""The parent of every engine process: `python -P -m engines.supervise RUN_DIR`.
+"""The parent of every engine process: `python -P -m engines.supervise RUN_DIR [--resume]`, what a resume changes on
+stdin.
 
 Session leader and child subreaper. Holds the run's lock, starts the engine with stdio to files, waits, and writes how
 it ended also after SIGKILL or OOM; leaves nothing behind. SIGTERM and SIGINT are passed on (save and leave), SIGQUIT
@@ -21,12 +22,13 @@ from typing import Any
 from engines import notify, processes
 from engines.budget import Budget
 from engines.contract import events as ev
-from engines.contract import files, provenance, yaml12
+from engines.contract import files, provenance, resumption, yaml12
 from engines.contract.errors import DataError, UserError
 from engines.contract.host import boot_id, device_name
 from engines.contract.jsonl import last_lines
 from engines.contract.lock import RunLock
 from engines.contract.queue import Place
+from engines.contract.resumption import Resumption
 from engines.contract.rundir import Attempt, End, RunDirectory
 from engines.contract.state import RunReader, describe_end
 from engines.recorder import Recorder
@@ -50,12 +52,17 @@ ENVIRONMENT = {
 """What an engine's environment has unless the person's own says otherwise."""
 
 
-def _read_config(path: Path) -> Any:
+def _read_config(run: RunDirectory, resume: Resumption | None) -> Any:
     """The resolved config, None where it is damaged: the engine says what is wrong with it, with file and line."""
     try:
-        return yaml12.read(path.read_text(encoding="utf-8"))[0]
+        changed = resume.config if resume is not None else None
+        return yaml12.read(run.config.read_text(encoding="utf-8") if changed is None else changed)[0]
     except (OSError, ValueError):
         return None
+
+
+def _no_room(run: RunDirectory, error: OSError) -> str:
+    return f"{run.path} cannot be written: {error.strerror}; free some space, then resume"
 
 
 def _amount(config: Any, section: str, key: str) -> float:
@@ -66,12 +73,13 @@ def _amount(config: Any, section: str, key: str) -> float:
 class Supervisor:
     """One attempt at a run, from taking the lock to recording the end."""
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: RunDirectory, resume: Resumption | None = None) -> None:
         self.run = run
+        self._resume = resume
         self.lock = RunLock(run.lock)
         self._reserve = run.attempts / ".reserve.tmp"
         self._asked_to_stop = self._killed = self._over_budget = False
-        config = _read_config(run.config)
+        config = _read_config(run, resume)
         price = _amount(config, "cost", "usd_per_hour")
         self.budget = Budget(run, _amount(config, "cost", "budget_usd"), price)
         self._device = str(yaml12.find(config, "launch", "device") or "")
@@ -80,26 +88,50 @@ class Supervisor:
 
     def supervise(self) -> int:
         """Run the engine to its end and give the exit code to leave with. Raises `UserError` when the run is taken."""
-        if not self.lock.acquire():
-            raise UserError(
-                f"{self.run.path} already has a live engine; watch it with `cockpit tail {self.run.path.name}` "
-                f"or stop it with `cockpit stop {self.run.path.name}`.",
-                exit_code=1,
-            )
+        self._take_run()
         processes.become_subreaper()
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
         files.remove_stale_temporaries(self.run.attempts)
         seconds_left = self.budget.seconds_left
         trouble = self._take_place() if seconds_left != 0 else ""
         attempt = self._new_attempt()  # from here on the launcher goes on, and may start the next in the queue
-        files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
-        if seconds_left == 0:
-            attempt.ended = End(reason="out-of-budget", time=time.time(), exit_code=3, error=self.budget.sentence)
-        else:
-            attempt.ended = self._await_turn(attempt, trouble) or self._carry_out(attempt, seconds_left)
+        with contextlib.suppress(OSError):
+            files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
+        attempt.ended = self._change_settings() or self._live(attempt, trouble, seconds_left)
         self._record_end(attempt)
         self._post_end(attempt.ended)
         return attempt.ended.exit_code if attempt.ended.exit_code is not None else 1
+
+    def _live(self, attempt: Attempt, trouble: str, seconds_left: float | None) -> End:
+        if seconds_left == 0:
+            return End(reason="out-of-budget", time=time.time(), exit_code=3, error=self.budget.sentence)
+        return self._await_turn(attempt, trouble) or self._carry_out(attempt, seconds_left)
+
+    def _take_run(self) -> None:
+        """Be the only one who works on the run. Raises `UserError`."""
+        name = self.run.path.name
+        taken = not self.lock.acquire()
+        if self._resume is not None and (taken or self._resume.is_late(self.run)):
+            raise UserError(
+                f"{name} has been resumed by another meanwhile, and nothing of this resume is in force: "
+                f"`cockpit tail {name}` watches it.",
+                exit_code=1,
+            )
+        if taken:
+            raise UserError(
+                f"{self.run.path} already has a live engine; watch it with `cockpit tail {name}` "
+                f"or stop it with `cockpit stop {name}`.",
+                exit_code=1,
+            )
+
+    def _change_settings(self) -> End | None:
+        """What a resume changes; the end where it cannot be put on record."""
+        try:
+            if self._resume is not None:
+                self._resume.carry_out(self.run)
+        except OSError as error:
+            return End(reason="failed", time=time.time(), error=_no_room(self.run, error))
+        return None
 
     def _take_place(self) -> str:
         """Take a place among the runs of the device; why there is none, if so.
@@ -178,9 +210,7 @@ class Supervisor:
         except OSError as error:
             self._reserve.unlink(missing_ok=True)
             if attempt.ended is not None and attempt.ended.reason == "failed":
-                attempt.ended.error = (
-                    f"{self.run.path} cannot be written: {error.strerror}; free some space, then resume"
-                )
+                attempt.ended.error = _no_room(self.run, error)
             self.run.write_attempt(attempt)
         self._reserve.unlink(missing_ok=True)
 
@@ -268,13 +298,14 @@ class Supervisor:
 
 
 def main() -> int:
-    if len(sys.argv) != 2:
-        print("Usage: python -P -m engines.supervise RUN_DIR", file=sys.stderr)
+    if len(sys.argv) < 2 or sys.argv[2:] not in ([], ["--resume"]):
+        print("Usage: python -P -m engines.supervise RUN_DIR [--resume]", file=sys.stderr)
         return 2
     if os.getsid(0) != os.getpid() and os.getpgrp() != os.getpid():
         os.setsid()
     try:
-        return Supervisor(RunDirectory(Path(sys.argv[1]))).supervise()
+        resume = resumption.decoder.decode(sys.stdin.buffer.read()) if sys.argv[2:] else None
+        return Supervisor(RunDirectory(Path(sys.argv[1])), resume).supervise()
     except UserError as error:
         print(error, file=sys.stderr)
         return error.exit_code

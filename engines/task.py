@@ -13,6 +13,7 @@ from engines.contract import yaml12
 from engines.contract.errors import UserError, nearest
 from engines.contract.events import Ended, Phase, Progress
 from engines.contract.rundir import RunDirectory
+from engines.own_log import let_full_disks_be
 from engines.tasks import StopRequested
 
 PROGRESS_SECONDS = 0.25
@@ -63,6 +64,7 @@ def main() -> int:
     parser.add_argument("--run-dir", type=Path, required=True)
     parser.add_argument("--attempt", type=int, required=True)
     arguments = parser.parse_args()
+    let_full_disks_be()
     return carry_out(RunDirectory(arguments.run_dir), arguments.attempt, work)
 
 

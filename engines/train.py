@@ -18,6 +18,7 @@ from engines.contract import launch
 from engines.contract.errors import UserError
 from engines.contract.events import Ended
 from engines.contract.rundir import RunDirectory
+from engines.own_log import let_full_disks_be
 
 
 def _arguments() -> argparse.Namespace:
@@ -43,6 +44,7 @@ def _work(attempt: Attempt) -> Ended:
 def main() -> int:
     arguments = _arguments()
     if arguments.attempt is not None:
+        let_full_disks_be()
         return carry_out(RunDirectory(arguments.run_dir), arguments.attempt, _work)
     from engines.foreground import start_and_stay
 

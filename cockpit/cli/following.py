@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Self
 
@@ -12,15 +12,17 @@ from cockpit.cli import codes
 from cockpit.cli.printing import StatusLine, say, show
 from cockpit.core.format import count, number, percent
 from cockpit.core.run.alerts import typed
+from cockpit.core.run.orders import Order
 from cockpit.core.table.table import TableText
 from cockpit.core.table.weight_sets import WeightSets
 from engines.contract import commands as cmd
 from engines.contract import launch
 from engines.contract.errors import DataError
-from engines.contract.events import CommandAnswer, Epoch
+from engines.contract.events import Epoch
 from engines.contract.history import History
 from engines.contract.jsonl import LineFollower, last_lines
 from engines.contract.lock import lock_holder
+from engines.contract.resumption import Resumption
 from engines.contract.rundir import End, RunDirectory
 from engines.contract.state import RunReader, Status
 
@@ -141,7 +143,7 @@ class Watch:
             self.tell(alert.text if alert.level == "info" else f"{alert.level}: {typed(alert, self.info)}")
         for answer in history.answers[self._answers :]:
             if answer.state != "seen":
-                self.tell(f"{cmd.describe(answer.command)}: {outcome(answer)}")
+                self.tell(f"{cmd.describe(answer.command)}: {Order(answer.command, answer).outcome}")
         self._alerts, self._answers = len(history.alerts), len(history.answers)
         for line in self._log.poll() if self._log else ():
             self.tell(line.decode("utf-8", "replace"))
@@ -189,15 +191,12 @@ class Watch:
         show(line)
 
 
-def outcome(answer: CommandAnswer) -> str:
-    """`applied at step 12`, or why not."""
-    return f"refused because {answer.reason}" if answer.state == "refused" else f"{answer.state} at step {answer.step}"
-
-
-def start_and_attend(run: RunDirectory) -> int:
-    """Start a run and stay with it, deaf to no Ctrl-C in between; its exit code."""
+def start_and_attend(run: RunDirectory, resume: Resumption | None = None, sentences: Sequence[str] = ()) -> int:
+    """Start a run, say the sentences and stay with it, deaf to no Ctrl-C in between; its exit code."""
     with FirstInterrupt() as interrupt:
-        attempt = launch.start(run)
+        attempt = launch.start(run, resume)
+        for sentence in sentences:
+            say(sentence)
         return attend(run, attempt, interrupt)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 from cockpit.cli import codes
@@ -11,6 +12,7 @@ from cockpit.cli.following import FirstInterrupt, attend, start_and_attend
 from cockpit.cli.printing import say, show
 from engines.contract import launch
 from engines.contract.errors import UserError
+from engines.contract.resumption import Resumption
 from engines.contract.rundir import RunDirectory
 from engines.contract.runs import find_training
 
@@ -29,9 +31,8 @@ def train(arguments: Namespace) -> int:
 
 def resume(arguments: Namespace) -> int:
     run = find_training(arguments.run)
-    for sentence in launch.prepare_resume(run, _overrides(arguments)):
-        say(sentence)
-    return _start(run, detach=arguments.detach)
+    changes, sentences = launch.prepare_resume(run, _overrides(arguments))
+    return _start(run, changes, sentences, detach=arguments.detach)
 
 
 def fork(arguments: Namespace) -> int:
@@ -85,9 +86,12 @@ def _sweep(arguments: Namespace) -> int:
     return codes.DONE
 
 
-def _start(run: RunDirectory, *, detach: bool) -> int:
+def _start(run: RunDirectory, resume: Resumption | None = None, sentences: Sequence[str] = (), *, detach: bool) -> int:
+    """`sentences` tell what becomes of a resume's settings, once it is sure that nobody else has resumed the run."""
     if not detach:
-        return start_and_attend(run)
-    launch.start(run)
+        return start_and_attend(run, resume, sentences)
+    launch.start(run, resume)
+    for sentence in sentences:
+        say(sentence)
     show(run.info.id)
     return codes.DONE

@@ -16,11 +16,13 @@ from engines.contract.metric_names import whole_loss
 if TYPE_CHECKING:
     from engines.contract.events import Epoch
 
-NONFINITE, CHECKPOINT_FAILED = "nonfinite", "checkpoint-failed"
+NONFINITE, CHECKPOINT_FAILED, FULL_DISK = "nonfinite", "checkpoint-failed", "disk-full"
 """Told by the loop itself, or by a script's Reporter; the others by the watchdog."""
 PLATEAU, OVERFIT, GRADIENT, DATA_WAIT = "plateau", "overfit", "gradient", "data-wait"
 STALL, DISK, BUDGET = "stall", "disk", "budget"
-LASTING = frozenset({NONFINITE, CHECKPOINT_FAILED, PLATEAU, OVERFIT, GRADIENT, DATA_WAIT, STALL, DISK, BUDGET})
+LASTING = frozenset(
+    {NONFINITE, CHECKPOINT_FAILED, FULL_DISK, PLATEAU, OVERFIT, GRADIENT, DATA_WAIT, STALL, DISK, BUDGET}
+)
 """What holds until it is over; other alerts tell of something that has happened."""
 
 PLATEAU_EPOCHS, PLATEAU_SHARE = 12, 0.25

@@ -12,15 +12,18 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from engines.contract import commands as cmd
 from engines.contract import files, launch
 from engines.contract.errors import DataError, UserError
-from engines.contract.events import Checkpoint, CommandAnswer, Epoch, Event
-from engines.contract.replay import ATTEMPT, interventions, take_best
+from engines.contract.events import Checkpoint, Epoch, Event
+from engines.contract.replay import ATTEMPT, take_best
 from engines.contract.rundir import RunDirectory
 from engines.contract.runs import create_run, runs_folder
+from engines.contract.saved import Saved, read_saved
 from engines.contract.state import RunReader
 
 if TYPE_CHECKING:
@@ -47,8 +50,11 @@ class ForkPoint:
     """Of the epoch that ended here."""
     inside: bool
     """It stands inside an epoch, or before an epoch's evaluation."""
-    place: int
-    """Of its event among those of the run."""
+
+    @property
+    def file(self) -> str:
+        """The name that is least likely to mean another checkpoint soon: an epoch's, before best and last."""
+        return max(self.names, key=lambda name: name.startswith("epoch_"))
 
 
 def fork_points(run: RunDirectory, events: Sequence[Event]) -> list[ForkPoint]:
@@ -68,16 +74,10 @@ def fork_points(run: RunDirectory, events: Sequence[Event]) -> list[ForkPoint]:
             ForkPoint(
                 names=tuple(sorted(name for name, at in there.items() if at == place)), step=saved.step,
                 epoch=saved.epoch, size=saved.size, time=saved.time, score=row.score if row else None,
-                inside=row is None, place=place,
+                inside=row is None,
             )
         )  # fmt: skip
     return points
-
-
-def edits_at(events: Sequence[Event], point: ForkPoint) -> list[CommandAnswer]:
-    """The live edits that a checkpoint holds, in the order of their steps."""
-    done = interventions(events[: point.place])
-    return [answer for answer in done if isinstance(answer.command, get_args(cmd.Edit))]
 
 
 def choose_point(run: RunDirectory, points: Sequence[ForkPoint], wanted: str = "last") -> ForkPoint:
@@ -110,10 +110,13 @@ class ForkPlan:
 
     parent: RunDirectory
     point: ForkPoint
+    overrides: Sequence[str]
+    saved: Saved
+    """What its checkpoint says of itself."""
     recorded: LoadedConfig
     """The parent's."""
     in_force: LoadedConfig
-    """The parent's with its live edits up to the checkpoint."""
+    """The parent's as it was in force at the checkpoint."""
     changes: list[Change]
     """Every setting that differs from those in force, with its fate."""
     edits: list[cmd.Edit]
@@ -122,14 +125,21 @@ class ForkPlan:
     """Why it would come to nothing, or not to what is asked for; else empty."""
 
 
-def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], overrides: Sequence[str] = ()) -> ForkPlan:
-    """What a fork of `run` at `point` will be. Raises `UserError` for what cannot be forked, and for bad overrides."""
+def plan_fork(
+    run: RunDirectory, point: ForkPoint, events: Sequence[Event], overrides: Sequence[str] = (),
+    *, taken: Path | None = None,
+) -> ForkPlan:  # fmt: skip
+    """What a fork of `run` at `point` will be; `taken` is its checkpoint, if the fork has it already.
+
+    Raises `UserError` for what cannot be forked, and for bad overrides.
+    """
     from engines.contract import provenance
     from engines.contract.config import check_config, load_config, with_absolute_data
     from engines.contract.resume import applied_config, fault_of, in_force, plan_resume, settled
 
+    saved = read_saved(taken or run.checkpoints / point.file)
     recorded = load_config(run.recorded_config)
-    earlier = edits_at(events, point)
+    earlier = saved.edits(recorded, ATTEMPT)
     tree = in_force(recorded, earlier)
     tree["output"]["dir"] = None  # a place of its own
     current = check_config(copy.deepcopy(tree), str(run.config), {}, ())
@@ -140,10 +150,10 @@ def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], over
             return "the checkpoint's weights have the shape of the old value; start a new run for it"
         if key == "training.stages":
             return "the checkpoint stands in a stage of the old list; start a new run for it"
-        if point.inside and key == "data.path":
+        if saved.inside and key == "data.path":
             return provenance.why_other_data(run, wanted)
-        if point.inside and key.startswith(_CUT):
-            return f"the checkpoint stands in epoch {point.epoch + 1}, which has the old batches; fork where one ends"
+        if saved.inside and key.startswith(_CUT):
+            return f"the checkpoint stands in epoch {saved.epoch + 1}, which has the old batches; fork where one ends"
         return ""
 
     changes, edits = plan_resume(recorded, current, wanted, ATTEMPT, why_not)
@@ -151,25 +161,26 @@ def plan_fork(run: RunDirectory, point: ForkPoint, events: Sequence[Event], over
     if wanted.settings.output.dir is None:
         applied["output"]["dir"] = None
     config = check_config(applied, str(run.config), {}, ())
-    ended = _nothing_to_do(run, point, events, wanted, edits)
-    ended = ended or fault_of(edits, done=point.epoch, inside=point.inside)
-    made = settled([*(answer.command for answer in earlier), *edits], ATTEMPT)
-    return ForkPlan(run, point, recorded, current, changes, made, config, ended)
+    ended = _nothing_to_do(run, saved, events, wanted, edits)
+    ended = ended or fault_of(edits, done=saved.epoch, inside=saved.inside)
+    return ForkPlan(
+        run, point, overrides, saved, recorded, current, changes, settled([*earlier, *edits], ATTEMPT), config, ended
+    )
 
 
 def _nothing_to_do(
-    run: RunDirectory, point: ForkPoint, events: Sequence[Event], wanted: LoadedConfig, edits: Sequence[cmd.Edit]
+    run: RunDirectory, saved: Saved, events: Sequence[Event], wanted: LoadedConfig, edits: Sequence[cmd.Edit]
 ) -> str:
     epochs = wanted.settings.training.epochs
-    if point.epoch >= epochs:
+    if saved.epoch >= epochs:
         return (
-            f"The checkpoint has {point.epoch} of {epochs} epochs done: give the fork more to do, "
-            f"as in --set training.epochs={2 * point.epoch}, or take an earlier one."
+            f"The checkpoint has {saved.epoch} of {epochs} epochs done: give the fork more to do, "
+            f"as in --set training.epochs={2 * saved.epoch}, or take an earlier one."
         )
     end = run.newest_attempt()
     stopped_early = end is not None and end.ended is not None and end.ended.reason == "early-stopped"
     newest = max((event.epoch for event in events if isinstance(event, Epoch)), default=0)
-    if stopped_early and point.epoch == newest and not any(isinstance(edit, cmd.SetPatience) for edit in edits):
+    if stopped_early and saved.epoch == newest and not any(isinstance(edit, cmd.SetPatience) for edit in edits):
         return (
             f"{run.path.name} stopped early at this checkpoint: give the fork more patience, "
             "as in --set training.patience=50, or take an earlier one."
@@ -177,9 +188,10 @@ def _nothing_to_do(
     return ""
 
 
-def make_fork(plan: ForkPlan, *, label: str = "") -> RunDirectory:
+def make_fork(plan: ForkPlan, *, label: str = "") -> tuple[RunDirectory, ForkPlan]:
     """Make the run directory of a fork, with its checkpoint in it, ready to start. The parent is not touched.
 
+    Gives the plan as it was carried out too: a live parent may have saved anew since it was made.
     Raises `UserError` where there is nothing to do or the place is occupied, `DataError` where it cannot be made.
     """
     if plan.ended:
@@ -189,31 +201,52 @@ def make_fork(plan: ForkPlan, *, label: str = "") -> RunDirectory:
     fork = create_run(
         info.project, plan.config.dump(), kind="training", engine=info.engine, title=info.title,
         label=label or f"fork of {info.label or info.id}", path=Path(where).expanduser() if where else None,
-        parent=info.id, fork_step=point.step,
+        parent=info.id, fork_step=plan.saved.step,
     )  # fmt: skip
     try:
-        _take_checkpoints(plan, fork)
+        files.replace_by_link(plan.parent.checkpoints / point.file, fork.fork)
+        plan = _as_taken(plan, fork)
+        _take_best(plan, fork)
         for edit in plan.edits:
             launch.send(fork, edit)
-    except OSError as error:
+    except (OSError, UserError) as error:
         if (listed := runs_folder() / fork.info.id).is_symlink():
             listed.unlink()
         shutil.rmtree(fork.path, ignore_errors=True)
+        if isinstance(error, UserError):
+            raise
         raise DataError(
-            f"{point.names[0]} of {info.id} cannot be taken for a fork ({error.strerror or error}); "
+            f"{point.file} of {info.id} cannot be taken for a fork ({error.strerror or error}); "
             "free some space, or choose another checkpoint."
         ) from None
-    return fork
+    return fork, plan
 
 
-def _take_checkpoints(plan: ForkPlan, fork: RunDirectory) -> None:
-    """The checkpoint, and the best one and its review where they are not of a later step."""
-    parent, point = plan.parent, plan.point
-    files.replace_by_link(parent.checkpoints / point.names[0], fork.fork)
-    best = next((one for one in fork_points(parent, RunReader(parent).poll()) if parent.best.name in one.names), None)
-    if best is None or best.step > point.step:
+def _as_taken(plan: ForkPlan, fork: RunDirectory) -> ForkPlan:
+    """The plan for the checkpoint that the fork has got: its weights go with the settings of its own step."""
+    if read_saved(fork.fork) == plan.saved:
+        return plan
+    plan = plan_fork(plan.parent, plan.point, forkable(plan.parent), plan.overrides, taken=fork.fork)
+    if plan.ended:
+        raise UserError(plan.ended)
+    fork.write_config(plan.config.dump())
+    fork.write_info(msgspec.structs.replace(fork.info, fork_step=plan.saved.step))
+    return plan
+
+
+def _take_best(plan: ForkPlan, fork: RunDirectory) -> None:
+    """The parent's best checkpoint and its review, where they are not of a later step."""
+    parent, saved = plan.parent, plan.saved
+    try:
+        best = read_saved(parent.best)
+    except DataError:  # gone or damaged: nothing to beat
         return
-    take_best(parent, fork.fork if best.step == point.step else parent.best, fork)
+    if best.step > saved.step:
+        return
+    take_best(parent, fork.fork if best == saved else parent.best, fork)
+    if read_saved(fork.best).step > saved.step:  # the parent found a better one in between
+        for file in (fork.best, *fork.review.iterdir()):
+            file.unlink()
 
 
 def prepare_fork(
@@ -227,8 +260,8 @@ def prepare_fork(
 
     events = forkable(run)
     plan = plan_fork(run, choose_point(run, fork_points(run, events), checkpoint), events, overrides)
-    sentences = [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, plan.config)]
-    return make_fork(plan, label=label), sentences
+    fork, plan = make_fork(plan, label=label)
+    return fork, [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, plan.config)]
 
 
 def forkable(run: RunDirectory) -> list[Event]:

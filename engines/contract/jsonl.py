@@ -7,6 +7,7 @@ over damage and counts it, and starts again when the file was truncated or repla
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import weakref
 from collections.abc import Sequence
@@ -38,10 +39,9 @@ class LineWriter:
     def append(self, line: bytes, *, durable: bool = False) -> None:
         """Append `line` (without newline); `durable` waits until it would survive a power cut. Raises OSError."""
         data = (b"\n" if self._torn else b"") + line + b"\n"
-        self._torn = True  # until proved otherwise: a full disk may take half a line
-        written = os.write(self._file, data)
-        if written < len(data):
-            raise OSError(f"{self.path}: only {written} of {len(data)} bytes could be written")
+        if (written := os.write(self._file, data)) < len(data):  # what a full disk may take of a line
+            self._torn = self._torn or written > 0
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         self._torn = False
         if durable:
             os.fsync(self._file)
@@ -50,11 +50,11 @@ class LineWriter:
         self._close()
 
 
-def append_line(path: Path, line: bytes) -> None:
-    """Append one durable line to `path`, for writers that come and go."""
+def append_line(path: Path, *lines: bytes) -> None:
+    """Append durable lines to `path`, all with one write, for writers that come and go. Raises OSError."""
     writer = LineWriter(path)
     try:
-        writer.append(line, durable=True)
+        writer.append(b"\n".join(lines), durable=True)
     finally:
         writer.close()
 

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +19,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
-from engines.contract import commands
+from engines.contract import commands, resumption
 from engines.contract.errors import DataError, UserError
 from engines.contract.files import FILE_MODE
 from engines.contract.history import History
 from engines.contract.jsonl import RecordFollower, append_line, last_lines
 from engines.contract.lock import lock_holder
+from engines.contract.resumption import Resumption
 from engines.contract.rundir import RunDirectory
 from engines.contract.runs import create_run
 from engines.contract.state import RunReader
@@ -57,20 +59,21 @@ def prepare_task(project: str, task: str, arguments: dict[str, Any], *, title: s
     return create_run(project, resolved, kind="task", engine="engines.task", title=title)
 
 
-def start(run: RunDirectory) -> int:
+def start(run: RunDirectory, resume: Resumption | None = None) -> int:
     """Start the supervisor of `run` detached and give the number of the attempt it began.
 
     Returns once the supervisor holds the lock. Raises `DataError` when it does not come to that, saying why; then
-    nothing is left that could still start.
+    nothing is left that could still start, and nothing of `resume` is in force.
     """
     before = set(run.attempt_numbers())
+    command = [sys.executable, "-P", "-m", "engines.supervise", str(run.path), *["--resume"] * (resume is not None)]
     try:
         run.supervisor_log.touch(FILE_MODE)
-        with open(run.supervisor_log, "ab") as log:
-            supervisor = subprocess.Popen(
-                [sys.executable, "-P", "-m", "engines.supervise", str(run.path)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
+        with open(run.supervisor_log, "ab") as log, tempfile.TemporaryFile() as asked:
+            if resume is not None:
+                asked.write(resumption.encode(resume))
+                asked.seek(0)
+            supervisor = subprocess.Popen(command, stdin=asked, stdout=log, stderr=log, start_new_session=True)
     except OSError as error:
         raise DataError(f"The engine of {run.path} did not start: {error}") from None
     deadline = time.monotonic() + START_SECONDS
@@ -98,6 +101,8 @@ class ResumePlan:
     """The recorded config with its live edits."""
     changes: list[Change]
     """Every setting that differs from those in force, with its fate."""
+    attempt: int
+    """The one it will be, if nobody else resumes the run meanwhile."""
     edits: list[commands.Edit]
     ended: str
     """Why it would come to nothing, or not to what is asked for; else empty."""
@@ -112,16 +117,16 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
     info = run.info
     if info.why_no_resume:
         raise UserError(info.why_no_resume)
+    attempt = max(run.attempt_numbers(), default=0) + 1  # asked first: whoever comes from now on makes this one late
     if (holder := lock_holder(run.lock)) is not None:
         raise DataError(f"{info.id} has a live engine (process {holder}); stop it first with `cockpit stop {info.id}`.")
     reader = RunReader(run)
     status = reader.status()
     recorded = load_config(run.recorded_config)
-    tree = in_force(recorded, reader.history.edits())
+    tree = in_force(recorded, (answer.command for answer in reader.history.edits()))
     edited = with_edits_by_hand(tree, recorded, load_config(run.config))
     current = check_config(tree, str(run.config), {}, ())
     wanted = with_absolute_data(check_config(edited, str(run.config), {}, overrides))
-    attempt = max(run.attempt_numbers(), default=0) + 1
 
     def why_not(key: str) -> str:
         return provenance.why_other_data(run, wanted) if key == "data.path" else why_not_on_resume(key)
@@ -135,12 +140,12 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
         )
     ended = ended or fault_of(edits, done=done, inside=_stands_inside(reader.history))
     first = _of_its_fork(run, attempt) if reader.history.started is None else []
-    return ResumePlan(recorded, current, changes, [*first, *edits], ended)
+    return ResumePlan(recorded, current, changes, attempt, [*first, *edits], ended)
 
 
-def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str]:
-    """Ready a run for going on from its last checkpoint: what becomes of each changed setting, and what else has
-    changed since (data, versions, machine), a sentence each.
+def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> tuple[Resumption, list[str]]:
+    """What `start` is to be given for going on from the last checkpoint; nothing is written yet. With it what becomes
+    of each changed setting, and what else has changed since (data, versions, machine), a sentence each.
 
     Raises `UserError` when the run is alive, is a task, or has nothing left to do.
     """
@@ -152,11 +157,9 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str
     if plan.ended:
         raise UserError(plan.ended)
     applied = check_config(applied_config(plan.recorded, plan.changes), str(run.config), {}, ())
-    if plan.changes:  # what was ignored goes from the file too, where it was edited by hand
-        run.write_config(applied.dump())
-    for edit in plan.edits:
-        send(run, edit)
-    return [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, applied)]
+    # with any change: what was ignored goes from the file too, where it was edited by hand
+    resume = Resumption(attempt=plan.attempt, config=applied.dump() if plan.changes else None, edits=plan.edits)
+    return resume, [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, applied)]
 
 
 def _stands_inside(history: History) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ import msgspec
 from engines.contract import commands as cmd
 from engines.contract import limits
 from engines.contract.config import LoadedConfig
-from engines.contract.events import CommandAnswer
 
 _FREE = (
     "cost.",
@@ -56,11 +55,11 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def in_force(recorded: LoadedConfig, edits: Sequence[CommandAnswer]) -> dict[str, Any]:
+def in_force(recorded: LoadedConfig, edits: Iterable[cmd.Command]) -> dict[str, Any]:
     """The recorded config with every live edit made so far, as a tree."""
     tree: dict[str, Any] = recorded.settings.model_dump(mode="json")
-    for answer in edits:
-        match answer.command:
+    for edit in edits:
+        match edit:
             case cmd.SetLossWeights(weights=weights):
                 tree["loss_weights"].update(weights)
             case cmd.SetLrScale(scale=scale):

@@ -74,10 +74,10 @@ def status_of(locked: bool, attempt: Attempt | None, history: History) -> Status
         return Status("stopping", "leaving")
     asked = (a for a in history.answers if a.attempt == attempt.number and isinstance(a.command, Stop))
     if any(answer.state != "refused" for answer in asked):
-        return Status("stopping", history.phase.phase)
+        return Status("stopping", history.phase.detail or history.phase.phase)
     match history.phase.phase:
         case "paused":
-            return Status("paused")
+            return Status("paused", history.phase.detail)
         case "queued":  # its turn has come, and the engine has not said anything yet
             return Status("starting")
         case "loading" | "compiling":

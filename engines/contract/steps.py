@@ -62,8 +62,8 @@ class StepWriter:
     def append(self, records: npt.NDArray[np.float64]) -> None:
         """Append `records: (n, columns) float64` with one write. Raises OSError when the disk takes only a part."""
         data = np.ascontiguousarray(records).tobytes()
-        if os.write(self._file, data) < len(data):
-            self._cut_torn_record()  # else every later record would be shifted
+        if (written := os.write(self._file, data)) < len(data):
+            os.ftruncate(self._file, os.fstat(self._file).st_size - written)  # all of it is written again, or none
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
     def _cut_torn_record(self) -> None:

@@ -11,14 +11,15 @@ import torch
 
 from engines.contract import files
 from engines.contract.errors import DataError
-from engines.contract.events import Checkpoint, EventWriter
+from engines.contract.events import Checkpoint
 from engines.contract.rundir import RunDirectory
+from engines.room import Room
 
 FORMAT = 1
 
 
 def save(
-    run: RunDirectory, content: dict[str, Any], events: EventWriter, *, step: int, epoch: int, best: bool, keep: bool
+    run: RunDirectory, content: dict[str, Any], room: Room, *, step: int, epoch: int, best: bool, keep: bool
 ) -> None:
     """Write `content` once, make it durable, then name it last.pt, then best.pt and epoch_NNN.pt where asked for.
 
@@ -41,7 +42,7 @@ def save(
         files.replace_by_link(run.last, path)
         names.append(path.name)
     size = run.last.stat().st_size
-    events.write(Checkpoint(step=step, epoch=epoch, files=names, size=size, seconds=time.monotonic() - began))
+    room.write(Checkpoint(step=step, epoch=epoch, files=names, size=size, seconds=time.monotonic() - began))
 
 
 def kept(run: RunDirectory, epoch: int) -> Path:

@@ -20,6 +20,7 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.spec import Column, Spec
 from engines.contract.state import RunReader
 from engines.listener import CommandListener
+from engines.room import is_full
 from engines.training import checkpoint
 from engines.training.finish import finish
 from engines.training.loop import Diverged, Trainer
@@ -82,9 +83,8 @@ def _begin_fork(run: RunDirectory, trainer: Trainer) -> None:
     if not has_best:
         state.best_score, state.best_epoch = None, 0
         run.best.unlink(missing_ok=True)
-    # a live parent may have saved anew while it was forked
-    if (begun := msgspec.structs.replace(info, fork_step=state.step, fork_best=has_best)) != info:
-        run.write_info(begun)
+    if has_best != info.fork_best:
+        run.write_info(msgspec.structs.replace(info, fork_best=has_best))
 
 
 def _look_after_best(run: RunDirectory, trainer: Trainer) -> None:
@@ -102,7 +102,7 @@ def _look_after_best(run: RunDirectory, trainer: Trainer) -> None:
         fate = "the next epoch sets a new best"
         state.best_score, state.best_epoch = None, 0
     text = f"best.pt, of epoch {epoch}, was gone or damaged: {fate}"
-    trainer.events.write(ev.Alert(code="best-lost", level="warning", text=text, step=state.step))
+    trainer.room.write(ev.Alert(code="best-lost", level="warning", text=text, step=state.step))
 
 
 def _columns(spec: Spec, trainer: Trainer) -> list[Column]:
@@ -114,10 +114,10 @@ def _columns(spec: Spec, trainer: Trainer) -> list[Column]:
     return columns
 
 
-def _announce(loaded: LoadedConfig, trainer: Trainer, events: ev.EventWriter) -> None:
+def _announce(loaded: LoadedConfig, trainer: Trainer) -> None:
     live = trainer.state.live
     device = device_name(str(next(trainer.model.parameters()).device))
-    events.write(
+    trainer.room.write(
         ev.RunStarted(
             project=loaded.spec.name, device=device, epochs=live.epochs, steps_per_epoch=trainer.steps_per_epoch,
             columns=_columns(loaded.spec, trainer), stages=trainer.plan.planned(live.epochs),
@@ -158,7 +158,7 @@ def _train(attempt: Attempt) -> ev.Ended:
     provenance.record(run, events.attempt, made_with)
     listener.step = lambda: trainer.state.step
     resume(run, trainer)
-    _announce(loaded, trainer, events)
+    _announce(loaded, trainer)
     with WritersBeside(run, loaded.settings.output.writers, events) as writers:
         ended = _to_the_end(trainer, earlier.history.edits())
         writers.reason = ended.reason
@@ -172,6 +172,11 @@ def _to_the_end(trainer: Trainer, edits: Sequence[ev.CommandAnswer]) -> ev.Ended
             reason = "stopped"
     except Diverged as error:
         return ev.Ended(reason="failed", step=trainer.state.step, detail=str(error))
+    except OSError as error:
+        if not (is_full(error) and trainer.listener.signalled):
+            raise
+        detail = "not saved since the last checkpoint: the disk is full; free some space, then resume"
+        return ev.Ended(reason="stopped", step=trainer.state.step, detail=detail)
     goes_on = reason == "stopped" and not trainer.run.info.why_no_resume
     detail = "saved, resume goes on from here" if goes_on else ""
     return ev.Ended(reason=reason, step=trainer.state.step, detail=detail)

@@ -31,8 +31,9 @@ def finish(trainer: Trainer) -> bool:
         return False
     trainer.phases.enter("saving", "report and export")
     trainer.model.eval()
-    write_report(trainer, {**result.tables, **project.report(settings, data, trainer.model, result)})
+    tables = {**result.tables, **project.report(settings, data, trainer.model, result)}
+    trainer.room.when_possible(lambda: write_report(trainer, tables))
     best = state.best_score if state.best_score is not None else float("nan")
     log = TrainingLog(tuple(state.log), state.best_epoch, best)
-    project.export(settings, run.export, trainer.model, data, result, log)
+    trainer.room.when_possible(lambda: project.export(settings, run.export, trainer.model, data, result, log))
     return True

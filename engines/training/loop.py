@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from engines.contract.schedule import learning_rate
 from engines.contract.settings import RunConfig
 from engines.contract.spec import Head
 from engines.listener import CommandListener
+from engines.room import Room
 from engines.training import checkpoint
 from engines.training.evaluate import evaluate
 from engines.training.gradients import gradient_norms
@@ -54,7 +56,8 @@ class Trainer:
         self.run, self.settings, self.project, self.data, self.model = run, settings, project, data, model
         self.training = training = settings.training
         self.heads = names = [head.name for head in heads]
-        self.events, self.listener = events, listener
+        self.listener = listener
+        self.room = Room(run, events, listener, lambda: (self.state.step, self.state.epoch))
         device = next(model.parameters()).device
         weights = settings.loss_weights.model_dump()
         live = LiveSettings({name: float(weights[name]) for name in names}, 1.0, training.epochs)
@@ -69,9 +72,9 @@ class Trainer:
             grad_clip=training.grad_clip, micro_batches=training.micro_batches,
         )  # fmt: skip
         scaled = self.precision.scaler.is_enabled()
-        self.step_log = StepLog(run, events, names, training.log_every, device, scaled=scaled)
-        self.records = EpochRecorder(run, events)
-        self.phases = Phases(events, lambda: self.state.step)
+        self.step_log = StepLog(run, self.room, names, training.log_every, device, scaled=scaled)
+        self.records = EpochRecorder(run, self.room)
+        self.phases = Phases(self.room, lambda: self.state.step)
         self._saved = time.monotonic()
         self._saved_at: tuple[int, int] | None = None
         self._orders = self.plan.orders(project, settings, data)
@@ -84,9 +87,10 @@ class Trainer:
         """Train to the end and say why it ended. Raises `Diverged`, or OSError where nothing can be written."""
         state = self.state
         steering = Steering(
-            state, self.listener, self.phases, replay=edits_after(replay, state.step, state.epoch),
-            weights_changed=self._weights_changed, save=self.save, evaluate=self._evaluate_on_demand,
-            measure=self._measure_gradients, trained=lambda: self.plan.on(state).heads,
+            state, self.listener, self.phases, self.room, replay=edits_after(replay, state.step, state.epoch),
+            weights_changed=self._weights_changed, save=partial(self.save, patient=False),
+            evaluate=self._evaluate_on_demand, measure=self._measure_gradients,
+            trained=lambda: self.plan.on(state).heads,
         )  # fmt: skip
         self.phases.enter("compiling" if self.training.compile else "training")
         self.records.begin_epoch()
@@ -97,7 +101,7 @@ class Trainer:
                 continue
             begins = state.step_in_epoch == 0  # a patience set lower inside an epoch lets that be evaluated first
             if begins and (reason := self.plan.ending(state, early=steering.ends_early)) is not None:
-                self.listener.close(f"the run is {reason}")
+                self._close(f"the run is {reason}")
                 if self._saved_at != (state.step, state.epoch):  # the disk was full when the last epoch ended
                     self.save()
                 return reason
@@ -117,9 +121,12 @@ class Trainer:
             if self.phases.current == "compiling":  # which the first step did
                 self.phases.enter("training")
             self._once_in_a_while()
-        self.listener.close("the run is stopping")
+        self._close("the run is stopping")
         self.save()
         return "stopped"
+
+    def _close(self, reason: str) -> None:
+        self.room.when_possible(lambda: self.listener.close(reason))
 
     def _once_in_a_while(self) -> None:
         if self.step_log.due:
@@ -208,7 +215,7 @@ class Trainer:
         )  # fmt: skip
         finite, bad = ev.finite(norms)
         event = ev.GradientNorms(step=self.state.step, norms=finite, parameters=shared, nonfinite=bad)
-        self.events.write(event)
+        self.room.write(event)
 
     # -- stages and schedule -------------------------------------------------------------------------------------
 
@@ -219,7 +226,7 @@ class Trainer:
         self._enter_stage()
         stage = self.plan.current(self.state)
         text = f"stage {stage.name} begins: {', '.join(stage.heads or ['everything on'])}"
-        self.events.write(ev.Alert(code="stage", level="info", text=text, step=self.state.step))
+        self.room.write(ev.Alert(code="stage", level="info", text=text, step=self.state.step))
 
     def _enter_stage(self) -> None:
         """Turn on what the current stage trains, and take its data."""
@@ -251,8 +258,11 @@ class Trainer:
 
     # -- checkpoints ---------------------------------------------------------------------------------------------
 
-    def save(self, *, best: bool = False, keep: bool = False) -> None:
-        """Write last.pt (and the others asked for). Raises OSError or `Diverged` with the older ones untouched."""
+    def save(self, *, best: bool = False, keep: bool = False, patient: bool = True) -> None:
+        """Write last.pt (and the others asked for); `patient` waits on a full disk until there is room.
+
+        Raises OSError or `Diverged` with the older ones untouched.
+        """
         self.flush()
         if not torch.stack([weight.isfinite().all() for weight in self.model.parameters()]).all():
             raise Diverged(
@@ -260,9 +270,13 @@ class Trainer:
                 f"the last good checkpoint is untouched: lower training.lr, then resume{self._back}"
             )
         self._saved = time.monotonic()
-        content, state = self.content(), self.state
+        state = self.state
+        write = partial(
+            checkpoint.save, self.run, self.content(), self.room,
+            step=state.step, epoch=state.epoch, best=best, keep=keep,
+        )  # fmt: skip
         with self.phases.during("saving"):
-            checkpoint.save(self.run, content, self.events, step=state.step, epoch=state.epoch, best=best, keep=keep)
+            self.room.when_possible(write) if patient else write()
         self._saved_at = state.step, state.epoch
 
     def content(self) -> dict[str, Any]:
@@ -279,12 +293,12 @@ class Trainer:
     def _save_or_warn(self, *, best: bool = False, keep: bool = False) -> bool:
         """A full disk must not end the training: say so, keep the older checkpoint, go on. False when it was full."""
         try:
-            self.save(best=best, keep=keep)
+            self.save(best=best, keep=keep, patient=False)
             return True
         except OSError as error:
             what = f"no checkpoint at step {self.state.step}: {error.strerror or error}"
             text = f"{what}; the older one is kept, free some space"
-            self.events.write(ev.Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=self.state.step))
+            self.room.write(ev.Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=self.state.step))
             return False
 
     def restore(self, content: dict[str, Any]) -> None:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from engines.contract.events import EventWriter, Phase, PhaseName
+from engines.contract.events import Phase, PhaseName
+from engines.room import Room
 
 
 class Phases:
     """Announces phases, with the step they began at."""
 
-    def __init__(self, events: EventWriter, step: Callable[[], int]) -> None:
-        self._events, self._step = events, step
+    def __init__(self, room: Room, step: Callable[[], int]) -> None:
+        self._room, self._step = room, step
         self.current: PhaseName = "loading"
 
     def enter(self, phase: PhaseName, detail: str = "") -> None:
         self.current = phase
-        self._events.write(Phase(phase=phase, step=self._step(), detail=detail))
+        self._room.write(Phase(phase=phase, step=self._step(), detail=detail))
 
     @contextmanager
     def during(self, phase: PhaseName) -> Iterator[None]:

@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from engines.contract.events import Epoch, EventWriter, finite
+from engines.contract.events import Epoch, finite
 from engines.contract.jsonl import LineWriter
 from engines.contract.rundir import RunDirectory
+from engines.room import Room
 from engines.thresholds.review import About, write_review
 from engines.training.project import Result
 from engines.training.state import TrainState
@@ -19,8 +20,8 @@ from engines.training.state import TrainState
 class EpochRecorder:
     """Appends one record an epoch, each a single write: the cost does not grow with the run."""
 
-    def __init__(self, run: RunDirectory, events: EventWriter) -> None:
-        self._run, self._events = run, events
+    def __init__(self, run: RunDirectory, room: Room) -> None:
+        self._run, self._room = run, room
         self._train, self._validation = LineWriter(run.train_metrics), LineWriter(run.val_metrics)
         self._began = time.monotonic()
 
@@ -36,12 +37,10 @@ class EpochRecorder:
         marks, bad_score = finite({"score": result.score})
         score = marks["score"]
         seconds = time.monotonic() - self._began
-        common = {"epoch": state.epoch, "step": state.step, "attempt": self._events.attempt, "stage": stage}
-        self._train.append(
-            msgspec.json.encode({**common, **train, "lr": lr, "seconds": seconds, "nonfinite": bad_train})
-        )
+        common = {"epoch": state.epoch, "step": state.step, "attempt": self._room.attempt, "stage": stage}
+        self._append(self._train, {**common, **train, "lr": lr, "seconds": seconds, "nonfinite": bad_train})
         self.write_validation(state, result)
-        self._events.write(
+        self._room.write(
             Epoch(
                 epoch=state.epoch,
                 step=state.step,
@@ -68,10 +67,14 @@ class EpochRecorder:
     def write_validation(self, state: TrainState, result: Result, *, on_demand: bool = False) -> None:
         """One line of val_metrics.jsonl."""
         values, bad = finite({**result.values, "score": result.score})
-        line = {"epoch": state.epoch, "step": state.step, "attempt": self._events.attempt, "on_demand": on_demand}
-        self._validation.append(msgspec.json.encode({**line, **values, "nonfinite": bad}))
+        line = {"epoch": state.epoch, "step": state.step, "attempt": self._room.attempt, "on_demand": on_demand}
+        self._append(self._validation, {**line, **values, "nonfinite": bad})
+
+    def _append(self, file: LineWriter, values: Mapping[str, Any]) -> None:
+        line = msgspec.json.encode(values)
+        self._room.when_possible(lambda: file.append(line))
 
     def write_review(self, result: Result, *, step: int, epoch: int) -> None:
         """The arrays of the best epoch and what they belong to, replaced all at once."""
         about = About(checkpoint=self._run.best.name, step=step, epoch=epoch, score=result.score)
-        write_review(self._run.review, result.review, about)
+        self._room.when_possible(lambda: write_review(self._run.review, result.review, about))

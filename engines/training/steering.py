@@ -12,6 +12,7 @@ from engines.contract import limits
 from engines.contract.errors import nearest
 from engines.contract.events import CommandAnswer
 from engines.listener import CommandListener
+from engines.room import Room
 from engines.training.phases import Phases
 from engines.training.state import TrainState
 
@@ -30,6 +31,7 @@ class Steering:
         state: TrainState,
         listener: CommandListener,
         phases: Phases,
+        room: Room,
         *,
         weights_changed: Callable[[], None],
         save: Callable[[], None],
@@ -38,7 +40,7 @@ class Steering:
         trained: Callable[[], Collection[str]],
         replay: Sequence[CommandAnswer] = (),
     ) -> None:
-        self._state, self._listener, self._phases = state, listener, phases
+        self._state, self._listener, self._phases, self._room = state, listener, phases, room
         self._weights_changed, self._save, self._evaluate = weights_changed, save, evaluate
         self._measure, self._trained = measure, trained
         self._replay = list(replay)
@@ -93,7 +95,8 @@ class Steering:
 
     def _answer(self, command: cmd.Command, state: Literal["applied", "refused"], reason: str = "") -> None:
         """On record before the step runs that it holds for."""
-        self._listener.answer(command, state, step=self._state.step, epoch=self._state.epoch, reason=reason)
+        step, epoch = self._state.step, self._state.epoch
+        self._room.when_possible(lambda: self._listener.answer(command, state, step=step, epoch=epoch, reason=reason))
         print(f"{cmd.describe(command)}: {state} at step {self._state.step}" + (f" ({reason})" if reason else ""))
 
     def _apply(self, command: cmd.Command) -> None:

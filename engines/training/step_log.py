@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from engines.contract.alerts import NONFINITE
-from engines.contract.events import Alert, EventWriter
+from engines.contract.events import Alert
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import ABSENT, DATA_WAIT, StepWriter
+from engines.room import Room
 
 HOST_COLUMNS = ("epoch", "time", "lr", DATA_WAIT)
 ORDINARY_OVERFLOWS = 16
@@ -26,7 +27,7 @@ class StepLog:
     def __init__(
         self,
         run: RunDirectory,
-        events: EventWriter,
+        room: Room,
         heads: Sequence[str],
         every: int,
         device: torch.device,
@@ -34,7 +35,7 @@ class StepLog:
         scaled: bool = False,
     ) -> None:
         self._writer = StepWriter(run.steps, [*HOST_COLUMNS, "loss", *heads, "grad_norm", "skipped"])
-        self._events = events
+        self._room = room
         self._heads = list(heads)
         self._block = torch.zeros(every, 2 * len(heads) + 3, device=device)
         self._host: list[tuple[float, ...]] = []
@@ -49,7 +50,7 @@ class StepLog:
     def add(self, row: Tensor, *, step: int, epoch: int, lr: float, data_wait: float) -> None:
         """Keep one step's `row: (2 heads + 3,)` on the device; nothing is transferred. `data_wait` is in seconds."""
         self._block[len(self._host)].copy_(row)
-        self._host.append((step, self._events.attempt, epoch, time.time(), lr, data_wait))
+        self._host.append((step, self._room.attempt, epoch, time.time(), lr, data_wait))
 
     def flush(self, bad_steps: int) -> int:
         """Write what was gathered. Gives the number of non-finite steps in a row, `bad_steps` being those before."""
@@ -58,7 +59,8 @@ class StepLog:
         block = self._block[: len(self._host)].cpu().numpy().astype(np.float64)
         measured, numbers = np.split(block, [len(self._heads)], axis=1)
         numbers[:, 1:-2][measured == 0] = ABSENT  # a head that is off, or of which the batch has nothing, has no loss
-        self._writer.append(np.concatenate([np.array(self._host), numbers], axis=1))
+        rows = np.concatenate([np.array(self._host), numbers], axis=1)
+        self._room.when_possible(lambda: self._writer.append(rows))
         for skipped in numbers[:, -1]:
             bad_steps = bad_steps + 1 if skipped else 0
         self._alert(numbers, bad_steps)
@@ -76,9 +78,9 @@ class StepLog:
             loss = numbers[skipped[0], 0]
             what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
             text = f"step {step:.0f} of epoch {epoch:.0f} was skipped: {what}; stop it or lower the learning rate"
-            self._events.write(Alert(code=NONFINITE, level="error", text=text, step=int(step)))
+            self._room.write(Alert(code=NONFINITE, level="error", text=text, step=int(step)))
             self._bad_before = True
         if self._bad_before and not bad_steps:
             text = "losses and gradients are finite again"
-            self._events.write(Alert(code=NONFINITE, level="info", text=text, step=int(self._host[-1][0]), over=True))
+            self._room.write(Alert(code=NONFINITE, level="info", text=text, step=int(self._host[-1][0]), over=True))
             self._bad_before = False

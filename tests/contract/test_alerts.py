@@ -176,6 +176,21 @@ def test_a_score_that_still_improves_is_no_overfit() -> None:
     assert overfit(rows([None] * 20, train[:20], seen[:20]), 7) is None  # something was changed seven epochs ago
 
 
+def test_an_overfit_takes_a_loss_that_falls_and_one_that_rises_by_a_twentieth() -> None:
+    falls, rises = [1 / epoch for epoch in range(1, 13)], [1 + 0.006 * epoch for epoch in range(12)]
+    assert first_overfit(falls, rises, [None] * 12) == 11  # of the newest three the middle one is 5 % above
+    assert first_overfit(falls, [1 + 0.004 * epoch for epoch in range(12)], [None] * 12) is None
+    assert first_overfit([0.5] * 12, rises, [None] * 12) is None
+    assert first_overfit(falls[::-1], rises, [None] * 12) is None
+
+
+@pytest.mark.parametrize(("best", "told"), [(8, True), (9, False)])
+def test_a_best_score_in_the_last_four_epochs_is_no_overfit(best: int, told: bool) -> None:
+    scores = [0.2 if epoch == best else 0.1 for epoch in range(1, 13)]
+    falls, rises = [1 / epoch for epoch in range(1, 13)], [1 + 0.02 * epoch for epoch in range(12)]
+    assert (overfit(rows(scores, falls, rises), 12) is not None) == told
+
+
 # -- steps -----------------------------------------------------------------------------------------------------------
 
 
@@ -210,6 +225,20 @@ def test_a_gradient_that_explodes_is_told_within_its_twenty_steps_and_a_spike_is
     assert exploding(5 * norms, usual, told=True)
     assert exploding(5 * norms, usual) is None
     assert norms_until_told(np.full(600, np.nan)) is None
+
+
+def test_ten_times_the_usual_norm_is_told_until_it_is_below_three_times() -> None:
+    assert usual_norm(np.full(219, 2.0)) is None  # 199 steps before the newest twenty
+    assert usual_norm(np.append(np.full(200, 2.0), np.full(20, 50.0))) == 2.0
+    for norm, told, now in ((19.9, False, False), (20.0, False, True), (6.0, True, True), (5.9, True, False)):
+        assert (exploding(np.full(20, norm), 2.0, told=told) is not None) == now
+
+
+def test_a_wait_belongs_to_the_step_that_ends_behind_it() -> None:
+    """The first one's has no step: what lay before the first moment is not known."""
+    times, waits = 1000 + np.arange(200.0), np.full(200, 0.1)
+    waits[0] = 1e6
+    assert starving(times, waits) is None
 
 
 def test_waiting_for_data_is_measured_without_the_pauses_between_epochs() -> None:
@@ -261,6 +290,16 @@ def test_the_first_of_its_kind_may_take_half_an_hour() -> None:
     rule = StallRule()
     told = [rule.feed("training", 0, 5) is not None for _ in range(400)]
     assert told.index(True) * 5 == 1800
+
+
+def test_three_times_the_longest_silence_of_late_is_waited_for() -> None:
+    rule = StallRule()
+    for sign in (0, 1, 2, 3, *([4] * 20), 5):  # five seconds each, and one of a hundred
+        assert rule.feed("training", sign, 5) is None
+    assert rule.patience("training") == 300
+    for sign in range(6, 6 + 20):
+        rule.feed("training", sign, 5)
+    assert rule.patience("training") == 120  # of the last twenty it was none
 
 
 def test_a_pause_is_no_stall_and_a_stall_is_over_with_the_next_step() -> None:

@@ -152,7 +152,7 @@ def test_a_resume_tells_what_has_changed_and_goes_on(stopped: FakeRun, data: Pat
     provenance.record(stopped.run, 1, then)
     (data / "notes.txt").write_text("still none")
     (data / "b.npz").unlink()
-    told = [sentence for sentence in prepare_resume(stopped.run) if "since" in sentence]
+    told = [sentence for sentence in prepare_resume(stopped.run)[1] if "since" in sentence]
     now = provenance.versions()["torch"]
     assert told == [f"since then changed: torch: 1.13.0 → {now}", "since then changed: data: 1 gone (b.npz)"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from engines.contract.errors import UserError
 from engines.contract.jsonl import RecordFollower
 from engines.contract.launch import prepare_resume
 from engines.contract.resume import applied_config, flatten, plan_resume
+from engines.contract.rundir import RunDirectory
 from tests.support.fake_run import FakeRun
 
 TEXT = "project: controls\ndata: {path: /data}\n"
@@ -74,13 +76,20 @@ def stopped(tmp_path: Path) -> FakeRun:
     return fake.begin().started().epochs(1, 2).end("stopped")
 
 
+def resumed(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str]:
+    """Resume it as its supervisor would; the sentences that a person reads."""
+    changes, sentences = prepare_resume(run, overrides)
+    changes.carry_out(run)
+    return sentences
+
+
 def sent(fake: FakeRun) -> list[cmd.Command]:
     follower: RecordFollower[cmd.Command] = RecordFollower(fake.run.commands, cmd.decoder)
     return follower.poll()
 
 
 def test_a_resume_sends_its_edits_to_the_attempt_to_come(stopped: FakeRun) -> None:
-    sentences = prepare_resume(stopped.run, ["training.epochs=6", "cost.usd_per_hour=2", "model.nhead=4"])
+    sentences = resumed(stopped.run, ["training.epochs=6", "cost.usd_per_hour=2", "model.nhead=4"])
     assert len(sentences) == 3
     (edit,) = sent(stopped)
     assert isinstance(edit, cmd.SetEpochs)
@@ -91,7 +100,7 @@ def test_a_resume_sends_its_edits_to_the_attempt_to_come(stopped: FakeRun) -> No
 
 def test_a_resume_without_changes_touches_nothing(stopped: FakeRun) -> None:
     before = stopped.run.config.read_bytes()
-    assert prepare_resume(stopped.run) == []
+    assert resumed(stopped.run) == []
     assert stopped.run.config.read_bytes() == before
     assert sent(stopped) == []
 
@@ -105,7 +114,7 @@ def test_a_config_edited_by_hand_has_the_fates_of_settings(stopped: FakeRun) -> 
         assert old in text
         text = text.replace(old, new)
     stopped.run.config.write_text(text)
-    sentences = prepare_resume(stopped.run, ["training.epochs=6"])
+    sentences = resumed(stopped.run, ["training.epochs=6"])
     assert [sentence.partition(" because")[0] for sentence in sentences] == [
         "training.batch_size: 64 → 32, ignored",
         "training.epochs: 4 → 6, applied",
@@ -114,27 +123,27 @@ def test_a_config_edited_by_hand_has_the_fates_of_settings(stopped: FakeRun) -> 
     for path in (stopped.run.config, stopped.run.recorded_config):
         training = load_config(path).settings.training
         assert (training.batch_size, training.epochs, training.log_every) == (64, 4, 7)
-    assert prepare_resume(stopped.run) == []
+    assert resumed(stopped.run) == []
 
 
 @pytest.mark.parametrize("reason", ["finished", "early-stopped"])
 def test_a_run_that_is_done_needs_more_to_do(stopped: FakeRun, reason: str) -> None:
     stopped.end(reason)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=f"is {reason} at epoch 2; give it more to do") as refused:
-        prepare_resume(stopped.run, ["cost.usd_per_hour=2"])
+        resumed(stopped.run, ["cost.usd_per_hour=2"])
     assert refused.value.exit_code == 2
-    assert prepare_resume(stopped.run, ["training.epochs=9"]) == ["training.epochs: 4 → 9, applied"]
+    assert resumed(stopped.run, ["training.epochs=9"]) == ["training.epochs: 4 → 9, applied"]
 
 
 def test_a_task_is_not_resumed(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, kind="task").begin().end("stopped")
     with pytest.raises(UserError, match="is a task, and only trainings resume"):
-        prepare_resume(fake.run)
+        resumed(fake.run)
 
 
 def test_a_bad_override_changes_nothing(stopped: FakeRun) -> None:
     with pytest.raises(UserError, match=r"training\.epohcs is not a known key"):
-        prepare_resume(stopped.run, ["training.epohcs=9", "cost.usd_per_hour=2"])
+        resumed(stopped.run, ["training.epohcs=9", "cost.usd_per_hour=2"])
     assert load_config(stopped.run.config).settings.cost.usd_per_hour == 0
     assert sent(stopped) == []
 
@@ -155,7 +164,7 @@ def test_what_the_engine_would_refuse_is_not_called_applied(
     stopped.say(ev.Checkpoint(step=step, epoch=epoch, files=["last.pt"], size=1, seconds=0.1))
     before = stopped.run.config.read_bytes()
     with pytest.raises(UserError, match=reason):
-        prepare_resume(stopped.run, [*wanted, "cost.usd_per_hour=2"])
+        resumed(stopped.run, [*wanted, "cost.usd_per_hour=2"])
     assert (stopped.run.config.read_bytes(), sent(stopped)) == (before, [])
 
 
@@ -169,20 +178,20 @@ def test_data_that_was_moved_is_the_run_s_own_and_other_data_is_not(
         (folder / "a.npz").write_bytes(content)
     before = loaded("training.epochs=4", f"data.path={old}")
     stopped.run.write_config(before.dump())
-    [said] = prepare_resume(stopped.run, [f"data.path={other}"])
+    [said] = resumed(stopped.run, [f"data.path={other}"])
     assert "ignored because which data the run was trained on is not on record" in said
     provenance.record(stopped.run, 1, provenance.current(before))
     old.rename(new)
-    [said, *_] = prepare_resume(stopped.run, [f"data.path={other}"])
+    [said, *_] = resumed(stopped.run, [f"data.path={other}"])
     assert "ignored because it does not hold the data the run was trained on: 1 of 1 files changed (a.npz)" in said
     assert load_config(stopped.run.config).settings.data.path == str(old)
     monkeypatch.chdir(tmp_path)
-    assert prepare_resume(stopped.run, ["data.path=new"]) == [f"data.path: {old} → {new}, applied"]
+    assert resumed(stopped.run, ["data.path=new"]) == [f"data.path: {old} → {new}, applied"]
     assert load_config(stopped.run.config).settings.data.path == str(new)
 
 
 def test_weights_go_out_as_one_edit_so_that_none_is_applied_without_the_others(stopped: FakeRun) -> None:
-    prepare_resume(stopped.run, ["loss_weights.look=0", "loss_weights.inv=2", "training.epochs=6"])
+    resumed(stopped.run, ["loss_weights.look=0", "loss_weights.inv=2", "training.epochs=6"])
     weights = [edit.weights for edit in sent(stopped) if isinstance(edit, cmd.SetLossWeights)]
     assert weights == [{"look": 0.0, "inv": 2.0}]
 
@@ -191,8 +200,8 @@ def test_what_is_in_force_counts_the_live_edits(stopped: FakeRun) -> None:
     """After a live edit to 9 epochs and half the rate, asking for the recorded values is a change back."""
     for command in (cmd.SetEpochs(attempt=1, epochs=9), cmd.SetLrScale(attempt=1, scale=0.5)):
         stopped.say(ev.CommandAnswer(command=command, state="applied", step=3))
-    assert prepare_resume(stopped.run) == []
-    assert prepare_resume(stopped.run, ["training.epochs=4", "training.lr=5e-4"]) == [
+    assert resumed(stopped.run) == []
+    assert resumed(stopped.run, ["training.epochs=4", "training.lr=5e-4"]) == [
         "training.epochs: 9 → 4, applied",
         "training.lr: 0.00025 → 0.0005, applied",
     ]

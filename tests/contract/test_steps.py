@@ -99,7 +99,7 @@ def test_a_torn_last_record_is_left_out_and_cut_off_by_the_next_writer(tmp_path:
     assert segment.stat().st_mode & 0o077 == 0
 
 
-def test_a_write_cut_short_by_a_full_disk_is_an_error_that_shifts_no_later_record(
+def test_a_write_cut_short_by_a_full_disk_is_an_error_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = StepWriter(tmp_path, ("loss",))
@@ -109,10 +109,10 @@ def test_a_write_cut_short_by_a_full_disk_is_an_error_that_shifts_no_later_recor
     with pytest.raises(OSError, match="No space left on device"):
         writer.append(records((1, 1, 0.4), (2, 1, 0.3)))
     monkeypatch.setattr(os, "write", plain)
-    writer.append(records((3, 1, 0.2)))
+    writer.append(records((1, 1, 0.4), (2, 1, 0.3)))
     writer.close()
-    assert read_series(tmp_path, "loss")[0].tolist() == [0, 1, 3]
-    assert read_series(tmp_path, "loss")[1].tolist() == [0.5, 0.4, 0.2]
+    ((_, rows),) = read_segments(tmp_path)
+    assert rows.tolist() == [[0, 1, 0.5], [1, 1, 0.4], [2, 1, 0.3]]
 
 
 def test_values_that_are_not_finite_are_kept_as_they_are(tmp_path: Path) -> None:

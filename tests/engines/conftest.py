@@ -49,8 +49,8 @@ class LiveRun:
         return launch.start(self.run)
 
     def resume(self, *settings: str) -> int:
-        launch.prepare_resume(self.run, settings)
-        return self.start()
+        changes, _ = launch.prepare_resume(self.run, settings)
+        return launch.start(self.run, changes)
 
     def here(self) -> str:
         """Carry out an attempt in this process, where its being a process is not what is tested; the end's reason.
@@ -67,7 +67,8 @@ class LiveRun:
         return attempt.ended.reason
 
     def resume_here(self, *settings: str) -> str:
-        launch.prepare_resume(self.run, settings)
+        changes, _ = launch.prepare_resume(self.run, settings)
+        changes.carry_out(self.run)
         return self.here()
 
     def send(self, command: cmd.Command) -> None:

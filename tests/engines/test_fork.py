@@ -13,11 +13,13 @@ import torch
 from engines.contract import commands as cmd
 from engines.contract import launch
 from engines.contract.config import load_config
-from engines.contract.errors import UserError
-from engines.contract.fork import fork_points, prepare_fork
+from engines.contract.errors import DataError, UserError
+from engines.contract.files import replace_by_link
+from engines.contract.fork import choose_point, fork_points, forkable, make_fork, plan_fork, prepare_fork
 from engines.contract.jsonl import RecordFollower
 from engines.contract.replay import prepare_replay
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
+from engines.contract.saved import read_saved
 from tests.engines.conftest import LiveRun, effective_table, prepare_example, tensors
 from tests.support.example_project import ExampleProject
 
@@ -124,7 +126,8 @@ def test_what_a_fork_was_made_with_outlives_a_failed_start(parent: LiveRun) -> N
     first = RecordFollower(fork.commands, cmd.decoder).poll()
     end = End(reason="failed", time=2.0, exit_code=1)
     fork.write_attempt(Attempt(number=1, started=1.0, supervisor=ProcessMark(1, 0.0), ended=end))
-    launch.prepare_resume(fork)
+    changes, _ = launch.prepare_resume(fork)
+    changes.carry_out(fork)
     again = RecordFollower(fork.commands, cmd.decoder).poll()[len(first) :]
     scale = 3e-3 / load_config(fork.config).settings.training.lr
     wanted = [cmd.SetLossWeights(attempt=2, weights={"radius": 0.7}), cmd.SetLrScale(attempt=2, scale=scale)]
@@ -157,6 +160,51 @@ def test_a_live_run_is_forked_from_its_last_checkpoint(new_run: NewRun) -> None:
     assert live.wait_end() == "finished"
     with pytest.raises(UserError, match="has 4 of 4 epochs done: give the fork more to do"):
         prepare_fork(live.run)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_run_that_saves_while_it_is_forked_gives_weights_and_settings_of_one_step(
+    parent: LiveRun, told: bool
+) -> None:
+    """`last` is epoch 2 when it is looked at and epoch 3 when it is taken, with half the rate set in between; or it is
+    epoch 3 already, and its event is not there yet."""
+    run, lines = parent.run, parent.run.events.read_bytes().splitlines(keepends=True)
+    second = next(
+        n for n, line in enumerate(lines) if b'"type":"checkpoint"' in line and b'"step":%d' % (2 * EPOCH) in line
+    )
+    run.events.write_bytes(b"".join(lines[: second + 1]))
+    kept = {epoch: (run.checkpoints / f"epoch_00{epoch}.pt").rename(run.path / f"{epoch}.pt") for epoch in (2, 3)}
+    run.best.unlink()
+    replace_by_link(kept[2 if told else 3], run.last)
+    events = forkable(run)
+    point = choose_point(run, fork_points(run, events))
+    plan = plan_fork(run, point, events, ["training.weight_decay=1e-3"])
+    assert (point.step, plan.saved.step) == (2 * EPOCH, (2 if told else 3) * EPOCH)
+    replace_by_link(kept[3], run.last)
+    run.events.write_bytes(b"".join(lines))
+    fork, plan = make_fork(plan)
+    assert fork.info.fork_step == plan.saved.step == 3 * EPOCH
+    set_anew = RecordFollower(fork.commands, cmd.decoder).poll()
+    assert [(type(edit), edit.attempt) for edit in set_anew] == [(cmd.SetLossWeights, 1), (cmd.SetLrScale, 1)]
+    assert (set_anew[0].weights, set_anew[1].scale) == ({"radius": 0.7}, 0.5)  # type: ignore[union-attr]
+    assert load_config(fork.config).settings.training.weight_decay == 1e-3
+    assert ended(fork).run.info.fork_step == 3 * EPOCH
+    assert [row["lr"] for row in effective_table(fork)] == [row["lr"] for row in effective_table(run)[3:]]
+
+
+def test_what_a_checkpoint_says_of_itself_is_what_torch_reads(parent: LiveRun, tmp_path: Path) -> None:
+    for file in parent.run.checkpoints.glob("*.pt"):
+        state = torch.load(file, weights_only=True)["state"]
+        saved = read_saved(file)
+        assert {name: getattr(saved, name) for name in ("step", "epoch")} == {n: state[n] for n in ("step", "epoch")}
+        assert {name: getattr(saved, name) for name in state["live"]} == state["live"]
+        assert not saved.inside
+    whole = parent.run.last.read_bytes()
+    (tmp_path / "cut.pt").write_bytes(whole[: len(whole) // 2])
+    torch.save({"state": Attempt}, tmp_path / "foreign.pt")
+    for name in ("cut.pt", "foreign.pt", "absent.pt"):
+        with pytest.raises(DataError, match=f"{name} is not a whole checkpoint of this program"):
+            read_saved(tmp_path / name)
 
 
 def test_a_fork_without_a_best_checkpoint_of_its_time_finds_its_own(parent: LiveRun) -> None:

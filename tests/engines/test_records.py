@@ -11,6 +11,8 @@ import pytest
 
 from engines.contract import events as ev
 from engines.contract.rundir import RunDirectory
+from engines.listener import CommandListener
+from engines.room import Room
 from engines.training.project import Result
 from engines.training.records import EpochRecorder
 from engines.training.state import LiveSettings, TrainState
@@ -20,7 +22,8 @@ def record(run: RunDirectory, epoch: int, *, loss: float = 0.5, score: float | N
     events = ev.EventWriter(run.events, attempt=1)
     state = TrainState(live=LiveSettings({"a": 1.0}, 1.0, 20_000), step=epoch * 10, epoch=epoch)
     result = Result(values={"f1": 0.125}, score=score)
-    EpochRecorder(run, events).end_epoch(state, "train", {"loss": loss}, result, lr=1e-4, best=False)
+    room = Room(run, events, CommandListener(run, 1, events))
+    EpochRecorder(run, room).end_epoch(state, "train", {"loss": loss}, result, lr=1e-4, best=False)
     events.close()
 
 

@@ -19,6 +19,8 @@ from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
 from engines.contract.schedule import learning_rate
 from engines.contract.steps import read_series
+from engines.listener import CommandListener
+from engines.room import Room
 from engines.training.loop import Diverged
 from engines.training.order import step_generator
 from engines.training.precision import Precision
@@ -277,7 +279,9 @@ def test_overflows_of_a_settling_loss_scale_are_no_alarm(
 ) -> None:
     run = RunDirectory(tmp_path)
     run.make()
-    log = StepLog(run, EventWriter(run.events, 1), ["all"], 8, torch.device("cpu"), scaled=scaled)
+    events = EventWriter(run.events, 1)
+    room = Room(run, events, CommandListener(run, 1, events))
+    log = StepLog(run, room, ["all"], 8, torch.device("cpu"), scaled=scaled)
     bad_steps = 0
     for step in range(steps):
         log.add(torch.tensor([4.0, loss, loss, float("inf"), 1.0]), step=step, epoch=1, lr=0.1, data_wait=0.0)

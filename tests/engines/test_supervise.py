@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -16,9 +17,12 @@ import pytest
 
 from engines.contract import commands as cmd
 from engines.contract import files, launch
+from engines.contract.config import check_config, load_config
 from engines.contract.errors import DataError
 from engines.contract.events import Phase
+from engines.contract.jsonl import RecordFollower
 from engines.contract.lock import lock_holder
+from engines.contract.resumption import Resumption
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
 from engines.contract.runs import create_run
 from engines.contract.state import RunReader
@@ -78,6 +82,15 @@ def end_of(run: RunDirectory) -> tuple[str, str]:
     wait_for("the lock to be free", lambda: lock_holder(run.lock) is None)
     status = RunReader(run).status()
     return status.state, status.detail
+
+
+def kill(run: RunDirectory) -> None:
+    """All of it, when its engine has started."""
+    engine_of(run)
+    supervisor = lock_holder(run.lock)
+    assert supervisor is not None
+    os.kill(supervisor, signal.SIGQUIT)
+    end_of(run)
 
 
 def engine_of(run: RunDirectory) -> int:
@@ -156,6 +169,56 @@ def test_a_run_killed_before_its_first_word_can_be_started_again(supervised: Cal
         (run.attempts / f"{attempt}.json").write_text("damaged")
         assert end_of(run)[0] == "lost"
         assert launch.start(run) == attempt + 1
+
+
+def test_of_two_who_resume_at_once_one_does_and_nothing_of_the_other_is_in_force(
+    supervised: Callable[..., RunDirectory],
+) -> None:
+    """Planned while the run had ended, by two cockpits; a third one starts when the winner has ended too."""
+    config = check_config({"project": "controls", "data": {"path": "/data"}}, "config", {}, ()).dump()
+    run = supervised("sleeps", config)
+    kill(run)
+    wanted = {price: [f"cost.usd_per_hour={price}", f"training.patience={price}"] for price in (1, 2, 3)}
+    plans = {price: launch.prepare_resume(run, settings)[0] for price, settings in wanted.items()}
+
+    def start(price: int) -> str:
+        try:
+            return str(launch.start(run, plans[price]))
+        except DataError as error:
+            return str(error)
+
+    with ThreadPoolExecutor() as cockpits:
+        answers = dict(zip((1, 2), cockpits.map(start, (1, 2)), strict=True))
+    (winner,) = [price for price, answer in answers.items() if answer == "2"]
+    kill(run)
+    answers[3] = start(3)
+    del answers[winner]
+    for answer in answers.values():
+        assert f"{run.path.name} has been resumed by another meanwhile, and nothing of this resume is in " in answer
+        assert "\n" not in answer
+    assert run.attempt_numbers() == [1, 2]
+    assert {attempt: run.attempt(attempt).usd_per_hour for attempt in (1, 2)} == {1: 0, 2: winner}
+    for recorded in (run.config, run.recorded_config):
+        assert load_config(recorded).settings.cost.usd_per_hour == winner
+    (edit,) = RecordFollower(run.commands, cmd.decoder).poll()
+    assert isinstance(edit, cmd.SetPatience)
+    assert (edit.attempt, edit.patience) == (2, winner)
+
+
+def test_a_resume_that_cannot_be_put_on_record_fails_and_leaves_the_next_one_nothing(
+    supervised: Callable[..., RunDirectory],
+) -> None:
+    config = check_config({"project": "controls", "data": {"path": "/data"}}, "config", {}, ()).dump()
+    run = supervised("sleeps", config)
+    kill(run)
+    changes, _ = launch.prepare_resume(run, ["training.patience=9"])
+    run.commands.mkdir()
+    assert launch.start(run, changes) == 2
+    state, detail = end_of(run)
+    assert (state, detail) == ("failed", f"{run.path} cannot be written: Is a directory; free some space, then resume")
+    assert run.attempt(2).engine is None
+    run.commands.rmdir()
+    assert launch.prepare_resume(run)[0] == Resumption(attempt=3, edits=[])
 
 
 def test_a_budget_that_is_spent_starts_nothing(supervised: Callable[..., RunDirectory]) -> None:

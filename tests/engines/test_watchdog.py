@@ -137,6 +137,33 @@ def test_overfit_is_told_of_epochs_with_the_same_weights(fake: FakeRun) -> None:
     assert told(fake.run) == [("overfit", False), ("plateau", False)]
 
 
+def test_losses_of_other_weights_are_no_overfit(fake: FakeRun) -> None:
+    """With a head turned up the validation loss is higher from then on, and falls on from there."""
+    watch = beside(fake)
+    for number in range(1, 25):
+        row = epoch(number, score=number / 100, best=False)
+        loss = (0.1 if number <= 10 else 0.5) - 0.001 * number
+        row.train, row.validation, row.weights = {"loss": 1 / number}, {"loss": loss}, {"a": 1.0 + 4 * (number > 10)}
+        fake.say(row)
+        watch.look(5)
+    assert told(fake.run) == []
+
+
+def test_a_norm_is_compared_with_those_since_the_last_edit(fake: FakeRun) -> None:
+    """Weights turned up a hundredfold make the gradient as much larger; that is what was asked for."""
+    watch = beside(fake)
+    log_steps(fake, 0, 300)
+    edit = cmd.SetLossWeights(attempt=1, weights={"a": 100.0})
+    fake.say(ev.CommandAnswer(command=edit, state="applied", step=300))
+    log_steps(fake, 300, 30, norm=100.0)
+    watch.look(5)
+    assert told(fake.run) == []
+    log_steps(fake, 330, 200, norm=100.0)
+    log_steps(fake, 530, 30, norm=1500.0)
+    watch.look(5)
+    assert told(fake.run) == [("gradient", False)]
+
+
 def test_steps_disk_and_budget_are_told_once_with_their_ends(fake: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     free, spent = [10**12], [8.0]
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free[0]))
@@ -151,6 +178,9 @@ def test_steps_disk_and_budget_are_told_once_with_their_ends(fake: FakeRun, monk
     for _ in range(3):
         watch.look(5)
     assert sorted(told(fake.run)) == [("budget", False), ("disk", False), ("gradient", False)]
+    free[0] = int(1.49 * (2 * 10**9 + 64 * 10**6))  # enough, and not half as much more
+    watch.look(5)
+    assert len(told(fake.run)) == 3
     free[0] = 10**12
     log_steps(fake, 330, 300, wait=0.4)
     for _ in range(3):

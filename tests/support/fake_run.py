@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -187,6 +189,14 @@ class FakeEngine:
                 self._react(command)
 
 
+def write_checkpoint(path: Path, *, epoch: int, patience: int | None) -> None:
+    """As torch writes one, without anything to train in it."""
+    live = {"weights": {}, "lr_scale": 1.0, "epochs": 4, "patience": patience}
+    state = {"step": epoch * STEPS_PER_EPOCH, "epoch": epoch, "step_in_epoch": 0, "live": live}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps({"format": 1, "state": state}, protocol=2))
+
+
 def stopped_early(fake: FakeRun) -> FakeRun:
     """Two of four epochs done, with the patience edited live after the first; best, last and both epochs are kept."""
     tree = {"project": "controls", "data": {"path": "/data"}}
@@ -197,7 +207,7 @@ def stopped_early(fake: FakeRun) -> FakeRun:
         fake.epochs(number, best=1)
         names = ["last.pt", f"epoch_{number:03d}.pt", *(["best.pt"] if number == 1 else [])]
         for name in names:
-            (fake.run.checkpoints / name).write_bytes(b"weights of epoch %d" % number)
+            write_checkpoint(fake.run.checkpoints / name, epoch=number, patience=7 if number == 2 else None)
         step = number * STEPS_PER_EPOCH
         fake.say(ev.Checkpoint(step=step, epoch=number, files=names, size=2_000_000, seconds=0.1))
         if number == 1:

@@ -69,6 +69,6 @@ class Target:
 
 def resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str]:
     """Go on from the last checkpoint; gives a sentence for each changed setting. Raises `UserError`."""
-    changes = launch.prepare_resume(run, overrides)
-    launch.start(run)
-    return changes
+    changes, sentences = launch.prepare_resume(run, overrides)
+    launch.start(run, changes)
+    return sentences

@@ -79,7 +79,7 @@ def fork(run: RunDirectory, point: ForkPoint, overrides: Sequence[str], label: s
     """Make the fork and start it. Raises `UserError`."""
     from engines.contract.fork import forkable, make_fork, plan_fork
 
-    made = make_fork(plan_fork(run, point, forkable(run), overrides), label=label)
+    made, _ = make_fork(plan_fork(run, point, forkable(run), overrides), label=label)
     launch.start(made)
     return made
 

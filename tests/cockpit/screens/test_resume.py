@@ -18,6 +18,7 @@ from engines.contract import commands as cmd
 from engines.contract import launch, provenance
 from engines.contract.config import load_config
 from engines.contract.provenance import Provenance
+from engines.contract.resumption import Resumption
 from engines.contract.rundir import RunDirectory
 from tests.cockpit.driving import commands_of, keys, text, until
 from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun, stopped_early
@@ -35,8 +36,10 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[RunDirectory]:
     """The runs that were started."""
     runs: list[RunDirectory] = []
 
-    def start(run: RunDirectory) -> int:
+    def start(run: RunDirectory, changes: Resumption | None = None) -> int:
         runs.append(run)
+        if changes is not None:
+            changes.carry_out(run)
         return 1
 
     monkeypatch.setattr(launch, "start", start)
@@ -152,7 +155,7 @@ async def test_a_fork_from_the_first_epoch(cockpit: Make, stopped: FakeRun, star
     assert (info.parent, info.fork_step, info.label) == (stopped.id, STEPS_PER_EPOCH, "other seed")
     settings = load_config(child.config).settings.training
     assert (settings.seed, settings.patience, settings.epochs) == (1, 25, 4)
-    assert child.fork.read_bytes() == child.best.read_bytes() == b"weights of epoch 1"
+    assert child.fork.read_bytes() == child.best.read_bytes() == stopped.run.best.read_bytes()
     assert not child.commands.exists()
 
 

@@ -169,8 +169,8 @@ async def test_stopping_harder_signals_the_supervisor(
 
 async def test_a_lost_run_says_so_and_resumes(cockpit: Make, fake: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[RunDirectory] = []
-    monkeypatch.setattr(launch, "prepare_resume", lambda run, overrides: [])
-    monkeypatch.setattr(launch, "start", asked.append)
+    monkeypatch.setattr(launch, "prepare_resume", lambda run, overrides: (None, []))
+    monkeypatch.setattr(launch, "start", lambda run, changes: asked.append(run))
     fake.begin().started().epochs(1)
     async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
         with fake.locked():

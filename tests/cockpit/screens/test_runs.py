@@ -119,8 +119,8 @@ async def test_resume_starts_it_again_and_only_what_can_be_resumed(
     foreign = FakeRun(folder, "script-20261127-100000-amber", created=1000.0).begin().end("finished")
     foreign.run.write_info(msgspec.structs.replace(foreign.run.info, engine=""))
     asked: list[RunDirectory] = []
-    monkeypatch.setattr(launch, "prepare_resume", lambda run, overrides: ["training.lr: 1 → 2, applied"])
-    monkeypatch.setattr(launch, "start", asked.append)
+    monkeypatch.setattr(launch, "prepare_resume", lambda run, overrides: (None, ["training.lr: 1 → 2, applied"]))
+    monkeypatch.setattr(launch, "start", lambda run, changes: asked.append(run))
     async with cockpit().run_test(size=(80, 24), notifications=True) as pilot:
         await until(pilot, lambda: keys(pilot).get("resume"))
         await pilot.press("r", "enter")
