@@ -107,17 +107,15 @@ def _rows(cells: NDArray[np.uint16], wanted: NDArray[np.bool_]) -> NDArray[np.in
 
 
 def _can_win(table: Ints, head: Head) -> NDArray[np.bool_]:
-    """(buckets,): those with a cut that may be the best, each with its lower neighbour, where its plateau may end."""
+    """(buckets,): those with a cut that may be the best.
+
+    The plateau of an edge may end in the filled bucket below it, which is among them: its bound is at least the edge.
+    """
     above = _from_above(table)
-    at_edges = head.objective.value(_counts(above, table))
-    best = at_edges.max()
+    best = head.objective.value(_counts(above, table)).max()
     bounds = _counts(np.column_stack([above[:-1, 0], above[1:, 1], above[1:, 2]]), table)
-    filled = np.flatnonzero(table[:, :2].any(axis=1))
-    wins = head.objective.value(bounds)[filled] >= best
-    neighbour_wins = np.append(wins[1:], at_edges[-1] >= best)  # above the highest is the cut that says yes to nothing
-    wanted = np.zeros(len(table), np.bool_)
-    wanted[filled[wins | neighbour_wins]] = True
-    return wanted
+    wins: NDArray[np.bool_] = table[:, :2].any(axis=1) & (head.objective.value(bounds) >= best)
+    return wins
 
 
 def _from_above(table: Ints) -> Ints:
