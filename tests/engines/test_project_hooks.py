@@ -37,6 +37,7 @@ class Taught(ToyProject):
     def __init__(self) -> None:
         super().__init__()
         self.stepped: list[int] = []
+        self.progress: list[float] = []
         self.weights: list[Tensor] = []
 
     def model(self, cfg: ToyConfig, data: Split) -> nn.Module:
@@ -45,6 +46,7 @@ class Taught(ToyProject):
     def after_step(self, model: nn.Module, ctx: Context) -> None:
         assert isinstance(model, Student)
         self.stepped.append(ctx.step)
+        self.progress.append(ctx.progress)
         self.weights.append(model.get_parameter("net.0.weight").detach().clone())
         for kept, now in zip(model.teacher.parameters(), model.net.parameters(), strict=True):
             kept.lerp_(now, 1 / (ctx.step + 1))
@@ -60,6 +62,7 @@ def test_a_teacher_follows_every_step_and_nothing_else(tmp_path: Path) -> None:
     send(toy, cmd.MeasureGradients(attempt=1, at_step=3), cmd.Evaluate(attempt=1, at_step=5))
     assert toy.train() == "finished"
     assert project.stepped == list(range(16)), "neither evaluations nor measurements are steps"
+    assert project.progress == [step / 16 for step in range(16)]
     torch.testing.assert_close(teacher(toy), torch.stack(project.weights).mean(0))
     assert not teacher(toy).requires_grad
 

@@ -149,6 +149,14 @@ def test_a_part_that_goes_off_after_it_was_trained_does_not_move(tmp_path: Path)
     assert weight.grad is None
 
 
+def test_a_stage_may_forget_the_optimizers_moments(tmp_path: Path) -> None:
+    for restart, steps in ((True, 8), (False, 16)):
+        stages = [{"name": "a", "epochs": 1}, {"name": "b", "restart_optimizer": restart}]
+        toy = ToyRun(tmp_path / str(restart), epochs=2, stages=stages)
+        toy.train()
+        assert {int(moments["step"]) for moments in toy.trainer.optimizer.state.values()} == {steps}
+
+
 def test_the_events_say_when_a_stage_begins(tmp_path: Path) -> None:
     stages = [{"name": "readout", "epochs": 1}, {"name": "rare too", "epochs": 1, "heads": ["rare"]}]
     toy = ToyRun(tmp_path, epochs=2, stages=stages)

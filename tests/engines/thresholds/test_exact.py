@@ -17,6 +17,7 @@ from engines.contract.errors import DataError
 from engines.thresholds import search
 from engines.thresholds.head import Head
 from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_IDLE, Objective
+from engines.thresholds.plateau import Optimum, best_plateau
 from engines.thresholds.search import exact_optimum, order_keys
 from engines.thresholds.sweep import Sweep
 from engines.thresholds.tally import Tally
@@ -235,6 +236,12 @@ def test_of_equal_plateaus_the_nearest_to_a_half_is_taken() -> None:
     found = tuned([0.9, 0.8, 0.7, 0.3, 0.2], [1, 0, 0, 1, 0], F1)
     assert found.objective == pytest.approx(2 / 3)
     assert found.threshold == pytest.approx(0.25)
+
+
+def test_of_two_plateaus_as_near_to_a_half_the_higher_one_is_taken() -> None:
+    """It says yes less often."""
+    scores, values = np.array([0.125, 0.375, 0.625, 0.875]), np.array([0.0, 1.0, 0.0, 1.0, 0.0])
+    assert best_plateau(scores, values) == Optimum(0.75, 1.0)
 
 
 def test_a_negative_objective_is_beaten_by_saying_yes_to_nothing() -> None:
