@@ -10,6 +10,7 @@ until one of them moves the focus.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 
 from textual import events, on
 from textual.app import App
@@ -19,6 +20,9 @@ from textual.widget import Widget
 
 PATIENCE_SECONDS = 0.5
 """After it the next key is given all the same: a widget that is gone, or that waits, gives nothing back."""
+
+MOMENT_SECONDS = 0.001
+"""Until it is looked again whether a key has done all that it leads to."""
 
 
 class OrderedKeysApp(App[None]):
@@ -52,24 +56,34 @@ class OrderedKeysApp(App[None]):
         self._key_on_its_way, self._keys_went_to = True, self.screen
         taker = self.focused or self.screen
         await super().on_event(key)
-        self._key_on_its_way = self._follow(taker)
+        self._follow(taker)
 
-    def _follow(self, taker: Widget) -> bool:
-        """Send a messenger behind what `taker` has been given; whether it is on its way."""
-        return taker.post_message(self.Through(taker))
+    def _follow(self, taker: Widget) -> None:
+        """Send a messenger behind what `taker` has been given."""
+        self._key_on_its_way = taker.post_message(self.Through(taker))
 
     @on(Through)
-    def _let_it_finish(self, message: Through) -> None:
-        """On until nothing waits on the way; what was put off for the app itself, as the focus, stands in line then."""
-        way = (node for node in message.taker.ancestors_with_self if node is not self)
-        if not (any(node.message_queue_size for node in way) and self._follow(message.taker)):
+    def _come_through(self, message: Through) -> None:
+        self._let_it_finish(message.taker)
+
+    def _let_it_finish(self, taker: Widget) -> None:
+        """Wait until nothing waits on the way; what was put off for the app, as the focus, stands in line then.
+
+        Without further messengers: a screen that the key has closed would take one along.
+        """
+        way = (node for node in taker.ancestors_with_self if node is not self and node.is_running)
+        if any(node.message_queue_size for node in way):
+            self.set_timer(
+                MOMENT_SECONDS, partial(self._let_it_finish, taker)
+            )  # no messenger: the way may be taken down
+        else:
             self.call_later(self._give_next)
 
     async def _give_next(self) -> None:
         self._key_on_its_way = False
         if self._waiting_keys and self.screen is not self._keys_went_to:
             self._keys_went_to = self.screen  # a new one: it is to be there, with its focus, before it has keys
-            self._key_on_its_way = self._follow(self.screen)
+            self._follow(self.screen)
         if self._waiting_keys and not self._key_on_its_way:
             await self._give(self._waiting_keys.popleft())
 
