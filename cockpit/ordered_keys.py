@@ -73,9 +73,7 @@ class OrderedKeysApp(App[None]):
         """
         way = (node for node in taker.ancestors_with_self if node is not self and node.is_running)
         if any(node.message_queue_size for node in way):
-            self.set_timer(
-                MOMENT_SECONDS, partial(self._let_it_finish, taker)
-            )  # no messenger: the way may be taken down
+            self.set_timer(MOMENT_SECONDS, partial(self._let_it_finish, taker))
         else:
             self.call_later(self._give_next)
 
