@@ -112,10 +112,9 @@ class StepFollower:
     def _take(self, names: Sequence[str], records: Floats) -> None:
         if self._everything:
             self._add_columns([name for name in names if name not in self._names])
-        columns = np.full((len(self._names), len(records)), ABSENT)
+        columns = np.empty((len(self._names), len(records)))
         for place, name in enumerate(self._names):
-            if name in names:
-                columns[place] = records[:, names.index(name)]
+            columns[place] = records[:, names.index(name)] if name in names else ABSENT
         columns = _only(columns, np.isfinite(columns[0]))
         if not columns.size:
             return
