@@ -24,7 +24,7 @@ from engines.room import Room
 from engines.training.loop import Diverged
 from engines.training.order import step_generator
 from engines.training.precision import Precision
-from engines.training.project import Context
+from engines.training.project import Context, Loss
 from engines.training.step import TrainStep
 from engines.training.step_log import StepLog
 from projects.controls.config import ControlsConfig
@@ -120,6 +120,26 @@ def test_a_bad_step_changes_no_weight_and_is_told_once(tmp_path: Path) -> None:
     assert len(alerts) == 2
     assert "step 5 of epoch 1" in alerts[0]
     assert "finite again" in alerts[1]
+
+
+@pytest.mark.parametrize("bad", ["loss", "gradient"])
+def test_a_loss_or_a_gradient_that_is_bad_by_itself_is_enough(tmp_path: Path, bad: str) -> None:
+    """A constant that is not finite has no gradient, and the root of nought has an infinite one."""
+
+    class HalfBad(ToyProject):
+        def losses(self, model: nn.Module, batch: Any, ctx: Any) -> Any:
+            losses = dict(super().losses(model, batch, ctx))
+            root = (0 * model.get_parameter("3.bias").sum()).sqrt()
+            total = losses["all"].total + (math.nan if bad == "loss" else root)
+            return losses | {"all": Loss(total, losses["all"].count)}
+
+    toy = ToyRun(tmp_path, HalfBad())
+    before = [parameter.detach().clone() for parameter in toy.model.parameters()]
+    batch = toy.data.train.batch(torch.arange(32), None)
+    row = toy.trainer.step(batch, toy.trainer.context(), 1e-2)
+    assert (row[2].isfinite(), row[-2].isfinite(), row[-1]) == (bad != "loss", bad != "gradient", 1)
+    assert all(map(torch.equal, toy.model.parameters(), before))
+    assert toy.trainer.step.epoch_means() == {"loss": None, "all": None, "rare": None}
 
 
 def test_too_many_bad_steps_end_the_run_and_keep_the_checkpoint(tmp_path: Path) -> None:
