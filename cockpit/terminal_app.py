@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from textual import on
+from textual._compositor import CompositorUpdate
 from textual.app import SystemCommand
 from textual.binding import Binding
+from textual.css.query import NoMatches
 from textual.filter import LineFilter
 from textual.reactive import var
 from textual.screen import ModalScreen, Screen
@@ -19,6 +21,7 @@ from cockpit.core.settings import SettingsFile
 from cockpit.core.text import plain
 from cockpit.ordered_keys import OrderedKeysApp
 from cockpit.stylesheet import KeepingStylesheet
+from cockpit.terminal_picture import Changes, TerminalPicture
 from cockpit.theme import DEFAULT, THEMES, variables
 from cockpit.title import TerminalTitle
 from cockpit.widgets.ascii_filter import AsciiFilter
@@ -54,6 +57,10 @@ class TerminalApp(OrderedKeysApp):
             "ctrl+z", "suspend_process", "suspend", show=False, id="cockpit.suspend",
             tooltip="Give the shell back until `fg`; every run goes on",
         ),
+        Binding(
+            "ctrl+l", "redraw", "redraw", show=False, id="cockpit.redraw",
+            tooltip="Paint the screen anew, where another program has written into it",
+        ),
     ]  # fmt: skip
 
     ascii_only: var[bool] = var(False, init=False)
@@ -66,6 +73,7 @@ class TerminalApp(OrderedKeysApp):
         self.set_reactive(TerminalApp.ascii_only, self._ascii_filter.enabled)
         self.animation_level = "none"
         self._terminal_title = TerminalTitle(self, os.environ)
+        self._picture = TerminalPicture()
         self._noticed: set[tuple[str, str, float]] = set()
         for theme in THEMES.values():
             self.register_theme(theme)
@@ -87,6 +95,28 @@ class TerminalApp(OrderedKeysApp):
 
     def on_unmount(self) -> None:
         self._terminal_title.restore()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Once left, a screen that was still being built misses its parts: no fault that anybody should read."""
+        if not (self._exit and isinstance(error, NoMatches)):
+            super()._handle_exception(error)
+
+    # -- what is sent ----------------------------------------------------------------------------------------------
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        if isinstance(renderable, CompositorUpdate):
+            renderable = Changes(renderable, self._picture)
+        super()._display(screen, renderable)
+
+    def on_resize(self) -> None:
+        """Also told when the program goes on after it was suspended."""
+        self._picture.forget()
+
+    def action_redraw(self) -> None:
+        self._picture.forget()
+        self.screen.refresh()
+
+    # -- choices ---------------------------------------------------------------------------------------------------
 
     def _warn(self, sentence: str) -> None:
         self.notify(plain(sentence), severity="warning", timeout=10, markup=False)

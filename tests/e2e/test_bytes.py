@@ -13,6 +13,8 @@ from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun
 
 OPENING, EPOCHS = 3, 5
 """The most epochs that may come while the screen is still being opened, in pieces, and those that are counted."""
+PICTURES = 25_000
+"""Bytes of the list of runs and then the run's screen, each seen growing to what it is in the end."""
 A_SECOND = 10_000
 """Bytes. Table and charts change at most once a second, so no epoch may cost more than a second may."""
 
@@ -46,6 +48,10 @@ def test_an_epoch_costs_a_few_lines_and_no_screen(tmp_path: Path, env: dict[str,
             if next_cost() < whole / 2:
                 break
         costs = [next_cost() for _ in range(EPOCHS)]
+        before = len(line.sent)
+        line.press(b"\x0c")  # ctrl+l
+        line.wait(lambda sent: all(part in words(sent[before:]) for part in (b"TrLoss", b"CPU ")))
         line.leave()
+    assert whole < PICTURES
     assert np.median(costs) < A_SECOND, costs
     assert max(costs) < whole / 2, costs  # no whole screen is drawn anew
