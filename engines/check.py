@@ -7,7 +7,7 @@ resumes, and tells what that took.
 stdout gets one JSON object at the end. What is wrong stands in its `faults`, a sentence each; `exit_code` is 2 for a
 faulty config, 1 for everything else. It has the sections that were reached: `data`, `parameters`, `steps`, `memory` and
 `disk` (bytes), `time` (seconds: `low`, `likely`, `high`, `per_step`; `measured` by `steps` or by a `try`), `cost` (US
-dollars; null without a price), and `try`.
+dollars; null without a price), `on_finish` where it has one, and `try`.
 
 stderr gets what the project prints, and lines such as `try: 120 steps` on how far a try is. SIGINT and SIGTERM end it
 with exit code 130 and nothing left behind.
@@ -31,6 +31,7 @@ from engines.checking.duration import cost_of, rough_time, tried_time
 from engines.checking.memory import ADAM_MOMENTS, SMALLER, activation_size, in_use, memory_needed, size_of
 from engines.checking.steps import timed_steps
 from engines.checking.trial import try_run
+from engines.contract import on_finish
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
 from engines.contract.errors import UserError
@@ -70,6 +71,8 @@ def check(
 def _look(loaded: LoadedConfig, found: dict[str, Any], *, measure: bool) -> None:
     settings, training = loaded.settings, loaded.settings.training
     found["project"] = loaded.spec.name
+    if (command := settings.cost.on_finish) is not None:
+        found["on_finish"] = on_finish.words(command)
     device = choose_device(settings.launch.device)
     found["device"] = str(device)
     plan = StagePlan(training, loaded.spec.heads)

@@ -9,7 +9,7 @@ import time
 from types import FrameType
 
 from engines.contract import commands as cmd
-from engines.contract import launch
+from engines.contract import launch, on_finish
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
 
@@ -34,6 +34,8 @@ def start_and_stay(run: RunDirectory) -> int:
     The first Ctrl-C asks the engine to save and stop; a second one leaves it running. Raises `UserError`.
     """
     interrupts = _Interrupts()
+    for sentence in on_finish.told_of(run):
+        print(sentence, file=sys.stderr)
     attempt = launch.start(run)
     print(f"run {run.path}", flush=True)
     reader = RunReader(run)

@@ -56,6 +56,8 @@ class Room:
     ) -> None:  # fmt: skip
         """`place`: steps and epochs done."""
         self.attempt = events.attempt
+        self.waits = True
+        """Not in a try, where a full disk is what is to be found out."""
         self._run, self._events, self._listener, self._place = run, events, listener, place
         self._phase = Phase(phase="loading")
         self._told = False
@@ -79,7 +81,7 @@ class Room:
                 write()
                 break
             except OSError as error:
-                if not is_full(error) or self._listener.signalled:
+                if not is_full(error) or not self.waits or self._listener.signalled:
                     raise
                 self._answer("refused", "the disk is still full")
                 self._tell()

@@ -19,10 +19,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engines import notify, processes
+from engines import notify, on_finish, processes
 from engines.budget import Budget
 from engines.contract import events as ev
 from engines.contract import files, provenance, resumption, yaml12
+from engines.contract import on_finish as on_finish_of
 from engines.contract.errors import DataError, UserError
 from engines.contract.host import boot_id, device_name
 from engines.contract.jsonl import last_lines
@@ -84,6 +85,7 @@ class Supervisor:
         self.budget = Budget(run, _amount(config, "cost", "budget_usd"), price)
         self._device = str(yaml12.find(config, "launch", "device") or "")
         self._queue = yaml12.find(config, "launch", "queue") is True
+        self._command = on_finish_of.command_in(config)
         self._place: Place | None = None
 
     def supervise(self) -> int:
@@ -99,7 +101,10 @@ class Supervisor:
             files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
         attempt.ended = self._change_settings() or self._live(attempt, trouble, seconds_left)
         self._record_end(attempt)
+        self._let_go()
         self._post_end(attempt.ended)
+        if self._command is not None:
+            on_finish.carry_out(self.run, attempt, self._command, queued=self._queue)
         return attempt.ended.exit_code if attempt.ended.exit_code is not None else 1
 
     def _live(self, attempt: Attempt, trouble: str, seconds_left: float | None) -> End:
@@ -214,10 +219,16 @@ class Supervisor:
             self.run.write_attempt(attempt)
         self._reserve.unlink(missing_ok=True)
 
+    def _let_go(self) -> None:
+        """Let the next one have its turn, and whoever resumes this run have it."""
+        self.lock.release()
+        if self._place is not None:
+            self._place.release()
+
     def _post_end(self, end: End) -> None:
-        if end.reason in WORTH_A_NOTICE and notify.is_wanted():
-            self.lock.release()  # whoever resumes it need not wait for the address
-            notify.post(self.run.info, end.reason, "error", f"{end.reason}: {describe_end(end)}", end.last_step)
+        with contextlib.suppress(DataError):  # it is deleted already
+            if end.reason in WORTH_A_NOTICE:
+                notify.post(self.run.info, end.reason, "error", f"{end.reason}: {describe_end(end)}", end.last_step)
 
     def _new_attempt(self) -> Attempt:
         attempt = Attempt(

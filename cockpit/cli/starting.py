@@ -10,7 +10,7 @@ from pathlib import Path
 from cockpit.cli import codes
 from cockpit.cli.following import FirstInterrupt, attend, start_and_attend
 from cockpit.cli.printing import say, show
-from engines.contract import launch
+from engines.contract import launch, on_finish
 from engines.contract.errors import UserError
 from engines.contract.resumption import Resumption
 from engines.contract.rundir import RunDirectory
@@ -26,7 +26,7 @@ def train(arguments: Namespace) -> int:
         label=arguments.name,
         run_dir=Path(arguments.run_dir) if arguments.run_dir else None,
     )
-    return _start(run, detach=arguments.detach)
+    return _start(run, sentences=on_finish.told_of(run), detach=arguments.detach)
 
 
 def resume(arguments: Namespace) -> int:
@@ -40,9 +40,7 @@ def fork(arguments: Namespace) -> int:
 
     parent = find_training(arguments.run)
     run, sentences = prepare_fork(parent, _overrides(arguments), checkpoint=arguments.epoch, label=arguments.name)
-    for sentence in sentences:
-        say(sentence)
-    return _start(run, detach=arguments.detach)
+    return _start(run, sentences=sentences, detach=arguments.detach)
 
 
 def demo(arguments: Namespace) -> int:
@@ -60,6 +58,8 @@ def demo(arguments: Namespace) -> int:
             if code != codes.DONE:
                 return code
         run = demo.start()
+        for sentence in on_finish.told_of(run):
+            say(sentence)
         return attend(run, run.attempt_numbers()[-1], interrupt)
 
 
@@ -76,6 +76,8 @@ def _sweep(arguments: Namespace) -> int:
     if arguments.run_dir:
         raise UserError("--run-dir is one directory, and each run of a sweep needs its own; leave it out.")
     runs = prepare_sweep(Path(arguments.config), arguments.overrides, arguments.sweep, name=arguments.name)
+    for sentence in on_finish.told_of(runs[0]):
+        say(sentence)
     for run in runs:
         launch.start(run)
         show(f"{run.info.id}  {run.info.label}")
@@ -87,7 +89,7 @@ def _sweep(arguments: Namespace) -> int:
 
 
 def _start(run: RunDirectory, resume: Resumption | None = None, sentences: Sequence[str] = (), *, detach: bool) -> int:
-    """`sentences` tell what becomes of a resume's settings, once it is sure that nobody else has resumed the run."""
+    """`sentences` are said once it is sure that nobody else has resumed the run."""
     if not detach:
         return start_and_attend(run, resume, sentences)
     launch.start(run, resume)

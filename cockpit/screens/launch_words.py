@@ -14,6 +14,7 @@ from cockpit.core.launch.form import Fault, LaunchForm, shown
 from cockpit.core.text import fit_left, plain
 from cockpit.widgets.form_view import FieldLine
 from cockpit.widgets.heading import heading
+from engines.contract import on_finish
 from engines.contract.amounts import money
 
 DEVICE, PRICE, BUDGET = ("launch", "device"), ("cost", "usd_per_hour"), ("cost", "budget_usd")
@@ -90,6 +91,8 @@ def about_start(
         parts.append(Content.styled(f"about {plain(words)}", "$foreground"))
     elif isinstance(budget := values.get(BUDGET), int | float):
         parts.append(Content.styled(f"at most {money(budget)}", "$quiet"))
+    if (command := on_finish.command_in(form.tree)) is not None:
+        parts.append(Content.styled(f"at the end runs {plain(on_finish.words(command))}", "$best"))
     if devices is not None and (busy := devices.busy.get(devices.meant(shown(values.get(DEVICE, ""))))):
         parts.append(Content.styled(f"‖ {devices.meant(shown(values[DEVICE]))} is busy with {plain(busy)}", "$best"))
     return Content.styled(" · ", "$quiet").join(parts)

@@ -61,6 +61,7 @@ def _train(loaded: LoadedConfig, run: RunDirectory, seconds: float, tell: Tell, 
             torch.cuda.reset_peak_memory_stats(device)
         trainer = engine.load(run, loaded, events, listener)
         listener.step = lambda: trainer.state.step
+        trainer.room.waits = False
         loading = time.monotonic() - began
         driver = Driver(run, listener, seconds, tell)
         try:

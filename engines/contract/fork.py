@@ -256,12 +256,13 @@ def prepare_fork(
 
     Gives it with a sentence for each changed setting, and for what else has changed since. Raises `UserError`.
     """
-    from engines.contract import provenance
+    from engines.contract import on_finish, provenance
 
     events = forkable(run)
     plan = plan_fork(run, choose_point(run, fork_points(run, events), checkpoint), events, overrides)
     fork, plan = make_fork(plan, label=label)
-    return fork, [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, plan.config)]
+    sentences = [change.sentence() for change in plan.changes]
+    return fork, [*sentences, *provenance.since_the_newest(run, plan.config), *on_finish.told_of(fork)]
 
 
 def forkable(run: RunDirectory) -> list[Event]:

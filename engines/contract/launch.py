@@ -149,7 +149,7 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> tuple[Re
 
     Raises `UserError` when the run is alive, is a task, or has nothing left to do.
     """
-    from engines.contract import provenance
+    from engines.contract import on_finish, provenance
     from engines.contract.config import check_config
     from engines.contract.resume import applied_config
 
@@ -159,7 +159,12 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> tuple[Re
     applied = check_config(applied_config(plan.recorded, plan.changes), str(run.config), {}, ())
     # with any change: what was ignored goes from the file too, where it was edited by hand
     resume = Resumption(attempt=plan.attempt, config=applied.dump() if plan.changes else None, edits=plan.edits)
-    return resume, [*(change.sentence() for change in plan.changes), *provenance.since_the_newest(run, applied)]
+    sentences = [change.sentence() for change in plan.changes]
+    return resume, [
+        *sentences,
+        *provenance.since_the_newest(run, applied),
+        *on_finish.told(applied.settings.model_dump()),
+    ]
 
 
 def _stands_inside(history: History) -> bool:

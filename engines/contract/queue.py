@@ -167,6 +167,10 @@ class Place:
                 return 0, ""
             return number, _described(numbered[at - 1][1], 0).word
 
+    def release(self) -> None:
+        """Give the turn on before the process ends."""
+        os.close(self._file)
+
     def keep_fresh(self) -> None:
         """Tell those who tidy /tmp that this file is in use."""
         os.utime(self._file)

@@ -81,6 +81,7 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
     recorded = load_config(run.recorded_config)
     tree = recorded.settings.model_dump(mode="json")
     tree["output"]["dir"] = tree["cost"]["budget_usd"] = None  # a place and a purse of its own
+    tree["cost"]["on_finish"] = None  # of the run, not of looking at it again
     copy = create_run(
         info.project, check_config(tree, str(run.config), {}, ()).dump(), kind="training", engine=info.engine,
         title=info.title, label=f"replay of {info.label or info.id}", replay_of=info.id,

@@ -6,11 +6,11 @@ Import this only where a config is read: pydantic costs start-up time.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from engines.contract import limits
+from engines.contract import limits, on_finish
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -124,6 +124,17 @@ class Cost(Section):
     """Price of the machine, for the cost shown."""
     budget_usd: Positive | None = None
     """The run is stopped (saved) when it has cost this much over all its attempts; killed ten minutes later."""
+    on_finish: str | list[str] | None = None
+    """A command, as text for the shell or a list of words, such as one that stops the machine. It runs when the run has
+    finished, stopped early, spent its budget, or failed after its first step or a wait in the queue, and no other run
+    is live or waiting on this machine; never after a stop. More in docs/queue.md."""
+
+    @field_validator("on_finish", mode="before")
+    @classmethod
+    def _is_a_command(cls, value: Any) -> Any:
+        if value is not None and (fault := on_finish.fault(value)):
+            raise ValueError(fault)
+        return value
 
 
 class Output(Section):

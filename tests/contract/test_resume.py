@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.core.run.going_on import look_at_resume
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract import provenance
@@ -96,6 +97,19 @@ def test_a_resume_sends_its_edits_to_the_attempt_to_come(stopped: FakeRun) -> No
     assert (edit.attempt, edit.epochs) == (2, 6)
     recorded = load_config(stopped.run.config).settings
     assert (recorded.cost.usd_per_hour, recorded.training.epochs, recorded.model.model_dump()["nhead"]) == (2, 4, 8)
+
+
+def test_a_command_that_a_run_brings_along_is_told(stopped: FakeRun) -> None:
+    command = "cost.on_finish=stop-pod --now"
+    assert resumed(stopped.run, [command]) == [
+        "cost.on_finish: None → stop-pod --now, applied",
+        "when it has ended and nothing else runs here, this runs: stop-pod --now",
+    ]
+    assert resumed(stopped.run) == ["when it has ended and nothing else runs here, this runs: stop-pod --now"]
+    lines = ("cost.on_finish", "stop-pod --now", "runs on this machine when it has ended")
+    assert lines in look_at_resume(stopped.run, []).lines
+    assert resumed(stopped.run, ["cost.on_finish=null"]) == ["cost.on_finish: stop-pod --now → None, applied"]
+    assert lines not in look_at_resume(stopped.run, []).lines
 
 
 def test_a_resume_without_changes_touches_nothing(stopped: FakeRun) -> None:

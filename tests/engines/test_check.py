@@ -60,7 +60,8 @@ def example_config(example: ExampleProject, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) -> None:
-    found = check(example_config, ["output.keep_epochs=2", "training.steps_per_epoch=7", "launch.device=cpu"])
+    wanted = ["output.keep_epochs=2", "training.steps_per_epoch=7", "launch.device=cpu", "cost.on_finish=[echo, a b]"]
+    found = check(example_config, wanted)
     weights = 2 * 32 + 32 + 32 * 2 + 2
     assert (found["faults"], found["exit_code"], found["device"]) == ([], 0, "cpu")
     assert found["parameters"] == {"total": weights, "trainable": weights}
@@ -76,6 +77,7 @@ def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) 
     assert time["measured"] == "steps"
     assert (time["low"], time["high"]) == (42 * per_step["low"], 42 * per_step["high"] * 2)
     assert found["cost"] is None
+    assert found["on_finish"] == "echo 'a b'"
 
 
 def test_faults_of_disk_and_memory_are_found(

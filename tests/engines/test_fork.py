@@ -79,8 +79,9 @@ def test_forks_from_epoch_2(parent: LiveRun, monkeypatch: pytest.MonkeyPatch) ->
     assert told == []
     info = plain.info
     assert (info.parent, info.fork_step, info.label) == (parent.run.info.id, 2 * EPOCH, "again")
-    changed, told = prepare_fork(parent.run, ["training.lr=1e-3", "model.width=8"], checkpoint="2")
-    assert [line.split(", ")[1][:16] for line in told] == ["ignored because ", "applied"]
+    changed, told = prepare_fork(parent.run, ["training.lr=1e-3", "model.width=8", "cost.on_finish=x"], checkpoint="2")
+    assert [line.split(", ")[1][:16] for line in told[:3]] == ["applied", "ignored because ", "applied"]
+    assert told[3] == "when it has ended and nothing else runs here, this runs: x"
     same = LiveRun(plain)
     same.send(cmd.SetLrScale(attempt=1, at_step=2 * EPOCH + 20, scale=0.5))
     ended(plain)
@@ -100,6 +101,7 @@ def test_forks_from_epoch_2(parent: LiveRun, monkeypatch: pytest.MonkeyPatch) ->
     assert files_of(parent.run) == before
 
     again = ended(prepare_replay(changed))
+    assert load_config(again.run.config).settings.cost.on_finish is None
     assert_equal(again.run, changed)
 
 

@@ -33,6 +33,8 @@ def facts_of(found: dict[str, Any]) -> dict[str, str]:
         facts |= _tried(tried)
     if warnings := found.get("warnings"):
         facts["warning"] = " ".join(warnings)
+    if command := found.get("on_finish"):
+        facts["on finish"] = f"{command}, when nothing else runs here"
     if taken := found.get("time"):
         facts |= _time_and_cost(taken, found.get("cost"))
     return facts

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cockpit.core.config.diff import words
-from engines.contract import launch
+from engines.contract import launch, on_finish
 from engines.contract.errors import DataError, UserError
 from engines.contract.rundir import RunDirectory
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 USUAL = ("epochs", "patience", "lr")
 """Settings of `training` with a field of their own."""
+ON_FINISH = "cost.on_finish"
 
 
 @dataclass(frozen=True)
@@ -99,5 +100,8 @@ def _outlook(plan: launch.ResumePlan | ForkPlan) -> Outlook:
         (one.key, f"{words(one.old)} → {words(one.new)}", "applied" if one.applied else f"ignored because {one.reason}")
         for one in plan.changes
     ]
+    last = [change.new for change in plan.changes if change.key == ON_FINISH and change.applied]
+    if (command := last[0] if last else now.get(ON_FINISH)) is not None:
+        lines.append((ON_FINISH, on_finish.words(command), "runs on this machine when it has ended"))
     usual = {name: words(now[f"training.{name}"]) for name in USUAL}
     return Outlook(usual, lines, plan.ended.split(", as in --set")[0].rstrip(".") + "." if plan.ended else "")

@@ -61,7 +61,7 @@ def epochs(table: str) -> list[int]:
 
 
 def test_train_shows_the_table_and_resume_goes_on_with_it(cockpit: Cockpit, config: str) -> None:
-    trained = cockpit("train", config, "--name", "first", *settings("training.epochs=3"))
+    trained = cockpit("train", config, "--name", "first", *settings("training.epochs=3", "cost.on_finish=exit 0"))
     assert trained.returncode == 0, trained.stderr
     lines = trained.stdout.splitlines()
     assert lines[0].split() == ["Ep", "Stage", "TrLoss", "Side", "Radius", "Score", "LR"]
@@ -69,6 +69,7 @@ def test_train_shows_the_table_and_resume_goes_on_with_it(cockpit: Cockpit, conf
     assert all(f" {stage} " in line for line, stage in zip(lines[2:], stages, strict=True))
     assert epochs(trained.stdout) == [1, 2, 3]
     assert any(line.endswith(" *") for line in lines)
+    assert "cockpit: when it has ended and nothing else runs here, this runs: exit 0" in trained.stderr
     run = find_run("last")
     assert run.info.label == "first"
     assert f"{run.info.id} finished; best score" in trained.stderr

@@ -12,8 +12,10 @@ from textual.widgets import Input, TextArea
 from cockpit.app import CockpitApp
 from cockpit.core.config import configs
 from cockpit.core.engine_question import GivenUp
+from cockpit.core.launch.form import open_form
 from cockpit.screens.launch import LaunchScreen
 from cockpit.screens.launch_form import LaunchFormScreen
+from cockpit.screens.launch_words import about_start
 from cockpit.screens.run import RunScreen
 from cockpit.widgets import check_pane
 from cockpit.widgets.field_editor import FieldEditor
@@ -305,6 +307,14 @@ async def test_settings_are_saved_as_a_new_file_and_none_is_replaced_unasked(coc
         assert load_config(saved).settings.training.epochs == 40
         await pilot.press("escape", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, LaunchScreen) and "walk to work" in text(pilot))
+
+
+def test_a_command_at_the_end_is_said_beside_the_start(config: Path) -> None:
+    form = open_form(config)
+    field = next(field for field in form.fields if field.name == "cost.on_finish")
+    assert "at the end runs" not in about_start(form, (), None, None).plain
+    form.set(field, "[stop-pod, 'my pod']")
+    assert "at the end runs stop-pod 'my pod'" in about_start(form, (), None, None).plain
 
 
 async def test_leaving_asks_where_changes_would_be_lost(cockpit: Make, config: Path) -> None:
