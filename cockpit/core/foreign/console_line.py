@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from cockpit.core.foreign.places import moment
+from cockpit.core.foreign.places import kind_and_rank, moment
 from cockpit.core.foreign.rows import Row, row_of
 from cockpit.core.text import ESCAPE
 from engines.contract.metric_names import TRAINING, VALIDATION
@@ -29,10 +30,10 @@ _NUMBER = (
     r"[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|nan|inf(?:inity)?)"
 )
 _UNIT = r"(?P<unit>\s?(?:%|[KMGT]i?B|[kKMB]|[munµ]?s|sec|seconds|min|m|h|W|°?C)?(?:/[A-Za-z]+)?|\s?[a-z]+/[a-z]+)"
-_WORD = r"[A-Za-z_][\w./@+#-]*"
+_WORD = r"[A-Za-z_][\w./@+#-]*+"
 _ENDS = r"(?=[\s,;|)/(]|$)"
 _SAID = re.compile(
-    rf"(?<![\w:./@-])(?P<name>{_WORD}(?: [A-Za-z_(][\w./@+#()%-]*){{0,5}})[:=] ?(?P<value>{_NUMBER}){_UNIT}{_ENDS}",
+    rf"(?<![\w:./@-])(?P<name>{_WORD}(?: [A-Za-z_(][\w./@+#()%-]*+){{0,5}}+)[:=] ?(?P<value>{_NUMBER}){_UNIT}{_ENDS}",
     re.I,
 )
 _SPACED = re.compile(rf"(?P<name>{_WORD}(?: {_WORD})?) (?P<value>{_NUMBER}){_UNIT}{_ENDS}", re.IGNORECASE)
@@ -41,7 +42,7 @@ _APART = re.compile(r"\s*(?:[|;\[\]]|(?<!\d),|,(?!\d{3}(?!\d))|\s-(?=\s)|\s{2,})
 _PLACE = re.compile(
     r"(?:(?:train(?:ing)?|learning|global|optimizer|at)[ _])?"
     r"(?P<what>epoch|step|iter(?:ation)?|it|batch|update|episode)"
-    r"[ :=#]*(?P<number>\d[\d,]*(?:\.\d+)?)(?: ?/\d+| of \d+)?(?=[\s:,)]|$)[\s:,)]*",
+    r"[ :=#]+(?P<number>\d[\d,]*(?:\.\d+)?)(?: ?/\d+| of \d+)?(?=[\s:,)]|$)[\s:,)]*",
     re.IGNORECASE,
 )
 _EPOCH_AND_STEP = re.compile(
@@ -57,7 +58,8 @@ _STEP_ALONE = re.compile(
     r"|^(\d+)/(?:\d+|Unknown)\s+(?:\[[=>.]*\]|━+|-(?= ))",  # Keras
     re.IGNORECASE,
 )
-_BAR = re.compile(r"^(?P<about>.*?)\s*\d+%\|[^|]*\|\s*(?P<step>\d+)/(?:\d+|\?)\s*\[(?P<said>[^\]]*)\]?(?P<behind>.*)$")
+_BAR = re.compile(r"^(?P<about>.*?)\s*\d+%\|\|\s*(?P<step>\d+)/(?:\d+|\?)\s*\[(?P<said>[^\]]*)\]?(?P<behind>.*)$")
+_BAR_DRAWN = re.compile(r"%\|[^|]*\|")
 _WHEN = re.compile(r"^[\[(]?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?|\d\d:\d\d:\d\d(?:[.,]\d+)?)[\])]?[\s|-]*")
 _LEVEL = re.compile(r"^.*?\b(?:INFO|DEBUG|WARNING)\b(?::\w+:)?[\s:\]|-]*")
 _PART = re.compile(
@@ -68,18 +70,59 @@ _WORDS = re.compile(r"[^A-Za-z]+")
 _QUOTES = str.maketrans("", "", "'\"{}\b")
 
 
+class Said(NamedTuple):
+    """What a line says, its numbers as they are written; empty where it tells no step, no epoch."""
+
+    numbers: dict[str, str]
+    step: str = ""
+    epoch: str = ""
+
+    def row(self, time: float = math.nan) -> Row:
+        step, epoch = (number(text) if text else math.nan for text in (self.step, self.epoch))
+        return row_at({name: number(text) for name, text in self.numbers.items()}, step, epoch, time)
+
+
+def row_at(values: Mapping[str, float], step: float, epoch: float, time: float) -> Row:
+    """A row at its line's place, else at one that is among its values; but a count of steps alone places nothing."""
+    row = row_of(values)
+    if row.values:
+        step, epoch = row.step if math.isnan(step) else step, row.epoch if math.isnan(epoch) else epoch
+    return Row(row.values, step, epoch, time, row.group)
+
+
+def number(text: str) -> float:
+    """Of `1,234.5`, `1.2M`, `nan`."""
+    multiple = MULTIPLES.get(text[-1])
+    return float(text[:-1].replace(",", "")) * multiple if multiple else float(text.replace(",", ""))
+
+
+def cleaned(line: str) -> tuple[str, float]:
+    """A line without colours, quotes, time and level of its log; and that time as Unix seconds, NaN without one."""
+    text = ESCAPE.sub("", line) if "\x1b" in line else line
+    text = text.translate(_QUOTES).strip(" \t\r*#>")
+    time = math.nan
+    if when := _WHEN.match(text):
+        time, text = moment(when[1]) or math.nan, text[when.end() :]
+    return _BAR_DRAWN.sub("%||", text), time
+
+
 def read_line(line: str) -> Row:
-    """The numbers of a line and where they stand, without what colours it; no values where it says none."""
-    text = ESCAPE.sub("", line).translate(_QUOTES).strip(" \t\r*#>")
+    """The numbers of a line and where they stand; no values where it says none."""
+    text, time = cleaned(line)
+    return said(text).row(time)
+
+
+def said(text: str) -> Said:
+    """What a `cleaned` line says."""
     bar = _BAR.match(text)
     if bar is None:
-        return _read(text)
-    about, row = _read(bar["about"].strip(" :")), _read(f"{bar['said'].partition(',')[2]}, {bar['behind']}")
-    epoch = about.epoch if math.isnan(row.epoch) else row.epoch
+        return _said(text)
+    about, behind = _said(bar["about"].strip(" :")), _said(f"{bar['said'].partition(',')[2]}, {bar['behind']}")
+    epoch = behind.epoch or about.epoch
     if _EVALUATES.match(bar["about"]):  # it counts the batches of the evaluation
-        return Row({f"val {name}": value for name, value in row.values.items()}, epoch=epoch)
-    step = float(bar["step"]) if math.isnan(row.step) else row.step
-    return row._replace(step=step if row.values else math.nan, epoch=epoch)
+        return Said({f"val {name}": text for name, text in behind.numbers.items()}, "", epoch)
+    told = behind.step or any(kind_and_rank(name) == ("step", 0) for name in behind.numbers)
+    return Said(behind.numbers, behind.step if told or not behind.numbers else bar["step"], epoch)
 
 
 def tells_results(names: Iterable[str]) -> bool:
@@ -87,57 +130,50 @@ def tells_results(names: Iterable[str]) -> bool:
     return any(word in RESULTS for name in names for word in _WORDS.split(name.lower()))
 
 
-def _read(text: str) -> Row:
-    time = math.nan
-    if when := _WHEN.match(text):
-        time, text = moment(when[1]) or math.nan, text[when.end() :]
+def _said(text: str) -> Said:
     text = re.sub(r" *([:=])\s+", r"\1 ", _LEVEL.sub("", text))
     step, epoch, text = _bracketed_place(text)
     text = re.sub(r"([:=]?)\s*\[\s*([\d./]+)\s*\]", lambda found: f"{found[1] or ' '}{found[2]}", text)
     text = re.sub(r"(?<=[A-Za-z])\s+(?=\d)", " ", re.sub(r"\s*/ *(?=\d)", "/", text)).strip()
-    said: dict[str, float] = {}
-    spaced: dict[str, float] = {}
+    named: dict[str, str] = {}
+    spaced: dict[str, str] = {}
     part = ""
     for field in _APART.split(text):
         while place := _PLACE.match(field):
-            number = float(place["number"].replace(",", ""))
-            step, epoch = (step, number) if place["what"].lower() == "epoch" else (number, epoch)
+            at = place["number"]
+            step, epoch = (step, at) if place["what"].lower() == "epoch" else (at, epoch)
             field = field[place.end() :]
-        if not said and not spaced and (found := _PART.match(field)):
+        if not named and not spaced and (found := _PART.match(field)):
             part, field = found[1], field[found.end() :]
-        said |= _numbers(_SAID, field)
+        named |= _numbers(_SAID, field)
         if not _SPACED.sub("", field).strip():
             spaced |= _numbers(_SPACED, field)
-    values = said | spaced if tells_results([*said, *spaced]) else said
-    row = row_of(_of_part(part, values))
-    return row._replace(
-        step=row.step if math.isnan(step) else step, epoch=row.epoch if math.isnan(epoch) else epoch, time=time
-    )
+    return Said(_of_part(part, named | spaced if tells_results([*named, *spaced]) else named), step, epoch)
 
 
-def _bracketed_place(text: str) -> tuple[float, float, str]:
+def _bracketed_place(text: str) -> tuple[str, str, str]:
     """Step and epoch that stand in brackets or before a bar, and what is said behind them."""
     if found := _EPOCH_AND_STEP.search(text):
         part, *numbers = found.groups()
-        epoch, step = (float(number) for number in numbers if number is not None)
-        return math.nan if _EVALUATES.match(part or "") else step, epoch, text[found.end() :]
+        epoch, step = (number for number in numbers if number is not None)
+        return "" if _EVALUATES.match(part or "") else step, epoch, text[found.end() :]
     if found := _STEP_ALONE.search(text):
-        return float(next(filter(None, found.groups()))), math.nan, text[found.end() :]
-    return math.nan, math.nan, text
+        return next(filter(None, found.groups())), "", text[found.end() :]
+    return "", "", text
 
 
-def _numbers(pattern: re.Pattern[str], field: str) -> dict[str, float]:
+def _numbers(pattern: re.Pattern[str], field: str) -> dict[str, str]:
     return {
-        one["name"]: float(one["value"].replace(",", "")) * MULTIPLES.get(one["unit"].strip(), 1.0)
+        one["name"]: one["value"] + (unit if (unit := one["unit"].strip()) in MULTIPLES else "")
         for one in pattern.finditer(field)
         if one["name"].lower() not in LEFT_OUT
     }
 
 
-def _of_part(part: str, values: dict[str, float]) -> dict[str, float]:
+def _of_part(part: str, numbers: dict[str, str]) -> dict[str, str]:
     """`val Loss` of a line that begins with `val`; the first alone where others of its names say what they are of."""
-    of_all = all((VALIDATION | TRAINING).isdisjoint(_WORDS.split(name.lower())) for name in values)
+    of_all = all((VALIDATION | TRAINING).isdisjoint(_WORDS.split(name.lower())) for name in numbers)
     return {
-        f"{part} {name}" if part and (of_all or place == 0) else name: value
-        for place, (name, value) in enumerate(values.items())
+        f"{part} {name}" if part and (of_all or place == 0) else name: text
+        for place, (name, text) in enumerate(numbers.items())
     }

@@ -19,7 +19,7 @@ from cockpit.core.foreign.run_directory import RunSource
 from cockpit.core.foreign.source import LogSource
 from cockpit.core.foreign.tensorboard import TensorBoardReader
 from cockpit.core.foreign.tfrecord import starts_record
-from cockpit.core.foreign.unpacking import Unpacker
+from cockpit.core.foreign.unpacking import PrintedLines, Unpacker
 from engines.contract.errors import DataError
 
 HEAD = 1 << 16
@@ -113,7 +113,7 @@ KINDS = (
     ),
     Kind(
         "text log (name: value)", ("*.log", "*.txt", "*.out"), _is_text_log,
-        functools.partial(LineReader, make_parse=text_log.TextParser, returns=True),
+        functools.partial(LineReader, make_parse=text_log.TextParser, follow=PrintedLines),
     ),
     Kind("CSV", ("*.csv", "*.tsv"), _is_csv, functools.partial(LineReader, make_parse=csv_log.CsvParser)),
 )  # fmt: skip

@@ -49,14 +49,13 @@ class LineReader:
     """Reads a log of lines; `make_parse` gives a parser that has seen nothing, for a file read from its start.
 
     `is_whole` tells whether a last line without its newline can be no half one: many programs write none behind it.
-    `returns` says that carriage returns end lines too, as those of a progress bar do.
     """
 
     def __init__(
-        self, path: Path, make_parse: Callable[[], Parse], is_whole: Callable[[bytes], bool] = never_whole, *,
-        returns: bool = False,
+        self, path: Path, make_parse: Callable[[], Parse], is_whole: Callable[[bytes], bool] = never_whole,
+        follow: Callable[[Path], UnpackedLines] = UnpackedLines,
     ) -> None:  # fmt: skip
-        self._lines = UnpackedLines(path, returns=returns)
+        self._lines = follow(path)
         self._make_parse, self._is_whole = make_parse, is_whole
         self._restarts = 0
         self._begin()

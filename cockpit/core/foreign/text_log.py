@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import re
 
-from cockpit.core.foreign.console_line import read_line, tells_results
+from cockpit.core.foreign.console_line import tells_results
+from cockpit.core.foreign.line_shapes import LineShapes
 from cockpit.core.foreign.rows import Row, row_of
 
 _STEP = re.compile(r"(?:s|step):(\d+)(?:/\d+)?(?:\s+|$)")
@@ -23,6 +24,7 @@ class TextParser:
     """Parses a log line after line."""
 
     def __init__(self) -> None:
+        self._lines = LineShapes()
         self._placed = False
         """Whether any row told where it stands: what follows without a step then stands behind it."""
         self._heading: Row | None = None
@@ -42,13 +44,13 @@ class TextParser:
         if self._table and _RULE.fullmatch(text):
             row, self._table, self._section = row_of(self._table), {}, ""
             return row
-        return self._at_its_place(read_line(text))
+        return self._at_its_place(self._lines.read(text))
 
     def _of_words(self, step: re.Match[str], text: str) -> Row:
         """`s:12 trl:3.4` (llm.c), `step:1/9 val_loss:4.8` (modded-nanogpt): words and nothing else."""
         words = [_WORD.fullmatch(word) for word in text[step.end() :].split()]
         values = {word["name"]: float(word["value"]) for word in words if word is not None}
-        row = Row(values) if values and None not in words else read_line(text[step.end() :])
+        row = Row(values) if values and None not in words else self._lines.read(text[step.end() :])
         if not row.values:
             raise ValueError("expected name:value")
         self._placed = True
