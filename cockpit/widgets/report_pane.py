@@ -104,14 +104,13 @@ class ReportPane(Pane):
         self._tables: Sequence[NamedTable] = ()
 
     def compose(self) -> ComposeResult:
+        names = OptionList(id="report-names", classes="pane -none", markup=False, compact=True)
+        names.border_title = "Tables"
         with Vertical(id="report-side"):
-            yield OptionList(id="report-names", classes="pane -none", markup=False, compact=True)
+            yield names
         with Vertical(id="report-right"):
             yield TableLines()
             yield Static(id="report-note", markup=False)
-
-    def on_mount(self) -> None:
-        self.query_one("#report-names").border_title = "Tables"
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= WIDE, "-beside")

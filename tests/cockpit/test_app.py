@@ -32,6 +32,16 @@ async def test_leaving_asks_nothing_and_touches_nothing(cockpit: Make, fake: Fak
         assert commands_of(fake) == []
 
 
+async def test_leaving_while_a_screen_is_built_is_no_fault(cockpit: Make, fake: FakeRun) -> None:
+    fake.begin().started()
+    app = cockpit()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: fake.id in text(pilot))
+        app.open_run(fake.run)
+        app.action_leave()
+    assert app.return_code == 0
+
+
 async def test_what_is_typed_after_leaving_is_for_the_shell(cockpit: Make, fake: FakeRun) -> None:
     fake.begin().started()
     with fake.locked():

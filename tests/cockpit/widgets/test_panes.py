@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from textual.app import App, ComposeResult
 from textual.widget import Widget
+from textual.widgets import Static
 
 from cockpit.core.run.follow import News
 from cockpit.core.run.model import Notable, RunModel
@@ -110,6 +111,13 @@ async def test_a_hidden_pane_looks_no_more(fake: FakeRun) -> None:
         one.activate()
         report(fake, heads=(["head"], [["act"]]))
         await until(pilot, lambda: "act" in text(pilot))
+
+
+async def test_a_pane_that_goes_while_it_comes_is_no_fault(fake: FakeRun) -> None:
+    async with Host(Static()).run_test(size=(80, 24)) as pilot:
+        pane = ReportPane(fake.run)
+        pilot.app.screen.mount(pane)
+        await pane.remove()
 
 
 # -- config ------------------------------------------------------------------------------------------------------------
