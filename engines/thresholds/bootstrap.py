@@ -34,19 +34,17 @@ class Interval:
 def session_interval(head: Head, resamples: int = RESAMPLES) -> Interval | None:
     """The interval of a tunable head's threshold; None where sessions cannot tell.
 
-    One session cannot, nor can sessions of which too few hold positives or negatives: half of all resamples must hold
-    both.
+    One session cannot, nor can several of which one alone holds all positives, or all negatives: every resample would
+    have the same ones. Of the `resamples` drawn those without either are left out.
     """
     sessions, members = np.unique(head.groups, return_inverse=True)
-    if len(sessions) < 2:
-        return None
     cuts = _cuts(head)
     yes, totals = _session_counts(head, cuts, members, len(sessions))
+    if (np.count_nonzero(totals[:, :2], axis=0) < 2).any():
+        return None
     random = np.random.default_rng(SEED)
     weights = random.multinomial(len(sessions), np.full(len(sessions), 1 / len(sessions)), size=resamples)
     weights = weights[(weights @ totals[:, :2] > 0).all(axis=1)]
-    if len(weights) < resamples / 2:
-        return None
     counts = Counts(*(weights @ kind for kind in yes), *(weights @ totals).T[:, :, None])
     thresholds = [best_plateau(cuts, values).threshold for values in head.objective.value(counts)]
     low, high = np.quantile(thresholds, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")

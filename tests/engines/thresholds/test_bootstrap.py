@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engines.thresholds.bootstrap import SEED, session_interval
+from engines.thresholds.bootstrap import SEED, Interval, session_interval
 from engines.thresholds.head import Head
-from engines.thresholds.objectives import F1_LESS_IDLE
+from engines.thresholds.objectives import F1, F1_LESS_IDLE
 from engines.thresholds.search import exact_optimum
 
 
@@ -71,12 +71,20 @@ def test_one_session_has_no_interval() -> None:
     assert session_interval(replace(head_of(3, 20), groups=np.zeros(60, np.int64))) is None
 
 
-def test_positives_of_one_session_among_many_have_no_interval() -> None:
-    """Most resamples of two draws leave out the only session with positives, or hold it alone."""
-    head = head_of(2, 30)
-    lonely = replace(head, targets=head.targets & (head.groups == 0), scores=np.where(head.groups == 0, head.scores, 0))
-    interval = session_interval(lonely)
-    assert interval is None or interval.resamples >= 500
-    nowhere = replace(head, targets=head.groups == 0)  # one session all positives, the other all negatives
-    assert session_interval(nowhere) is not None
-    assert session_interval(nowhere).resamples < 600  # type: ignore[union-attr]
+@pytest.mark.parametrize("wanted", [True, False])
+def test_positives_or_negatives_of_one_session_alone_have_no_interval(wanted: bool) -> None:
+    """All resamples would have the same ones, and an interval of them would look surer than it is."""
+    head = head_of(10, 30)
+    lonely = head.targets & (head.groups == 0)
+    assert session_interval(replace(head, targets=lonely == wanted)) is None
+    shared = head.targets & (head.groups <= 7)
+    interval = session_interval(replace(head, targets=shared == wanted), 200)
+    assert interval is not None
+    assert 150 < interval.resamples < 200  # one in ten draws neither of the two
+
+
+def test_sessions_that_agree_leave_no_doubt() -> None:
+    """A no at .2 and a yes at .8 in each: whatever is drawn, the threshold is halfway."""
+    scores, targets = np.array([0.2, 0.8] * 3), np.array([False, True] * 3)
+    head = Head("x", F1, scores, targets, np.array([0, 0, 1, 1, 2, 2]))
+    assert session_interval(head) == Interval(low=0.5, high=0.5, sessions=3, resamples=1000)
