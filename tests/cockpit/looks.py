@@ -8,6 +8,7 @@ meant: `--snapshot-update`, and look at the pictures.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,11 @@ class Pictures:
         self._request = request
         self._new = bool(request.config.getoption("update_snapshots"))
 
-    async def take(self, pilot: Pilot[None], what: str = "") -> None:
+    async def take(self, pilot: Pilot[None], what: str = "", looks: Collection[str] = tuple(LOOKS)) -> None:
         """What is on the screen now; a screen with several pictures in one test says which one it is."""
         name = "-".join(filter(None, [type(pilot.app.screen).__name__, what]))
         _stop_blinking(pilot.app)
-        wrong = [look for look in LOOKS if not await self._is_as_accepted(pilot, look, f"{name}-{look}")]
+        wrong = [look for look in looks if not await self._is_as_accepted(pilot, look, f"{name}-{look}")]
         show_as(pilot.app, "dark")
         assert not wrong, f"{name} looks different in {', '.join(wrong)}; see the report"
 
@@ -90,7 +91,7 @@ def show_as(app: App[Any], look: str) -> None:
     app.ascii_only = ascii_only  # type: ignore[attr-defined]
 
 
-async def picture(pilot: Pilot[None], awaited: str | None, same_to_end: int = SAME_TO_ACCEPT) -> str:
+async def picture(pilot: Pilot[None], awaited: str | None, same_to_end: int) -> str:
     """The screen as SVG: as soon as it is what is awaited, else once nothing has changed for a while."""
     before, same, svg = None, 0, ""
     while svg != awaited and same < same_to_end:
