@@ -7,7 +7,7 @@ import itertools
 import math
 import os
 from codecs import BOM_UTF8
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -119,14 +119,13 @@ KINDS = (
 )  # fmt: skip
 
 
-def open_logs(path: Path, known: Container[Path] = ()) -> list[Source]:
+def open_logs(path: Path) -> list[Source]:
     """The logs that `path` is: a file, a run's directory, or a folder with such in it, one source each.
 
-    Those of a folder that are `known` are left out, and not looked at. Raises `DataError` when it is none of these,
-    naming the kinds, and for a file that cannot be read.
+    Raises `DataError` when it is none of these, naming the kinds, and for a file that cannot be read.
     """
     if path.is_dir():
-        found = [source for place in _candidates(path) if place not in known and (source := _open(place))]
+        found = [source for place in candidates(path) if (source := open_candidate(place))]
         if not found:
             raise DataError(unread.why_folder(path) or f"No log was found in the folder {path}; {_known()}.")
         return found
@@ -147,7 +146,7 @@ def _known() -> str:
     return f"known are a run's directory, {', '.join(kind.name for kind in KINDS)}"
 
 
-def _open(place: Path) -> Source | None:
+def open_candidate(place: Path) -> Source | None:
     """What was found in a folder, None when it is no log; a file that cannot be read goes by its name, and says so."""
     if place.is_dir():
         return _open_folder(place)
@@ -186,7 +185,7 @@ def _kind_by_name(path: Path) -> Kind | None:
     return next((kind for kind in KINDS if any(fnmatch(name, pattern) for pattern in kind.names)), None)
 
 
-def _candidates(folder: Path) -> Iterator[Path]:
+def candidates(folder: Path) -> Iterator[Path]:
     """Files that may be logs, and folders that are one, in order of their names; only names are looked at."""
     if (folder / "run.json").exists() or mlflow.is_run(folder):
         yield folder
@@ -201,6 +200,6 @@ def _candidates(folder: Path) -> Iterator[Path]:
     for entry in ordered:
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False) or (path / "run.json").exists():
-            yield from _candidates(path)
+            yield from candidates(path)
         elif entry.is_file() and (kind := _kind_by_name(path)) is not None and kind is not KINDS[0]:
             yield path

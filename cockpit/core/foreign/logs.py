@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from cockpit.core.foreign.kinds import Source, open_logs
-from engines.contract.errors import DataError
+from cockpit.core.foreign.kinds import Source, candidates, open_candidate, open_logs
 
 SCAN_SECONDS = 2.0
 
@@ -19,8 +18,10 @@ class Logs:
         """Raises `DataError` for a path that is no log and holds none."""
         self._paths = paths
         self._sources: dict[Path, Source] = {}
-        for path in paths:
-            self._add(open_logs(path))
+        self._no_logs: dict[Path, int] = {}
+        """Files of the folders that were none, and their sizes then."""
+        for source in (source for path in paths for source in open_logs(path)):
+            self._sources.setdefault(source.path, source)
         self._scan_due = time.monotonic() + SCAN_SECONDS
 
     @property
@@ -41,13 +42,17 @@ class Logs:
                 pass
 
     def _scan(self) -> None:
-        for path in self._paths:
-            if path.is_dir():
-                try:
-                    self._add(open_logs(path, known=self._sources))  # thousands are not opened again and again
-                except DataError:
-                    continue  # nothing new
-
-    def _add(self, sources: Iterable[Source]) -> None:
-        for source in sources:
-            self._sources.setdefault(source.path, source)
+        """Look at what is new in the folders, and again at what was no log and has grown: thousands may be neither."""
+        for place in (place for path in self._paths if path.is_dir() for place in candidates(path)):
+            if place in self._sources:
+                continue
+            try:
+                size = place.stat().st_size
+            except OSError:
+                continue  # it is gone again
+            if self._no_logs.get(place) == size:
+                continue
+            if source := open_candidate(place):
+                self._sources[place] = source
+            else:
+                self._no_logs[place] = size

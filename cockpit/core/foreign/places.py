@@ -61,7 +61,8 @@ class StepCounter:
         """From which epoch on what is added to the steps."""
         self._step = self._first = self._epoch = math.nan
         """As logged: the newest, and the first one in its epoch."""
-        self._stride = 1.0
+        self._stride = 0.0
+        """Between steps of an epoch; 0 as long as each had only one, which is then the number of its steps."""
         self._at = self._highest = -math.inf
         self._ends: list[tuple[float, float]] = []
         """Epochs of rows without steps, and where they were put."""
@@ -104,7 +105,7 @@ class StepCounter:
             del self._bases[max(1, bisect_left(self._bases, (epoch, math.inf))) :]
             self._highest = step + self._bases[-1][1]
         elif self._counts_anew(step, epoch):
-            self._bases.append((epoch, self._highest + self._stride - step))
+            self._bases.append((epoch, self._highest + (self._stride or max(step, 1.0)) - step))
             self.joined += 1
         if epoch != self._epoch:
             self._first = step

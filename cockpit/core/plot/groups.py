@@ -19,12 +19,12 @@ WORDS: dict[str, Role] = {
 }  # fmt: skip
 LEADING = ("score", "loss")
 """Charts that are looked at first of all, wherever a log begins to tell them."""
-_PREFIX = re.compile(r"([A-Za-z]+)[./_](.+)", re.DOTALL)
+_PREFIX = re.compile(r"([A-Za-z]+)[./_ ](.+)", re.DOTALL)
 _SUFFIX = re.compile(r"(.+)[./]([A-Za-z]+)", re.DOTALL)
 
 
 def chart_and_role(name: str) -> tuple[str, Role]:
-    """`train.loss`, `val_loss_epoch`, `loss/test` → `loss` and the role; `loss`, `train_loss_step` are `logged`.
+    """`train.loss`, `val loss`, `val_loss_epoch`, `loss/test` → `loss` and the role; `loss`, `train_loss_step` are `logged`.
 
     `score` is its own role: it is amber wherever it is drawn.
     """

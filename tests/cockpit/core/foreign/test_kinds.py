@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.core.foreign import kinds
 from cockpit.core.foreign.kinds import KINDS, open_logs
 from cockpit.core.foreign.logs import Logs
 from engines.contract.errors import DataError
@@ -95,3 +96,28 @@ def test_logs_that_appear_later_are_followed_too(tmp_path: Path, monkeypatch: py
     (tmp_path / "b.jsonl").unlink()
     logs.poll()
     assert len(logs.sources) == 2  # what was read stays
+
+
+def test_what_is_no_log_is_looked_at_again_only_when_it_has_grown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cockpit.core.foreign.logs.SCAN_SECONDS", 0.0)
+    (tmp_path / "a.jsonl").write_bytes(CONTENT["JSON lines"])
+    (tmp_path / "out.txt").write_text("It will take a while.\n")
+    logs = Logs([tmp_path])
+    logs.poll()
+    looked: list[Path] = []
+    head = kinds._head
+
+    def noting(path: Path) -> bytes:
+        looked.append(path)
+        return head(path)
+
+    monkeypatch.setattr(kinds, "_head", noting)
+    logs.poll()
+    assert looked == []
+    with open(tmp_path / "out.txt", "a") as file:
+        file.write("step 1 loss 2.0\n")
+    logs.poll()
+    assert looked == [tmp_path / "out.txt"]
+    assert [source.path.name for source in logs.sources] == ["a.jsonl", "out.txt"]

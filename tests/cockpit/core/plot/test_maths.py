@@ -273,3 +273,4 @@ def test_train_and_validation_share_a_chart() -> None:
     assert chart_and_role("train_loss_step") == ("loss", "logged")
     assert chart_and_role("train_loss_epoch") == ("loss", "train")
     assert chart_and_role("training") == ("training", "logged")
+    assert chart_and_role("val loss") == ("loss", "validation")
