@@ -128,7 +128,8 @@ def _sentence(error: ErrorDetails, model: type[BaseModel], places: _Places) -> s
 
 def _must_have_sections(tree: Any, source: str) -> None:
     if not isinstance(tree, dict):
-        raise UserError(f"{source}:1: expected sections such as `training:`, got {type(tree).__name__}.")
+        found = "nothing" if tree is None else "a list" if isinstance(tree, list) else f"{tree!r}"
+        raise UserError(f"{source}:1: expected sections such as `training:`, got {found}.")
 
 
 def _spec(tree: Any, places: _Places) -> Spec:
@@ -178,8 +179,10 @@ def read_config(path: Path) -> tuple[Any, dict[yaml12.Key, int], str]:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such config file.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as a config ({error}).") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read as a config ({error.strerror}).") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: cannot be read as a config: byte {error.start:,} is not text in UTF-8.") from None
     try:
         tree, lines = yaml12.read(text)
     except yaml12.YamlError as error:

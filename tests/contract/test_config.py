@@ -172,8 +172,9 @@ def test_overrides_go_over_the_file_and_into_lists_and_the_last_one_holds(tmp_pa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "config.yaml:1: expected sections such as `training:`, got NoneType."),
-        ("- a\n", "config.yaml:1: expected sections such as `training:`, got list."),
+        ("", "config.yaml:1: expected sections such as `training:`, got nothing."),
+        ("- a\n", "config.yaml:1: expected sections such as `training:`, got a list."),
+        ("2026\n", "config.yaml:1: expected sections such as `training:`, got 2026."),
         ("data: {path: /x}\n", "project is missing: name an installed project"),
         ("project: 5\n", "config.yaml:1: project is missing"),
         ("\nproject: contrlos\n", "config.yaml:2: No project is called 'contrlos' (did you mean 'controls'?)"),
@@ -191,10 +192,10 @@ def test_a_file_that_is_no_config_is_told_with_its_line(tmp_path: Path, text: st
 def test_a_config_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no such config file"):
         load_config(tmp_path / "absent.yaml")
-    with pytest.raises(UserError, match="cannot be read as a config"):
+    with pytest.raises(UserError, match=r"cannot be read as a config \(Is a directory\)"):
         load_config(tmp_path)
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UserError, match="cannot be read as a config"):
+    with pytest.raises(UserError, match="cannot be read as a config: byte 0 is not text in UTF-8"):
         load_config(tmp_path / "binary.yaml")
 
 
