@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from cockpit.cli import steering
 from tests.e2e.conftest import COCKPIT, ROOT, Terminal
 from tests.support.command import called
+from tests.support.here import engines_here
 
 SMALL = (
     "model.d_model=16", "model.nhead=2", "model.num_layers=1", "model.dim_feedforward=16",
@@ -94,15 +95,16 @@ class Story:
 
 
 @pytest.fixture
-def story(tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Story:
-    """In the folder and with the environment that its terminals have."""
+def story(tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Story]:
+    """In the folder and with the environment that its terminals have. Only what is detached needs a process."""
     for name in os.environ.keys() - env.keys():
         monkeypatch.delenv(name)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(steering, "ANSWER_SECONDS", 60.0)  # of an engine that loads torch on a busy machine
     monkeypatch.chdir(tmp_path)
-    return Story(tmp_path)
+    with engines_here():
+        yield Story(tmp_path)
 
 
 def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: Callable[..., Terminal]) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,12 @@ import psutil
 import pytest
 import torch
 
-from engines.attempt import carry_out
 from engines.contract import commands as cmd
 from engines.contract import launch
 from engines.contract.lock import lock_holder
-from engines.contract.rundir import Attempt, ProcessMark, RunDirectory
+from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
-from engines.supervise import Supervisor
-from engines.training.engine import train
+from tests.support import here
 from tests.support.example_project import ExampleProject
 
 PATIENCE = 120.0
@@ -53,23 +50,17 @@ class LiveRun:
         return launch.start(self.run, changes)
 
     def here(self) -> str:
-        """Carry out an attempt in this process, where its being a process is not what is tested; the end's reason.
+        """Carry out an attempt in this process, where its being a process is not what is tested; the end's reason."""
+        return self._ended(here.start(self.run))
 
-        An engine of its own takes three to four seconds of CPU time to import torch.
-        """
-        number = max(self.run.attempt_numbers(), default=0) + 1
-        attempt = Attempt(number=number, started=time.time(), supervisor=ProcessMark(os.getpid(), 0.0))
-        self.run.write_attempt(attempt)
-        with open(self.run.stdout, "a") as log, redirect_stdout(log), redirect_stderr(log):
-            code = carry_out(self.run, number, train)
-        attempt.ended = Supervisor(self.run)._end(number, code, oom=False)
-        self.run.write_attempt(attempt)
-        return attempt.ended.reason
+    def _ended(self, number: int) -> str:
+        ended = self.run.attempt(number).ended
+        assert ended is not None
+        return ended.reason
 
     def resume_here(self, *settings: str) -> str:
         changes, _ = launch.prepare_resume(self.run, settings)
-        changes.carry_out(self.run)
-        return self.here()
+        return self._ended(here.start(self.run, changes))
 
     def send(self, command: cmd.Command) -> None:
         launch.send(self.run, command)

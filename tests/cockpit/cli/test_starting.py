@@ -21,6 +21,7 @@ from engines.contract.runs import find_run, list_runs
 from engines.contract.state import RunReader
 from tests.cockpit.cli.conftest import COMMAND, Cockpit
 from tests.support.example_project import ExampleProject
+from tests.support.here import engines_here
 
 ENDLESS = ("training.epochs=100000", "training.patience=100000", "training.stages=[]")
 
@@ -43,6 +44,13 @@ def config(example: ExampleProject, runs: Path, tmp_path: Path, monkeypatch: pyt
             os.kill(holder, signal.SIGQUIT)
 
 
+@pytest.fixture
+def attended() -> Iterator[None]:
+    """The engine of a command that stays with its run works in this process."""
+    with engines_here():
+        yield
+
+
 def settings(*texts: str) -> list[str]:
     return [part for text in texts for part in ("--set", text)]
 
@@ -60,6 +68,7 @@ def epochs(table: str) -> list[int]:
     return [int(line.split()[0]) for line in table.splitlines() if re.match(r" *\d", line)]
 
 
+@pytest.mark.usefixtures("attended")
 def test_train_shows_the_table_and_resume_goes_on_with_it(cockpit: Cockpit, config: str) -> None:
     trained = cockpit("train", config, "--name", "first", *settings("training.epochs=3", "cost.on_finish=exit 0"))
     assert trained.returncode == 0, trained.stderr
@@ -156,6 +165,7 @@ def test_interrupting_train_twice_leaves_the_run_to_itself(config: str) -> None:
     assert main(["tail", "last"]) == 3
 
 
+@pytest.mark.usefixtures("attended")
 def test_faults_before_and_after_the_start_are_one_sentence(cockpit: Cockpit, config: str, runs: Path) -> None:
     answer = cockpit("train", config, *settings("training.epohcs=3", "model.width=wide"))
     assert answer.returncode == 2
