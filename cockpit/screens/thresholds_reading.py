@@ -154,14 +154,20 @@ class ReviewingScreen(ChangingKeysScreen):
 
     @on(Opened)
     def _take(self, message: Opened) -> None:
-        tuning = Tuning(message.review)
-        if self.tuning is not None:
-            tuning.take_over(self.tuning)
-        self.tuning = tuning
+        review, before = message.review, self.tuning
+        self._warn(review.warning or self._unexported(review))
+        if before is not None:
+            news = review.news_for(before.review)
+            self.notify(f"read again: {news or 'nothing is new'}; changes and undo are kept", markup=False)
+            if not news:
+                before.review = review  # as new as its files are
+                return
+        self.tuning = tuning = Tuning(review)
+        if before is not None:
+            tuning.take_over(before)
         self._curves.clear()
         self._intervals.clear()
-        self._entitle(run_word(message.review.run.info.id), self._belongs(message.review))
-        self._warn(message.review.warning or self._unexported(message.review))
+        self._entitle(run_word(review.run.info.id), self._belongs(review))
         self._show_all()
         self._wanted = self.query_one(ControlsTable).selected
         self._work(partial(self._prepare, tuning), "prepare")

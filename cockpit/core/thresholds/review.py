@@ -159,6 +159,18 @@ class ThresholdReview:
         with self._saving:  # what is saved from here is not another's
             return self._stamped() != self._stamps
 
+    def news_for(self, earlier: ThresholdReview) -> str:
+        """What differs from an `earlier` review of the run, in words; empty where it is the same once more."""
+        parts = []
+        if self.about != earlier.about:
+            old, new = earlier.about.epoch, self.about.epoch
+            parts.append(
+                f"the scores are of epoch {new} now, not {old}" if new != old else "other scores are there now"
+            )
+        if self.saved != earlier.saved or (self.file.content is None) != (earlier.file.content is None):
+            parts.append("the exported thresholds are others now")
+        return " and ".join(parts)
+
     def _stamped(self) -> list[tuple[int, int] | None]:
         return [_stamp(path) for path in (self.run.review / ABOUT, self.run.export / self._adapter.file)]
 

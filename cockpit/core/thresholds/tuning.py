@@ -44,9 +44,21 @@ class Tuning:
         return [name for name, value in self.new.items() if value != self.review.saved[name]]
 
     def take_over(self, earlier: Tuning) -> None:
-        """Go on with what was changed and locked in an earlier review of the run."""
+        """Go on with an earlier review of the run: what was changed in it, can be undone and is locked, and by what
+        each head is judged.
+        """
+        saved, before = self.review.saved, earlier.review.saved
+
+        def moved(state: Mapping[str, float]) -> dict[str, float]:
+            return saved | {name: value for name, value in state.items() if name in saved and value != before[name]}
+
         self.locked = earlier.locked & self.new.keys()
-        self.new |= {name: earlier.new[name] for name in earlier.changed if name in self.new}
+        self.new = moved(earlier.new)
+        self._past = [(what, moved(state)) for what, state in earlier._past]
+        for name in self.heads.keys() & earlier.heads.keys():
+            objective = earlier.heads[name].head.objective
+            if objective != earlier.review.heads[name].head.objective:
+                self.heads[name] = self.heads[name].aimed_at(objective)
 
     # -- changing --------------------------------------------------------------------------------------------------
 

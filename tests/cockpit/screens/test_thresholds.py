@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,14 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
         screen = await ready(pilot, run)
         await pilot.press("right_square_bracket")
+        os.utime(run.review / "about.json")  # as a copy of the run has it: written anew, the same
+        await until(pilot, lambda: "The run has a newer best epoch" in text(pilot))
+        await pilot.press("R")
+        await until(pilot, lambda: "read again: nothing is new; changes and undo are kept" in text(pilot))
+        assert not screen.tuning.review.stale  # type: ignore[union-attr]
+        await pilot.press("u")
+        assert values(screen)["move_forward"] == 0.5
+        await pilot.press("right_square_bracket")
         write_review(run.review, review_arrays(seed=1), msgspec.structs.replace(ABOUT, epoch=7, step=70))
         await until(pilot, lambda: "The run has a newer best epoch" in text(pilot))
         await pilot.press("R")
@@ -225,6 +234,10 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         told = "! The exported config is of epoch 2, these numbers are of best.pt at epoch 7"
         await until(pilot, lambda: told in text(pilot))
         assert values(screen)["move_forward"] == pytest.approx(0.55)
+        assert "read again: the scores are of epoch 7 now, not 2" in text(pilot)
+        await pilot.press("u")
+        assert values(screen)["move_forward"] == 0.5
+        await pilot.press("right_square_bracket")
         await leaving(pilot, "move_forward 0.500 → 0.550")
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)

@@ -74,6 +74,34 @@ def test_steps_in_a_row_are_undone_at_once(tuning: Tuning) -> None:
     assert not tuning.undo()
 
 
+def test_read_again_it_goes_on_where_it_was_also_when_others_have_saved(tuning: Tuning) -> None:
+    """Undo takes back this person's changes, never what somebody else has saved meanwhile."""
+    own = tuning.heads["jump"].head.objective
+    for value in (0.6, 0.7):
+        tuning.set("jump", value)
+        tuning.set("sneak", value)
+    tuning.lock("move_forward")
+    tuning.next_objective("jump")
+    judged_by = tuning.heads["jump"].head.objective
+    other = ThresholdReview(tuning.review.run)
+    other.save({**other.saved, "sprint": 0.9}, who="other", now=1.0)
+    review = ThresholdReview(tuning.review.run)
+    assert review.news_for(tuning.review) == "the exported thresholds are others now"
+    assert ThresholdReview(review.run).news_for(review) == ""
+    again = Tuning(review)
+    again.take_over(tuning)
+    assert (set(again.changed), again.locked) == ({"jump", "sneak"}, {"move_forward"})
+    assert again.heads["jump"].head.objective == judged_by != own
+    seen = []
+    while True:
+        seen.append((again.new["jump"], again.new["sneak"], again.new["sprint"]))
+        if not again.undo():
+            break
+    jump, sneak = tuning.review.saved["jump"], tuning.review.saved["sneak"]
+    assert seen == [(0.7, 0.7, 0.9), (0.7, 0.6, 0.9), (0.6, 0.6, 0.9), (0.6, sneak, 0.9), (jump, sneak, 0.9)]
+    assert again.changed == []
+
+
 def test_what_was_not_reviewed_is_not_saved(tuning: Tuning) -> None:
     before = tuning.review.file.path.read_bytes()
     tuning.set("jump", 0.9)
