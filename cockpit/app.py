@@ -23,7 +23,7 @@ from cockpit.core.text import plain
 from cockpit.hang_up import end_with_the_terminal
 from cockpit.screens.help import HelpScreen
 from cockpit.screens.runs import RunsScreen
-from cockpit.screens.steering import SteeringScreen
+from cockpit.screens.steering import Steering
 from cockpit.terminal_app import TerminalApp
 from engines.contract.rundir import RunDirectory
 from engines.contract.runs import runs_folder
@@ -174,8 +174,8 @@ class CockpitApp(TerminalApp):
 
         self.push_screen(ThresholdsScreen(message.run, self._clock))
 
-    @on(SteeringScreen.Forked)
-    def _show_fork(self, message: SteeringScreen.Forked) -> None:
+    @on(Steering.Forked)
+    def _show_fork(self, message: Steering.Forked) -> None:
         self.open_run(message.run)
 
     @on(RunsScreen.Open)

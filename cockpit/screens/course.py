@@ -89,7 +89,7 @@ class CourseScreen(FollowedRunScreen):
         says = self.view.meant.says(self.view.row, self.model)
         if self._asked == self._wish:
             says += " Press enter again to do it."
-        last = [self.told(one, cmd.describe(one.command)) for one in self.orders(*ORDERS)[:LAST_ORDERS]]
+        last = [self.orders.told(one, cmd.describe(one.command)) for one in self.orders.known(*ORDERS)[:LAST_ORDERS]]
         self.query_one("#about", Steady).update(Content("\n").join([Content(says), *last]))
 
     def _show_plan(self) -> None:
@@ -115,7 +115,7 @@ class CourseScreen(FollowedRunScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "do":
-            return self.can_order or None
+            return self.orders.can or None
         return True
 
     @on(CourseView.Changed)
@@ -131,13 +131,13 @@ class CourseScreen(FollowedRunScreen):
 
     def action_do(self) -> None:
         view = self.view
-        if not view.take_typed() or (command := view.course.command(view.row, self.attempt)) is None:
+        if not view.take_typed() or (command := view.course.command(view.row, self.orders.attempt)) is None:
             return
         if view.course.ends_run(view.row, self.model) and self._asked != self._wish:
             self._asked = self._wish
         else:
             self._asked = None
-            self.send(command)
+            self.orders.give(command)
         self._show_about()
 
     def action_back(self) -> None:
@@ -148,19 +148,21 @@ class CourseScreen(FollowedRunScreen):
 
     def _left(self) -> list[cmd.Command]:
         """Orders for the changed settings, but for what was asked for from here already."""
-        wanted = (self.view.course.command(row, self.attempt) for row in SETTINGS)
-        asked = {type(one): cmd.describe(one) for one in self.sent(cmd.SetLrScale, cmd.SetEpochs, cmd.SetPatience)}
+        wanted = (self.view.course.command(row, self.orders.attempt) for row in SETTINGS)
+        asked = {
+            type(one): cmd.describe(one) for one in self.orders.given(cmd.SetLrScale, cmd.SetEpochs, cmd.SetPatience)
+        }
         return [one for one in wanted if one is not None and asked.get(type(one)) != cmd.describe(one)]
 
     def unapplied(self) -> Changes | None:
         if not (left := self._left()):
             return None
         words = ", ".join(cmd.describe(command) for command in left)
-        return Changes(words[0].upper() + words[1:], "apply it from the next step on, and leave", self.why_no_order)
+        return Changes(words[0].upper() + words[1:], "apply it from the next step on, and leave", self.orders.why_not)
 
     def apply(self) -> None:
         for command in self._left():
-            self.send(command)
+            self.orders.give(command)
 
 
 def _curve(name: str, plan: tuple[Floats, Floats]) -> Series:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +9,6 @@ from typing import Any
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
@@ -21,17 +18,15 @@ from cockpit.core.metrics.run_metrics import Mark, RunMetrics
 from cockpit.core.poller import Poller
 from cockpit.core.run.follow import News, RunFollower
 from cockpit.core.run.model import RunModel
-from cockpit.core.run.orders import Order
-from cockpit.core.text import plain
 from cockpit.screens.changing_keys import ChangingKeysScreen
+from cockpit.screens.given_orders import GivenOrders
 from cockpit.screens.palette import ActionProvider
+from cockpit.screens.polling import PollingScreen
 from cockpit.screens.unapplied import Answer, Changes, UnappliedScreen
+from cockpit.screens.working import in_thread
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.run_header import RunHeader
 from cockpit.widgets.throttle import Throttle
-from engines.contract import launch
-from engines.contract.commands import Command
-from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 
 POLL_SECONDS = 0.1
@@ -46,7 +41,7 @@ class Curves:
     marks: Sequence[Mark] = ()
 
 
-class FollowedRunScreen(ChangingKeysScreen):
+class FollowedRunScreen(PollingScreen, ChangingKeysScreen):
     """A subclass composes its `body`, takes the config in `begin` and shows what is known in `show`."""
 
     COMMANDS = {ActionProvider}
@@ -71,11 +66,8 @@ class FollowedRunScreen(ChangingKeysScreen):
         self._clock = clock
         self._follower, self._metrics = RunFollower(run), RunMetrics(run, run.path.name)
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)
-        self._poller = Poller("run", self._follow)
         self._ready = False
-        self._sent: list[Command] = []
-        self._outbox: deque[Command] = deque()
-        self._sending = threading.Lock()
+        self.orders = GivenOrders(self, run, self.model)
 
     # -- for subclasses --------------------------------------------------------------------------------------------
 
@@ -107,32 +99,19 @@ class FollowedRunScreen(ChangingKeysScreen):
         yield Footer()
 
     def on_mount(self) -> None:
-        self.run_worker(self._read, thread=True, group="config")
-
-    def on_unmount(self) -> None:
-        self._poller.stop()
-
-    def on_screen_suspend(self) -> None:
-        self._poller.pause()
+        in_thread(self, lambda: self.post_message(self.Read(read_config(self.run).tree)))
 
     def on_screen_resume(self) -> None:
-        self._poller.resume()
         self._throttle.ask()
 
     def on_resize(self) -> None:
         self._throttle.ask()
 
-    def _read(self) -> None:
-        try:
-            self.post_message(self.Read(read_config(self.run).tree))
-        except UserError as error:
-            self.app.call_from_thread(self.refuse, str(error))
-
     @on(Read)
     def _begin(self, message: Read) -> None:
         self.begin(message.config)
         self._ready = True
-        self._poller.start()
+        self.follow(Poller("run", self._follow))
 
     def _follow(self) -> float:
         news = self._follower.poll()
@@ -159,58 +138,6 @@ class FollowedRunScreen(ChangingKeysScreen):
         """What a subclass shows may be in the colours and with the signs of the look before."""
         super().notify_style_update()
         self.call_later(self._show)  # at once: a second of the throttle would be half in one theme, half in the other
-
-    # -- orders ----------------------------------------------------------------------------------------------------
-
-    @property
-    def attempt(self) -> int:
-        """The one that is to hear an order."""
-        return self.model.attempt.number if self.model.attempt else 0
-
-    @property
-    def can_order(self) -> bool:
-        return self.model.live and self.attempt > 0 and self.model.status.state != "stopping"
-
-    @property
-    def why_no_order(self) -> str:
-        """A sentence; empty where the run can be given orders."""
-        if self.can_order:
-            return ""
-        return f"The run is {self.model.status.state}: it cannot be applied."
-
-    def send(self, command: Command) -> None:
-        """Append it to the run's command log, in a thread that outlives the screen: it may be left at once."""
-        self._sent.append(command)
-        self._outbox.append(command)
-        self.app.run_worker(self._send_oldest, thread=True, group="orders")
-
-    def _send_oldest(self) -> None:
-        """Of several threads the first to come sends the first order: the last one given is the one that holds."""
-        with self._sending:
-            try:
-                launch.send(self.run, self._outbox.popleft())
-            except OSError as error:
-                self.app.call_from_thread(self.refuse, f"The order could not be sent: {error.strerror}.")
-
-    def sent(self, *kinds: type[Command]) -> list[Command]:
-        """Those of these kinds that were sent from here and not refused, the oldest first."""
-        orders = ((one, self.model.order(one.id)) for one in self._sent if isinstance(one, kinds))
-        return [one for one, order in orders if not (order and order.refused)]
-
-    def orders(self, *kinds: type[Command]) -> list[Order]:
-        """Those of these kinds so far, the newest first."""
-        found = [one for one in self.model.notable if isinstance(one, Order) and isinstance(one.command, kinds)]
-        return found[::-1]
-
-    def told(self, order: Order, asked: str) -> Content:
-        """What was asked for and what became of it, in a colour that says so too."""
-        outcome = order.outcome_with(self.attempt if self.model.live else None)
-        bad = outcome.startswith(("refused", "not applied"))
-        colour = "$bad" if bad else "$good" if outcome.startswith("applied") else "$accent"
-        return Content.assemble((f"{asked}: ", "$quiet"), (plain(outcome), colour))
-
-    def refuse(self, sentence: str) -> None:
-        self.notify(plain(sentence), severity="error", timeout=10, markup=False)
 
     # -- leaving ---------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingsMap
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Static
 
 from cockpit.core.format import bar, count, percent
@@ -25,6 +24,7 @@ from cockpit.core.scenes.play import PlayFollower, PlayNews
 from cockpit.core.states import label
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
+from cockpit.screens.polling import PollingScreen
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.scene_view import PlayHeader, SceneView, Timeline
 from cockpit.widgets.steady import Steady
@@ -44,7 +44,7 @@ GONE_SECONDS = 0.5
 _ID, _KEY = re.compile(r"[a-z][a-z0-9-]{0,30}"), re.compile(r"[A-Za-z0-9_]{1,24}")
 
 
-class PlayScreen(Screen[None]):
+class PlayScreen(PollingScreen):
     CSS_PATH = "play.tcss"
     COMMANDS = {ActionProvider}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
@@ -72,7 +72,6 @@ class PlayScreen(Screen[None]):
         super().__init__()
         self.run = run
         self._follower = PlayFollower(run)
-        self._poller = Poller("play", self._look)
         self._news: PlayNews | None = None
         self._told: PlayNews | None = None
         self._actions: list[Action] = []
@@ -87,17 +86,9 @@ class PlayScreen(Screen[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        self._poller.start()
-
-    def on_screen_suspend(self) -> None:
-        """Under another screen every change would paint that one whole."""
-        self._poller.pause()
-
-    def on_screen_resume(self) -> None:
-        self._poller.resume()
+        self.follow(Poller("play", self._look))
 
     def on_unmount(self) -> None:
-        self._poller.stop()
         with contextlib.suppress(OSError):  # then it ends when it has waited long enough
             self._follower.end()
 

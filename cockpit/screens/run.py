@@ -15,7 +15,7 @@ from textual.widgets import Tab, Tabs
 from cockpit.core import titles
 from cockpit.core.poller import Poller
 from cockpit.core.run.alerts import sentence
-from cockpit.core.run.control import Target
+from cockpit.core.run.control import Action, Target
 from cockpit.core.run.follow import AT_ONCE, News, RunFollower
 from cockpit.core.run.model import RunModel
 from cockpit.core.run.orders import Order
@@ -25,10 +25,13 @@ from cockpit.core.scenes.play import can_play
 from cockpit.core.settings import SettingsFile
 from cockpit.core.thresholds.review import can_review
 from cockpit.notice import Notice
+from cockpit.screens import steering
+from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.palette import ActionProvider
+from cockpit.screens.polling import PollingScreen
 from cockpit.screens.run_overview import WIDE, RunOverview
 from cockpit.screens.run_tabs import TABS, RunTabs, Shown
-from cockpit.screens.steering import SteeringScreen
+from cockpit.screens.steering import Steering
 from cockpit.widgets.away_panel import AwayPanel
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.run_banner import RunBanner
@@ -50,19 +53,20 @@ AWAY_SECONDS = 60.0
 """How long what happened meanwhile stays on the screen."""
 
 
-class RunScreen(SteeringScreen):
+class RunScreen(PollingScreen, ChangingKeysScreen):
     CSS_PATH = "run.tcss"
     COMMANDS = {ActionProvider}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]
+    CHANGING = steering.CHANGING
     BINDINGS = [
-        *SteeringScreen.STEERING,
-        Binding("w", "steer('weights')", "weights", id="run.weights", tooltip="Loss weights: shares, edit"),
-        Binding("l", "steer('course')", "rate", id="run.rate", tooltip="Learning rate, epochs, early stop"),
-        Binding("k", "checkpoint", "save", id="run.checkpoint", tooltip="Save last.pt now"),
+        *steering.KEYS,
+        Binding("w", "change('weights')", "weights", id="run.weights", tooltip="Loss weights: shares, edit"),
+        Binding("l", "change('course')", "rate", id="run.rate", tooltip="Learning rate, epochs, early stop"),
+        steering.CHECKPOINT,
         Binding("t", "thresholds", "thresholds", id="run.thresholds", tooltip="Move its thresholds; review, then save"),
         Binding("c", "compare", "compare", id="run.compare", tooltip="Choose runs to compare it with"),
-        SteeringScreen.FORK,
+        steering.FORK,
         Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
         Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
         *(
@@ -128,6 +132,7 @@ class RunScreen(SteeringScreen):
         self._my_order = ""
         self._my_order_at = 0.0
         self._opened = time.time()
+        self._steering = Steering(self, self._target)
         self._fast = Throttle(self, FAST_SECONDS, self._show_numbers)
         self._slow = Throttle(self, SLOW_SECONDS, self._show_panes)
 
@@ -142,8 +147,8 @@ class RunScreen(SteeringScreen):
 
     def on_mount(self) -> None:
         self.query_one(Tabs).can_focus = False
-        pollers = (Poller("run", self._follow), Poller("machine", self._measure))
-        self.follow(pollers, self.set_interval(SLOW_SECONDS, lambda: self._fast.ask(news=False)))
+        tick = self.set_interval(SLOW_SECONDS, lambda: self._fast.ask(news=False))
+        self.follow(Poller("run", self._follow), Poller("machine", self._measure), tick=tick)
 
     def on_resize(self) -> None:
         self._slow.ask()
@@ -178,7 +183,7 @@ class RunScreen(SteeringScreen):
             self.set_class(self.model.is_task, "-task")
             self.set_class(self.model.status.state == "failed", "-failed")
         self.refresh_keys()
-        self.withdraw_question(self.run.path, self.model.status.state)
+        self._steering.stopping.note(self.run.path, self.model.status.state)
         for throttle in (self._fast, self._slow):
             if self._known == known:
                 throttle.ask()
@@ -199,8 +204,8 @@ class RunScreen(SteeringScreen):
             self.refresh_bindings()
         self._fast.ask(news=False)
 
-    @on(SteeringScreen.Sent)
-    def _note_order(self, message: SteeringScreen.Sent) -> None:
+    @on(Steering.Sent)
+    def _note_order(self, message: Steering.Sent) -> None:
         self._my_order, self._my_order_at = message.command.id, time.monotonic()
 
     def _tell_away(self, last_seen: float | None) -> None:
@@ -257,7 +262,7 @@ class RunScreen(SteeringScreen):
 
     # -- keys ------------------------------------------------------------------------------------------------------
 
-    def target(self) -> Target | None:
+    def _target(self) -> Target | None:
         model = self.model
         if model.info is None:
             return None
@@ -267,20 +272,29 @@ class RunScreen(SteeringScreen):
         )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "tab":
-            return not self.model.is_task or any(kind.of_tasks for kind in TABS if kind.name == parameters[0])
-        if action == "steer":  # a program that is not the cockpit's hears of no weights and no plan
-            return not self.model.is_task and (self.model.info is None or bool(self.model.info.engine))
-        if action == "compare":
-            return not self.model.is_task
-        if action == "play":
-            return self._playable  # not greyed: a narrow footer has no room for what most runs never have
-        if action == "thresholds":
-            return self._reviewable
-        useless = ("resume",) if self.model.live else ("pause", "continue", "stop", "checkpoint")
-        if action in useless:
-            return False  # not greyed: the footer has room for what is of use to a live run, or to one that has ended
-        return super().check_action(action, parameters)
+        model = self.model
+        match action, parameters:
+            case "steer", (what,):
+                useless = ("resume",) if model.live else ("pause", "continue", "stop", "checkpoint")
+                # not greyed: the footer has room for what is of use to a live run, or to one that has ended
+                return False if what in useless else self._steering.check(parameters)
+            case "tab", (name,):
+                return not model.is_task or any(kind.of_tasks for kind in TABS if kind.name == name)
+            case "change", _:  # a program that is not the cockpit's hears of no weights and no plan
+                return not model.is_task and (model.info is None or bool(model.info.engine))
+            case "compare", _:
+                return not model.is_task
+            case "play", _:
+                return self._playable  # not greyed: a narrow footer has no room for what most runs never have
+            case "thresholds", _:
+                return self._reviewable
+        return True
+
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
+        return self._steering.why_not(parameters) if action == "steer" else ""
+
+    def action_steer(self, action: Action) -> None:
+        self._steering.do(action)
 
     def action_tab(self, name: str) -> None:
         self.query_one(Tabs).active = f"tab-{name}"
@@ -294,7 +308,7 @@ class RunScreen(SteeringScreen):
         self._fast.ask()
         self._show_panes()
 
-    def action_steer(self, what: str) -> None:
+    def action_change(self, what: str) -> None:
         self.post_message(self.Steer(self.run, what))
 
     def action_play(self) -> None:

@@ -15,12 +15,12 @@ from textual.message import Message
 from textual.widgets import Static
 
 from cockpit.core import titles
-from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.poller import Poller
 from cockpit.core.run.alerts import sentence
-from cockpit.core.run.control import Target
+from cockpit.core.run.control import Action
 from cockpit.core.runs import removal, run_order
 from cockpit.core.runs.away import Lookout
+from cockpit.core.runs.chosen import ChosenRuns
 from cockpit.core.runs.fleet import Fleet, FleetNews
 from cockpit.core.runs.run_order import ordered
 from cockpit.core.runs.summary import RunSummary
@@ -28,10 +28,15 @@ from cockpit.core.settings import SettingsFile
 from cockpit.core.states import is_live
 from cockpit.core.text import plain
 from cockpit.notice import Notice
+from cockpit.screens import queueing, steering
+from cockpit.screens.changing_keys import ChangingKeysScreen
+from cockpit.screens.keeping import Keeping
 from cockpit.screens.order import OrderScreen
 from cockpit.screens.palette import ActionProvider
-from cockpit.screens.queueing import QueueingScreen
-from cockpit.screens.steering import SteeringScreen
+from cockpit.screens.polling import PollingScreen
+from cockpit.screens.queueing import Queueing
+from cockpit.screens.steering import Steering
+from cockpit.screens.working import in_thread
 from cockpit.widgets.away_panel import AwayPanel
 from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.footer import Footer
@@ -39,6 +44,7 @@ from cockpit.widgets.runs_table import RunsTable
 from cockpit.widgets.runs_title import RunsTitle
 from cockpit.widgets.steady import Steady
 from cockpit.widgets.throttle import Throttle
+from engines.contract.queue import Where
 from engines.contract.rundir import RunDirectory
 
 POLL_SECONDS = 0.25
@@ -56,16 +62,16 @@ EMPTY = """\
   [b $accent]q[/]   leave, then [b]cockpit demo[/]: makes data, trains a small model"""
 
 
-class RunsScreen(QueueingScreen):
+class RunsScreen(PollingScreen, ChangingKeysScreen):
     CSS_PATH = "runs.tcss"
     COMMANDS = {ActionProvider}
     AUTO_FOCUS = "RunsTable"  # the first widget that can have it is the filter, even while nobody sees that
-    CHANGING = (*SteeringScreen.CHANGING, "compare", "delete", "close")
+    CHANGING = (*steering.CHANGING, "open", "compare", "delete", "close")
     BINDINGS = [
         Binding("enter", "open", "open", id="runs.open", tooltip="Open the run under the cursor"),
         Binding("n", "new", "new", id="runs.new", tooltip="Start a run from a config"),
-        *SteeringScreen.STEERING,
-        SteeringScreen.FORK,
+        *steering.KEYS,
+        steering.FORK,
         Binding("c", "compare", "compare", show=False, id="runs.compare", tooltip="Compare the 2 to 8 marked runs"),
         Binding("space", "mark", "mark", show=False, id="runs.mark", tooltip="Mark or unmark the run, and go on"),
         Binding("asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all shown"),
@@ -73,7 +79,7 @@ class RunsScreen(QueueingScreen):
         Binding("o", "order", "order", show=False, id="runs.order", tooltip="Newest (live ones on top), by score, …"),
         Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label and notes"),
         Binding("d", "delete", "delete", show=False, id="runs.delete", tooltip="Delete the marked runs, else this one"),
-        *QueueingScreen.QUEUEING,
+        *queueing.KEYS,
         Binding("escape", "close", "close", show=False, id="runs.close", tooltip="Close the filter, or unmark all"),
     ]
 
@@ -109,16 +115,17 @@ class RunsScreen(QueueingScreen):
         self._clock, self._settings = clock, settings
         self._lookout = Lookout(folder, clock)
         self._runs: dict[Path, RunSummary] = {}
-        self._marked: set[Path] = set()
         self._loading = True
-        self._rows: list[RunSummary] = []
-        """All runs in order."""
         self._any_live, self._shown_at = False, 0.0
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)
         self._keys_throttle = Throttle(self, KEYS_SECONDS, self.refresh_keys)
         self._title, self._table, self._filter, self._away = RunsTitle(), RunsTable(), FilterLine(), AwayPanel()
         self._keeper = Poller("seen", self._keep)
         self._tidied = False
+        self.chosen = ChosenRuns(lambda: self._table.cursor)
+        self._steering = Steering(self, lambda: self.chosen.target)
+        self._queueing = Queueing(self, self.chosen)
+        self._keeping = Keeping(self, self.chosen, self._fleet.scan_now)
 
     def compose(self) -> ComposeResult:
         yield self._title
@@ -131,16 +138,14 @@ class RunsScreen(QueueingScreen):
         yield Footer()
 
     def on_mount(self) -> None:
-        self.follow([Poller("runs", self._look)], self.set_interval(SHOW_SECONDS, self._second_passed))
+        self.follow(Poller("runs", self._look), tick=self.set_interval(SHOW_SECONDS, self._second_passed))
         self._table.focus()
         self._keeper.start()
 
     def on_screen_resume(self) -> None:
-        super().on_screen_resume()
         self._throttle.ask()
 
     def on_unmount(self) -> None:
-        super().on_unmount()
         self._keeper.stop()
         self._lookout.keep(self._fleet)
 
@@ -167,14 +172,14 @@ class RunsScreen(QueueingScreen):
         for summary in message.news.changed:
             self._tell_alert(self._runs.get(summary.path), summary)
             self._runs[summary.path] = summary
-            self.withdraw_question(summary.path, summary.state)
+            self._steering.stopping.note(summary.path, summary.state)
         for path in message.news.gone:
             self._runs.pop(path, None)
-            self._marked.discard(path)
+            self.chosen.marked.discard(path)
         self._arrange()
         if self._loading and not message.news.loading:
             self._loading = False
-            if (away := self._lookout.away(self._rows)) is not None:
+            if (away := self._lookout.away(self.chosen.rows)) is not None:
                 self._away.show(away)
             self._throttle.hurry()  # all that is there, not a second later
         else:
@@ -189,9 +194,9 @@ class RunsScreen(QueueingScreen):
 
     def _arrange(self) -> None:
         now = self._clock()
-        self._rows = ordered(self._runs.values(), self._settings.value.runs_sort, now)
-        self._any_live = any(is_live(row.state) for row in self._rows)
-        self._title.take(self._rows, now)
+        self.chosen.rows = ordered(self._runs.values(), self._settings.value.runs_sort, now)
+        self._any_live = any(is_live(row.state) for row in self.chosen.rows)
+        self._title.take(self.chosen.rows, now)
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
@@ -201,20 +206,22 @@ class RunsScreen(QueueingScreen):
             self._throttle.ask()
 
     def _show(self) -> None:
-        if not self.is_active:
-            return  # under another screen every change would paint that one whole
+        if not self.is_active or not self.query("#detail"):
+            return  # under another screen every change would paint that one whole; a closing one has no widgets
         self._shown_at = self._clock()
         chosen = self._filter.filter
-        rows, table = chosen.matching(self._rows), self._table
+        rows, table = chosen.matching(self.chosen.rows), self._table
         order, descending = run_order.parse(self._settings.value.runs_sort)
-        table.show(rows, self._clock(), order=(order.name, descending), marked=self._marked)
-        shown = f"{len(rows):,} of {len(self._rows):,}" if chosen.active else f"{len(self._rows):,}"
+        table.show(rows, self._clock(), order=(order.name, descending), marked=self.chosen.marked)
+        shown = f"{len(rows):,} of {len(self.chosen.rows):,}" if chosen.active else f"{len(self.chosen.rows):,}"
         by = ("newest first" if descending else "oldest first") if order is run_order.DEFAULT else f"by {order.name}"
-        runs = "run" if len(self._rows) == 1 else "runs"
-        table.entitle(" · ".join((f"{shown} {runs}", by, *([f"{len(self._marked)} marked"] if self._marked else []))))
+        runs = "run" if len(self.chosen.rows) == 1 else "runs"
+        table.entitle(
+            " · ".join((f"{shown} {runs}", by, *([f"{len(self.chosen.marked)} marked"] if self.chosen.marked else [])))
+        )
         if len(hints := self.hints(HINTS)) == len(HINTS):  # not while a person types
             table.say("   ".join(hints))
-        self.set_class(not self._rows and not self._loading, "-empty")
+        self.set_class(not self.chosen.rows and not self._loading, "-empty")
         if self.focused is None:  # the table loses it when the list is empty
             self._table.focus()
         self._title.show(self._clock(), reading=self._loading)
@@ -222,7 +229,7 @@ class RunsScreen(QueueingScreen):
         self.refresh_keys()
 
     def terminal_title(self) -> str:
-        return titles.of_runs(self._rows)
+        return titles.of_runs(self.chosen.rows)
 
     def _show_detail(self) -> None:
         row, chosen = self._table.cursor, self._filter.filter
@@ -238,7 +245,7 @@ class RunsScreen(QueueingScreen):
         if row.alert is not None:
             return f"! {sentence(row.alert, self.key_of)}"
         parts = [row.label, row.notes, row.title]
-        parts = [row.detail, self.queue_hint(), *parts] if row.queued else [*parts, row.detail]
+        parts = [row.detail, self._queueing.hint(), *parts] if row.queued else [*parts, row.detail]
         return " · ".join(plain(part) for part in parts if part) or plain(row.id)
 
     @on(RunsTable.Highlighted)
@@ -246,55 +253,36 @@ class RunsScreen(QueueingScreen):
         self._show_detail()
         self._keys_throttle.ask()
 
-    # -- what the keys mean ----------------------------------------------------------------------------------------
-
-    def target(self) -> Target | None:
-        row = self.under_cursor()
-        if row is None:
-            return None
-        return Target(RunDirectory(row.path), row.id, row.attempt, row.state, row.only_stops, row.no_resume)
-
-    def under_cursor(self) -> RunSummary | None:
-        return self._table.cursor
-
-    def rows(self) -> list[RunSummary]:
-        return self._rows
-
-    def marked(self) -> set[Path]:
-        return self._marked
-
-    def look_again(self) -> None:
-        self._fleet.scan_now()
-
-    def _why_not_compare(self) -> str:
-        """A sentence; empty when the marked runs can be compared."""
-        if not 2 <= len(self._marked) <= len(RUN_ROLES):
-            return f"Mark 2 to {len(RUN_ROLES)} runs to compare them: {len(self._marked) or 'none'} so far."
-        unfit = next((row for row in self.meant() if row.is_task or row.state == "broken"), None)
-        return f"{plain(unfit.id)} is no training that can be read; unmark it to compare the others." if unfit else ""
+    # -- what can be done ------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        match action:
-            case "open":
-                row = self.under_cursor()
-                return (row is not None and row.state != "broken") or None
-            case "compare":
-                return not self._why_not_compare() or None
-            case "delete":
-                return not self.why_not_delete() or None
-            case "mark" | "mark_all" | "describe":
-                return self.under_cursor() is not None or None
-            case "close":
-                return self._filter.there or self._away.there or bool(self._marked)
-        return super().check_action(action, parameters)
+        chosen = self.chosen
+        match action, parameters:
+            case "steer", _:
+                return self._steering.check(parameters)
+            case "move_queued", (where,):
+                return self._queueing.check_move(earlier=where in ("up", "first"))
+            case "cancel_queued", _:
+                return self._queueing.check_cancel()
+            case "open", _:
+                return (chosen.one is not None and chosen.one.state != "broken") or None
+            case (("mark" | "mark_all" | "describe"), _):
+                return chosen.one is not None or None
+            case (("compare" | "delete"), _):
+                return not self.why_not(action, parameters) or None
+            case "close", _:
+                return self._filter.there or self._away.there or bool(chosen.marked)
+        return True
 
-    def why_not(self, action: str) -> str:
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
         match action:
+            case "steer":
+                return self._steering.why_not(parameters)
             case "compare":
-                return self._why_not_compare()
+                return self.chosen.why_not_compare()
             case "delete":
-                return self.why_not_delete()
-        return super().why_not(action)
+                return self.chosen.why_not_delete()
+        return ""
 
     # -- doing it --------------------------------------------------------------------------------------------------
 
@@ -304,25 +292,41 @@ class RunsScreen(QueueingScreen):
             self.action_open()
 
     def action_open(self) -> None:
-        if (target := self.target()) is not None:
-            self.post_message(self.Open(target.run))
+        if (row := self.chosen.one) is not None:
+            self.post_message(self.Open(RunDirectory(row.path)))
 
     def action_new(self) -> None:
         self.post_message(self.New())
 
     def action_compare(self) -> None:
-        self.post_message(self.Compare(tuple(RunDirectory(row.path) for row in self.meant())))
+        self.post_message(self.Compare(tuple(RunDirectory(row.path) for row in self.chosen.meant)))
+
+    def action_steer(self, action: Action) -> None:
+        self._steering.do(action)
+
+    def action_move_queued(self, where: Where) -> None:
+        self._queueing.move(where)
+
+    def action_cancel_queued(self) -> None:
+        self._queueing.cancel()
+
+    def action_describe(self) -> None:
+        self._keeping.describe()
+
+    def action_delete(self) -> None:
+        self._keeping.delete()
 
     def action_mark(self) -> None:
-        if (row := self.under_cursor()) is not None:
-            self._marked ^= {row.path}
+        if (row := self.chosen.one) is not None:
+            self.chosen.marked ^= {row.path}
             self._table.action_move(1)
             self._show()
 
     def action_mark_all(self) -> None:
         """All that are shown; when they are marked already, none of them."""
         shown = {row.path for row in self._table.rows}
-        self._marked = self._marked - shown if shown <= self._marked else self._marked | shown
+        marked = self.chosen.marked
+        self.chosen.marked = marked - shown if shown <= marked else marked | shown
         self._show()
 
     def action_filter(self) -> None:
@@ -334,7 +338,6 @@ class RunsScreen(QueueingScreen):
 
     @on(FilterLine.Done)
     def _back_to_list(self) -> None:
-        self._table.focus()
         self._show()
 
     def action_close(self) -> None:
@@ -345,7 +348,7 @@ class RunsScreen(QueueingScreen):
         elif panel.there:
             panel.close()
         else:
-            self._marked.clear()
+            self.chosen.marked.clear()
         self._show()
 
     def action_order(self) -> None:
@@ -363,7 +366,7 @@ class RunsScreen(QueueingScreen):
             self._settings.change(runs_sort=written)
             self.post_message(self.Ordered())
 
-        self._work(change)
+        in_thread(self, change)
 
     @on(Ordered)
     def _reorder(self) -> None:

@@ -24,6 +24,7 @@ from cockpit.core.text import plain
 from cockpit.screens.followed import FollowedRunScreen
 from cockpit.screens.presets import PresetScreen, Wish
 from cockpit.screens.unapplied import Changes
+from cockpit.screens.working import refuse
 from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 from cockpit.widgets.steady import Steady
@@ -81,7 +82,7 @@ class WeightsScreen(FollowedRunScreen):
         self.table.styles.height = len(numbers) + 3
         self.table.focus()
         if not numbers:
-            self.refuse("The run has no loss weights.")
+            refuse(self, "The run has no loss weights.")
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
@@ -112,9 +113,9 @@ class WeightsScreen(FollowedRunScreen):
         return Content.assemble((f"{many}   ", "bold $edit"), "   ".join(changes))
 
     def _last_orders(self) -> list[Content]:
-        if not (last := self.orders(SetLossWeights, MeasureGradients)[:LAST_ORDERS]):
+        if not (last := self.orders.known(SetLossWeights, MeasureGradients)[:LAST_ORDERS]):
             return [Content.styled("↑↓ head   ←→ weight   0-9 type   x lock   d defaults   o presets", "$quiet")]
-        return [self.told(one, _asked(one)) for one in last]
+        return [self.orders.told(one, _asked(one)) for one in last]
 
     def _show_chart(self) -> None:
         named = [(head, self.curves.series[head]) for head in self.table.draft.heads if head in self.curves.series]
@@ -131,9 +132,9 @@ class WeightsScreen(FollowedRunScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("apply", "apply_at_epoch"):
             table = self.table if self.is_mounted else None
-            return (table is not None and self.can_order and bool(table.draft.changes or table.typed)) or None
+            return (table is not None and self.orders.can and bool(table.draft.changes or table.typed)) or None
         if action == "measure":
-            return self.can_order or None
+            return self.orders.can or None
         return True
 
     @on(WeightsTable.Changed)
@@ -153,10 +154,10 @@ class WeightsScreen(FollowedRunScreen):
 
     def _apply(self, at_epoch: int | None) -> None:
         if self.table.take_typed() and (changes := self.table.draft.changes):
-            self.send(SetLossWeights(attempt=self.attempt, weights=changes, at_epoch=at_epoch))
+            self.orders.give(SetLossWeights(attempt=self.orders.attempt, weights=changes, at_epoch=at_epoch))
 
     def action_measure(self) -> None:
-        self.send(MeasureGradients(attempt=self.attempt))
+        self.orders.give(MeasureGradients(attempt=self.orders.attempt))
 
     def action_log(self) -> None:
         self._log_scale = not self._log_scale
@@ -171,7 +172,7 @@ class WeightsScreen(FollowedRunScreen):
     def _left(self) -> dict[str, float]:
         """The changes of the draft that no order from here has asked for."""
         asked: dict[str, float] = {}
-        for command in self.sent(SetLossWeights):
+        for command in self.orders.given(SetLossWeights):
             asked |= command.weights if isinstance(command, SetLossWeights) else {}
         return {head: weight for head, weight in self.table.draft.changes.items() if asked.get(head) != weight}
 
@@ -180,10 +181,10 @@ class WeightsScreen(FollowedRunScreen):
             return None
         now = self.table.draft.now
         words = ", ".join(f"{head} {now[head]:g} → {weight:g}" for head, weight in left.items())
-        return Changes(f"Loss weights: {words}", "apply it at the next step, and leave", self.why_no_order)
+        return Changes(f"Loss weights: {words}", "apply it at the next step, and leave", self.orders.why_not)
 
     def apply(self) -> None:
-        self.send(SetLossWeights(attempt=self.attempt, weights=self._left()))
+        self.orders.give(SetLossWeights(attempt=self.orders.attempt, weights=self._left()))
 
     # -- presets ---------------------------------------------------------------------------------------------------
 
@@ -203,7 +204,7 @@ class WeightsScreen(FollowedRunScreen):
             else:
                 draft.set(presets.load(wish.name, draft.default))
         except (UserError, OSError) as error:
-            self.refuse(str(error))
+            refuse(self, str(error))
         self.table.redraw()
         self._draft_changed()
 

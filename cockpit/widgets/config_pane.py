@@ -15,11 +15,11 @@ from textual.widgets import Input
 
 from cockpit.core.config.lines import ConfigLine, change_lines, matching, resolved_lines
 from cockpit.core.config.run_config import differences, edited_settings, read_config
-from cockpit.core.runs.run_filter import RunFilter
 from cockpit.core.text import plain
 from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.line_view import LineView
 from cockpit.widgets.pane import Pane, wrapped
+from cockpit.widgets.searchable import Searchable, find_key
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
@@ -83,7 +83,7 @@ class ConfigLines(LineView):
         return text
 
 
-class ConfigPane(Pane):
+class ConfigPane(Pane, Searchable):
     DEFAULT_CSS = """
     ConfigPane {
         #config-other { display: none; height: 1; border: none; padding: 0 2; background: $panel; }
@@ -94,7 +94,7 @@ class ConfigPane(Pane):
         Binding("d", "differences", "compare", id="config.differences",
                 tooltip="The whole config; what differs from the defaults; from its parent; from the run chosen"),
         Binding("a", "other", "other run", id="config.other", tooltip="Choose the run to compare with, by its id"),
-        Binding("slash", "search", "find", id="config.search", tooltip="Only keys and values with these words"),
+        find_key("config.search", "Only keys and values with these words"),
     ]  # fmt: skip
 
     @dataclass
@@ -112,7 +112,6 @@ class ConfigPane(Pane):
         self._seen: object = None
         self._has_parent = False
         self._looked = Looked(RESOLVED, "Config")
-        self._sought = RunFilter()
 
     def compose(self) -> ComposeResult:
         yield ConfigLines()
@@ -163,11 +162,11 @@ class ConfigPane(Pane):
 
     def _show(self) -> None:
         looked = self._looked
-        lines = matching(looked.lines, self._sought)
+        lines = matching(looked.lines, self.sought)
         instead = looked.problem or ("nothing matches" if looked.lines else "no difference")
         view = self.query_one(ConfigLines)
         view.show(plain(looked.title).replace("[", r"\["), lines, instead)
-        view.say(f"{len(lines)} of {len(looked.lines)} lines" if self._sought.active else self._counted())
+        view.say(f"{len(lines)} of {len(looked.lines)} lines" if self.sought.active else self._counted())
 
     def _counted(self) -> str:
         if self._looked.problem:
@@ -201,16 +200,5 @@ class ConfigPane(Pane):
             self._other = self._against = name
         self.query_one(ConfigLines).focus()
 
-    def action_search(self) -> None:
-        self.query_one(FilterLine).open()
-
-    @on(FilterLine.Changed)
-    def _search(self, message: FilterLine.Changed) -> None:
-        message.stop()
-        self._sought = message.filter
+    def seek(self) -> None:
         self._show()
-
-    @on(FilterLine.Done)
-    def _searched(self, message: FilterLine.Done) -> None:
-        message.stop()
-        self.query_one(ConfigLines).focus()

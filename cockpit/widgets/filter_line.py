@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from cockpit.core.runs.run_filter import RunFilter
@@ -40,27 +41,29 @@ class FilterLine(Horizontal):
 
         filter: RunFilter
 
-    @dataclass
     class Done(Message):
-        """The person goes back to the list."""
+        """The person is back at the list."""
 
     def __init__(self) -> None:
         super().__init__(id="filter")
         self.filter = RunFilter()
+        self._came_from: Widget | None = None
+        """Where the person was before."""
 
     def compose(self) -> ComposeResult:
         yield Static("/", classes="sign", markup=False)
         yield _Words(placeholder="words, or a regular expression as /amber|birch/", compact=True)
 
     def open(self) -> None:
+        if not self.has_focus_within:
+            self._came_from = self.screen.focused
         self.add_class("-there")
         self.query_one(Input).focus()
 
     def action_close(self) -> None:
         """Show everything again."""
         self.query_one(Input).value = ""
-        self.remove_class("-there")
-        self.post_message(self.Done())
+        self.action_done()
 
     @property
     def there(self) -> bool:
@@ -73,7 +76,8 @@ class FilterLine(Horizontal):
         self.post_message(self.Changed(self.filter))
 
     def action_done(self) -> None:
-        self.set_class(bool(self.filter.text), "-there")
+        self.set_class(bool(self.query_one(Input).value.strip()), "-there")
+        self.screen.set_focus(self._came_from)
         self.post_message(self.Done())
 
     @on(Input.Submitted)

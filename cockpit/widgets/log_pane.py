@@ -20,6 +20,7 @@ from cockpit.core.runs.run_filter import RunFilter
 from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.line_view import LineView
 from cockpit.widgets.pane import Pane
+from cockpit.widgets.searchable import Searchable, find_key
 from engines.contract.rundir import RunDirectory
 
 POLL_SECONDS = 0.05
@@ -87,9 +88,9 @@ class LogLines(LineView):
         return text
 
 
-class LogPane(Pane):
+class LogPane(Pane, Searchable):
     BINDINGS = [
-        Binding("slash", "search", "find", id="log.search", tooltip="Search the whole log, from its end"),
+        find_key("log.search", "Search the whole log, from its end"),
         Binding("n", "jump(True)", "next", show=False, id="log.next", tooltip="The next line that was found"),
         Binding("N", "jump(False)", "before", show=False, id="log.before", tooltip="The line found before this one"),
     ]
@@ -119,7 +120,6 @@ class LogPane(Pane):
         self._search = Search(self._file, RunFilter())
         # said in the screen's thread, done in the pane's
         self._view = (0, 0)
-        self._sought = RunFilter()
         self._jump: tuple[int, bool] | None = None
         # said by the pane's thread
         self._current: int | None = None
@@ -181,8 +181,8 @@ class LogPane(Pane):
 
     def _go_on_searching(self) -> bool:
         """Count a few blocks and answer a jump; whether there is more to do."""
-        if self._search.filter is not self._sought:
-            self._search = Search(self._file, self._sought)
+        if self._search.filter is not self.sought:
+            self._search = Search(self._file, self.sought)
         search, jump = self._search, self._jump
         if not search.filter.active:
             return False
@@ -213,11 +213,11 @@ class LogPane(Pane):
 
     @on(Searched)
     def _take_search(self, message: Searched) -> None:
-        if message.filter is not self._sought:
+        if message.filter is not self.sought:
             return
         if message.line is not None:
             self._current = message.line
-            self.view.mark(self._sought, self._current)
+            self.view.mark(self.sought, self._current)
         self._search_words = message.words
         self._say()
 
@@ -225,8 +225,8 @@ class LogPane(Pane):
         """How the search stands, and where in the log the view is."""
         total = self.view.count
         words = [self._search_words] if self._search_words else []
-        if self._sought.problem:
-            words = [self._sought.problem.partition(";")[0]]
+        if self.sought.problem:
+            words = [self.sought.problem.partition(";")[0]]
         if not total:
             words.append("nothing yet")
         elif self._file.read < 1 and not self._indexed:
@@ -240,25 +240,15 @@ class LogPane(Pane):
     # -- keys ------------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self._sought.active or None if action == "jump" else super().check_action(action, parameters)
-
-    def action_search(self) -> None:
-        self.query_one(FilterLine).open()
+        return self.sought.active or None if action == "jump" else super().check_action(action, parameters)
 
     def action_jump(self, forward: bool) -> None:
         start = self._current if self._current is not None else self._view[0]
         self._jump = (start, forward)
 
-    @on(FilterLine.Changed)
-    def _seek(self, message: FilterLine.Changed) -> None:
-        message.stop()
-        self._sought, self._current, self._search_words = message.filter, None, ""
+    def seek(self) -> None:
+        self._current, self._search_words = None, ""
         self._jump = (self._view[1], False)  # the newest that is in view or above it
-        self.view.mark(self._sought, None)
+        self.view.mark(self.sought, None)
         self._say()
         self.refresh_bindings()
-
-    @on(FilterLine.Done)
-    def _sought_enough(self, message: FilterLine.Done) -> None:
-        message.stop()
-        self.view.focus()

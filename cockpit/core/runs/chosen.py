@@ -1,0 +1,78 @@
+"""What a key means in a list of runs: those marked, else the one under the cursor; and what can be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cockpit.core.plot.groups import RUN_ROLES
+from cockpit.core.run.control import Target
+from cockpit.core.runs.summary import RunSummary
+from cockpit.core.states import is_live
+from cockpit.core.text import plain
+from engines.contract.rundir import RunDirectory
+
+
+class ChosenRuns:
+    """Of `rows`, all runs in their order; `cursor` gives the one under the cursor, if the list shows any."""
+
+    def __init__(self, cursor: Callable[[], RunSummary | None]) -> None:
+        self._cursor = cursor
+        self.rows: Sequence[RunSummary] = ()
+        self.marked: set[Path] = set()
+        """Paths of the marked runs, shown or not."""
+
+    @property
+    def one(self) -> RunSummary | None:
+        """The run under the cursor."""
+        return self._cursor()
+
+    @property
+    def meant(self) -> list[RunSummary]:
+        """The marked runs, shown or not, else the one under the cursor."""
+        marked = [row for row in self.rows if row.path in self.marked] if self.marked else []
+        return marked or ([self.one] if self.one else [])
+
+    @property
+    def target(self) -> Target | None:
+        """The run under the cursor, to be steered."""
+        if (row := self.one) is None:
+            return None
+        return Target(RunDirectory(row.path), row.id, row.attempt, row.state, row.only_stops, row.no_resume)
+
+    # -- several at once -------------------------------------------------------------------------------------------
+
+    def why_not_compare(self) -> str:
+        """A sentence; empty when the marked runs can be compared."""
+        if not 2 <= len(self.marked) <= len(RUN_ROLES):
+            return f"Mark 2 to {len(RUN_ROLES)} runs to compare them: {len(self.marked) or 'none'} so far."
+        unfit = next((row for row in self.meant if row.is_task or row.state == "broken"), None)
+        return f"{plain(unfit.id)} is no training that can be read; unmark it to compare the others." if unfit else ""
+
+    def why_not_delete(self) -> str:
+        """A sentence; empty when there is a run to delete among those meant."""
+        meant = self.meant
+        if meant and all(is_live(row.state) for row in meant):
+            return f"{plain(meant[0].id)} is alive: stop it before deleting it."
+        return "" if meant else "There is no run to delete."
+
+    # -- the queue -------------------------------------------------------------------------------------------------
+
+    @property
+    def any_waits(self) -> bool:
+        """Whether any run at all waits for its device."""
+        return any(row.state == "queued" for row in self.rows)
+
+    @property
+    def waiting(self) -> list[RunSummary]:
+        """The runs in a queue among those meant."""
+        return [row for row in self.meant if row.state == "queued"]
+
+    def can_come(self, *, earlier: bool) -> bool:
+        """Whether the run under the cursor waits and is not the first, or the last, to have its device."""
+        if self.one is None or self.one.queued is None:
+            return False
+        device, number = self.one.queued
+        if earlier:
+            return number > 1
+        return number < max(row.queued[1] for row in self.rows if row.queued and row.queued[0] == device)
