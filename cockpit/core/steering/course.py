@@ -57,14 +57,19 @@ class Course:
         self.now[row] = value
 
     def nudge(self, row: Row, direction: int, *, fine: bool = False) -> None:
+        """What is not known yet stays so."""
+        if row not in self.now:
+            return
         if row == "rate":
             nudge = nudged(self.new[row], direction, fine=fine)
             self.new[row] = min(max(nudge, limits.SMALLEST_SCALE), limits.LARGEST_SCALE)
-        elif row in SETTINGS and row in self.new:
+        else:
             self.new[row] = max(1, self.new[row] + direction * (1 if fine or row == "patience" else 10))
 
     def type_in(self, row: Row, text: str) -> str:
         """Take typed digits; why they cannot be taken, or nothing."""
+        if row in SETTINGS and row not in self.now:
+            return f"{TITLES[row]}: what is in force is not known yet, so nothing can be set."
         value = typed_number(text.removesuffix("x"))
         if row == "rate":
             if value is None or limits.scale_fault(value):

@@ -96,6 +96,16 @@ def test_a_factor_of_the_rate_stays_where_an_engine_takes_it() -> None:
     assert course.new["rate"] == 1000
 
 
+def test_what_is_not_known_yet_cannot_be_set() -> None:
+    unread, without_patience = Course(0.0), Course.of({"epochs": 10, "lr": 1e-3})
+    for course, row in ((unread, "rate"), (unread, "epochs"), (without_patience, "patience")):
+        course.nudge(row, 1)
+        assert "not known yet" in course.type_in(row, "5")
+        assert course.command(row, 1) is None
+    assert without_patience.type_in("epochs", "5") == ""
+    assert without_patience.new == {"rate": 1.0, "epochs": 5}
+
+
 def test_what_a_person_has_not_touched_follows_what_is_in_force() -> None:
     draft = WeightDraft({"a": 1.0, "b": 1.0})
     draft.set({"a": 3.0})
