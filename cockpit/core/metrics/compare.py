@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ class RunFacts:
 
     id: str
     name: str
-    """Its label, else its word."""
+    """Its label, else its word; in a comparison no two have the same."""
     project: str
     state: State
     epochs: int = 0
@@ -67,10 +68,11 @@ class CompareSource(Overlay):
     def __init__(self, runs: Sequence[RunDirectory]) -> None:
         """Raises `ValueError` for more than `overlay.MOST` runs."""
         self._readers = [_Reader(run) for run in runs]
-        super().__init__([RunMetrics(reader.run, reader.facts.name) for reader in self._readers])
+        facts = told_apart([reader.facts for reader in self._readers])
+        super().__init__([RunMetrics(reader.run, one.name) for reader, one in zip(self._readers, facts, strict=True)])
         self._hidden: frozenset[int] = frozenset()
         self._shown_hidden = self._hidden
-        self.comparison = Comparison(tuple(reader.facts for reader in self._readers), tuple({} for _ in runs))
+        self.comparison = Comparison(facts, tuple({} for _ in runs))
 
     @property
     def hidden(self) -> frozenset[int]:
@@ -88,7 +90,7 @@ class CompareSource(Overlay):
         self._shown_hidden = hidden
         grown = super().poll()
         if grown or any(stood):
-            facts = tuple(reader.facts for reader in self._readers)
+            facts = told_apart([reader.facts for reader in self._readers])
             self.comparison = Comparison(facts, tuple(dict(series) for series in self._series))
         return grown or any(stood) or hidden != before
 
@@ -172,6 +174,18 @@ def called(run: RunDirectory) -> str:
     except UserError:
         return run_word(run.path.name)
     return plain(info.label) or run_word(info.id)
+
+
+def told_apart(runs: Sequence[RunFacts]) -> tuple[RunFacts, ...]:
+    """Runs of the same name by their words too, which come first: a long name is cut. If that is not enough, by id."""
+    longer: tuple[Callable[[RunFacts], str], ...] = (
+        lambda run: f"{run_word(run.id)} · {run.name}",
+        lambda run: plain(run.id),
+    )
+    for name in longer:
+        often = Counter(run.name for run in runs)
+        runs = [replace(run, name=name(run)) if often[run.name] > 1 else run for run in runs]
+    return tuple(runs)
 
 
 def _standing(known: RunFacts, state: State, problem: str) -> RunFacts:

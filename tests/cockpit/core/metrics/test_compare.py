@@ -42,6 +42,16 @@ def test_the_best_is_marked_with_its_epoch_and_nothing_guessed(two: tuple[FakeRu
     assert cells(table, "validation.action_f1") == [(" 0.2500", False)] * 2
 
 
+def test_runs_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    words = [("amber", ""), ("amber", "seed"), ("birch", "seed"), ("cedar", "other"), ("delta-amber", "")]
+    runs = [run(tmp_path / str(n), word, 0.1, label=label).run for n, (word, label) in enumerate(words)]
+    source, long = CompareSource(runs), "controls-20261127-201400-"
+    names = [f"{long}amber", "amber · seed", "birch · seed", "other", f"{long}delta-amber"]
+    assert list(source.names.values()) == names
+    source.poll()
+    assert values_table(source.comparison).header == ("", *names)
+
+
 def test_only_keys_that_differ_are_shown_the_others_counted(two: tuple[FakeRun, FakeRun]) -> None:
     table = config_table(compare([fake.run for fake in two]))
     assert [[cell.text for cell in row] for row in table.rows] == [["loss_weights.look", "0.5", "0.75"]]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.core.metrics.metric_series import Series
-from cockpit.core.steering.course import Course
+from cockpit.core.steering.course import Course, Row
 from cockpit.core.steering.loss_weights import RECENT, WeightDraft, nudged, recent_means, shares
 from cockpit.core.steering.lr_plan import planned
 from cockpit.core.steering.number_keys import typed_number
@@ -98,7 +98,8 @@ def test_a_factor_of_the_rate_stays_where_an_engine_takes_it() -> None:
 
 def test_what_is_not_known_yet_cannot_be_set() -> None:
     unread, without_patience = Course(0.0), Course.of({"epochs": 10, "lr": 1e-3})
-    for course, row in ((unread, "rate"), (unread, "epochs"), (without_patience, "patience")):
+    cases: list[tuple[Course, Row]] = [(unread, "rate"), (unread, "epochs"), (without_patience, "patience")]
+    for course, row in cases:
         course.nudge(row, 1)
         assert "not known yet" in course.type_in(row, "5")
         assert course.command(row, 1) is None
