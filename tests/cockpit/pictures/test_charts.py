@@ -52,3 +52,8 @@ async def test_watch(pictures: Pictures, cockpit: Make, logs: Logs, size: tuple[
         await pictures.take(pilot, "all")
         await pilot.press("enter")
         await pictures.take(pilot, "one")
+        await pilot.press("escape", "c")
+        await until(pilot, lambda: text(pilot).count("■") > 3)
+        await pilot.press("space")
+        await until(pilot, lambda: "2 lines are damaged" not in text(pilot))
+        await pictures.take(pilot, "over one another")
