@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,42 +12,70 @@ from textual.containers import Vertical
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from cockpit.core import failures
+from cockpit.core.steering.presets import Presets
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
 
-
-@dataclass(frozen=True)
-class Wish:
-    """To take the preset of this name, or to keep the weights under it."""
-
-    name: str
-    save: bool
+Weights = Mapping[str, float]
 
 
-class PresetScreen(Dialog[Wish | None]):
+class PresetScreen(Dialog[Weights | None]):
+    """Gives the weights of the preset taken, or None. The disk is asked in threads; what it refuses keeps it open."""
+
     CSS_PATH = "presets.tcss"
-    BINDINGS = [Binding("escape", "dismiss", "Close", id="presets.close", tooltip="Change nothing")]
+    BINDINGS = [Binding("escape", "dismiss(None)", "Close", id="presets.close", tooltip="Change nothing")]
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, presets: Presets, new: Weights, default: Weights) -> None:
+        """`new` can be kept; `default` has the heads of the run."""
         super().__init__()
-        self._names = names
+        self._presets, self._new, self._default = presets, dict(new), dict(default)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="presets") as dialog:
             dialog.border_title = "Presets of loss weights"
             dialog.border_subtitle = "enter take or keep   tab other field   escape close"
-            if self._names:
-                yield OptionList(*(Option(plain(name), id=name) for name in self._names), compact=True, markup=False)
-            else:
-                yield Static("None is kept for this project yet.", classes="field")
+            yield OptionList(compact=True, markup=False)
+            yield Static("None is kept for this project yet.", id="none", classes="field")
             yield Static("keep the new weights as", classes="field")
             yield Input(placeholder="a name", id="name", max_length=40, compact=True)
 
+    def on_mount(self) -> None:
+        self.query_one("#none").display = False
+        self._work(lambda: self.call_later(self._show, self._presets.names()))
+
+    def _work(self, work: Callable[[], object]) -> None:
+        """In a thread. What it then has to say is a message, which a screen that is closed by now does not hear."""
+        guarded = failures.told(work, lambda sentence: self.call_later(self._refuse, sentence))
+        self.run_worker(guarded, thread=True, exclusive=True)
+
+    def _refuse(self, sentence: str) -> None:
+        self.notify(plain(sentence), severity="error", timeout=10, markup=False)
+
+    def _show(self, names: Sequence[str]) -> None:
+        kept = self.query_one(OptionList)
+        kept.add_options([Option(plain(name), id=name) for name in names])
+        kept.display = bool(names)
+        self.query_one("#none").display = not names
+        if names:
+            kept.highlighted = 0
+        else:
+            self.query_one(Input).focus()
+
     @on(OptionList.OptionSelected)
     def _take(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(Wish(str(event.option_id), save=False))
+        name = str(event.option_id)
+        self._work(lambda: self.call_later(self._close, self._presets.load(name, self._default)))
 
     @on(Input.Submitted)
     def _keep(self, event: Input.Submitted) -> None:
-        if event.value.strip():
-            self.dismiss(Wish(event.value.strip(), save=True))
+        if name := event.value.strip():
+            self._work(partial(self._save, name))
+
+    def _save(self, name: str) -> None:
+        self._presets.save(name, self._new)
+        self.call_later(self.notify, plain(f"kept as {self._presets.path(name)}"), markup=False)
+        self.call_later(self._close, None)
+
+    def _close(self, weights: Weights | None) -> None:
+        self.dismiss(weights)

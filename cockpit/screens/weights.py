@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from textual import on
@@ -22,7 +21,7 @@ from cockpit.core.steering.loss_weights import WeightDraft, configured, recent_m
 from cockpit.core.steering.presets import Presets
 from cockpit.core.text import plain
 from cockpit.screens.followed import FollowedRunScreen
-from cockpit.screens.presets import PresetScreen, Wish
+from cockpit.screens.presets import PresetScreen
 from cockpit.screens.unapplied import Changes
 from cockpit.screens.working import refuse
 from cockpit.widgets.ascii_filter import glyphs_of
@@ -30,7 +29,6 @@ from cockpit.widgets.metric_chart import Drawing, MetricChart
 from cockpit.widgets.steady import Steady
 from cockpit.widgets.weights_table import Known, WeightsTable
 from engines.contract.commands import MeasureGradients, SetLossWeights
-from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 
 SMOOTHING = 0.9
@@ -189,24 +187,15 @@ class WeightsScreen(FollowedRunScreen):
     # -- presets ---------------------------------------------------------------------------------------------------
 
     def action_presets(self) -> None:
-        presets = Presets(self._folder, self._project)
-        names: Sequence[str] = presets.names()
-        self.app.push_screen(PresetScreen(names), partial(self._preset, presets))
-
-    def _preset(self, presets: Presets, wish: Wish | None) -> None:
-        if wish is None:
-            return
         draft = self.table.draft
-        try:
-            if wish.save:
-                presets.save(wish.name, draft.new)
-                self.notify(f"kept as {presets.path(wish.name)}", markup=False)
-            else:
-                draft.set(presets.load(wish.name, draft.default))
-        except (UserError, OSError) as error:
-            refuse(self, str(error))
-        self.table.redraw()
-        self._draft_changed()
+        presets = Presets(self._folder, self._project)
+        self.app.push_screen(PresetScreen(presets, draft.new, draft.default), self._take_preset)
+
+    def _take_preset(self, weights: Mapping[str, float] | None) -> None:
+        if weights is not None:
+            self.table.draft.set(weights)
+            self.table.redraw()
+            self._draft_changed()
 
 
 def _asked(order: Order) -> str:

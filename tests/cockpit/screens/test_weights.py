@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
 from cockpit.core.settings import SettingsFile
+from cockpit.core.steering.presets import Presets
 from cockpit.screens import followed
 from cockpit.screens.course import CourseScreen
+from cockpit.screens.presets import PresetScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.unapplied import UnappliedScreen
 from cockpit.screens.weights import WeightsScreen
@@ -201,20 +205,40 @@ async def test_the_gradient_is_measured_on_demand(cockpit: Make, training: FakeR
             assert [line(pilot, head)[-2] for head in LOSSES] == ["75", "25", "0"]  # 1 × 3 and 0.5 × 2 of 4
 
 
-async def test_presets_are_kept_and_taken(cockpit: Make, training: FakeRun, settings: SettingsFile) -> None:
+async def test_presets_are_kept_and_taken(
+    cockpit: Make, training: FakeRun, settings: SettingsFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is asked beside the screen, never by it; a name that is none leaves the dialog open."""
     file = settings.path.parent / "presets" / "controls-calm.yaml"
+    asked: dict[str, threading.Thread] = {}
+    real = {name: getattr(Presets, name) for name in ("names", "save", "load")}
+
+    def noted(name: str) -> Callable[..., Any]:
+        def ask(presets: Presets, *rest: Any) -> Any:
+            asked[name] = threading.current_thread()
+            return real[name](presets, *rest)
+
+        return ask
+
+    for name in real:
+        monkeypatch.setattr(Presets, name, noted(name))
     with training.locked():
-        async with cockpit(open_run=training.run).run_test(size=(110, 30)) as pilot:
+        async with cockpit(open_run=training.run).run_test(size=(110, 30), notifications=True) as pilot:
             await open_weights(pilot)
             await pilot.press("3", "o")
             await until(pilot, lambda: "keep the new weights as" in text(pilot))
-            await pilot.press("tab", *"calm", "enter")
-            await until(pilot, file.exists)
+            await until(pilot, lambda: "None is kept for this project yet." in text(pilot))
+            await pilot.press(*"../x", "enter")
+            await until(pilot, lambda: "is no name for a preset" in text(pilot))
+            await pilot.press("ctrl+u", *"calm", "enter")
+            await until(pilot, lambda: file.exists() and isinstance(pilot.app.screen, WeightsScreen))
             file.write_text(file.read_text().replace("0.5", "0.125"))
             await pilot.press("o")
-            await until(pilot, lambda: "calm" in text(pilot))
+            await until(pilot, lambda: isinstance(pilot.app.screen, PresetScreen) and "calm  " in text(pilot))
             await pilot.press("enter")
             await until(pilot, lambda: "look 0.5 → 0.125" in text(pilot))
+    assert set(asked) == {"names", "save", "load"}
+    assert threading.main_thread() not in asked.values()
 
 
 async def test_weights_of_a_run_that_ended_can_be_looked_at_only(cockpit: Make, training: FakeRun) -> None:
