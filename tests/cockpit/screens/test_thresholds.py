@@ -230,11 +230,11 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         write_review(run.review, review_arrays(seed=1), msgspec.structs.replace(ABOUT, epoch=7, step=70))
         await until(pilot, lambda: "The run has a newer best epoch" in text(pilot))
         await pilot.press("R")
+        await until(pilot, lambda: "read again: the scores are of epoch 7 now, not 2" in text(pilot))
         await until(pilot, lambda: "epoch 7 · step 70" in text(pilot) and "1 changed" in text(pilot))
         told = "! The exported config is of epoch 2, these numbers are of best.pt at epoch 7"
         await until(pilot, lambda: told in text(pilot))
         assert values(screen)["move_forward"] == pytest.approx(0.55)
-        assert "read again: the scores are of epoch 7 now, not 2" in text(pilot)
         await pilot.press("u")
         assert values(screen)["move_forward"] == 0.5
         await pilot.press("right_square_bracket")
