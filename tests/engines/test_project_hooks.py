@@ -94,6 +94,15 @@ def test_what_a_model_was_made_without_a_gradient_stays_so_in_every_stage(tmp_pa
     assert moved == ["3.weight", "3.bias"]
 
 
+def test_only_matrices_that_are_no_embeddings_decay() -> None:
+    model = nn.ModuleDict({"words": nn.Embedding(7, 3), "norm": nn.LayerNorm(3), "out": nn.Linear(3, 2)})
+    decayed, plain = ToyProject().param_groups(model, 0.1)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    assert [names[id(parameter)] for parameter in decayed["params"]] == ["out.weight"]
+    assert {names[id(p)] for p in plain["params"]} == {"words.weight", "norm.weight", "norm.bias", "out.bias"}
+    assert (decayed["weight_decay"], plain["weight_decay"]) == (0.1, 0.0)
+
+
 class Fast(ToyProject):
     scale = 4.0
 

@@ -16,7 +16,7 @@ from engines.contract.jsonl import append_line
 from engines.contract.settings import Training
 from engines.contract.spec import Head
 from engines.contract.steps import read_series
-from engines.training.order import ShuffledOrder
+from engines.training.order import ShuffledOrder, step_generator
 from engines.training.stages import StagePlan, Switches
 from tests.engines.toy import ToyProject, ToyRun
 
@@ -149,6 +149,39 @@ def test_a_part_that_goes_off_after_it_was_trained_does_not_move(tmp_path: Path)
     assert weight.grad is None
 
 
+def test_patience_that_runs_out_with_the_last_epoch_ends_nothing_early(tmp_path: Path) -> None:
+    class Stuck(ToyProject):
+        forced_score = 1.0
+
+    assert ToyRun(tmp_path / "3", Stuck(), epochs=3, patience=2).train() == "finished"
+    assert ToyRun(tmp_path / "4", Stuck(), epochs=4, patience=2).train() == "early-stopped"
+
+
+def test_an_epochs_losses_and_rate_are_those_of_its_own_steps(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path, epochs=3)
+    toy.train()
+    _, losses = read_series(toy.run.steps, "loss")
+    _, rates = read_series(toy.run.steps, "lr")
+    for number, row in enumerate(epochs_of(toy)):
+        assert row["train"]["loss"] == pytest.approx(losses[8 * number : 8 * number + 8].mean(), rel=1e-6)
+        assert row["lr"] == rates[8 * number + 7]
+
+
+def test_validation_losses_are_those_of_all_its_batches_together(tmp_path: Path) -> None:
+    """Of 64 samples, in batches of 20: a mean of the batches' means, or the last one alone, would be another number."""
+    toy = ToyRun(tmp_path, epochs=1, batch_size=5)
+    toy.train()
+    model, source = toy.model.eval(), toy.data.validation
+    with torch.inference_mode():
+        whole = source.batch(torch.arange(64), None)
+        squared = (model(whole["x"]) - whole["y"]).square()
+    expected = {"all": float(squared[:, 0].mean()), "rare": float(squared[whole["rare"], 1].mean())}
+    [row] = epochs_of(toy)
+    found = row["validation"]
+    assert {head: found[head] for head in expected} == pytest.approx(expected, rel=1e-5)
+    assert found["loss"] == pytest.approx(expected["all"] + 0.5 * expected["rare"], rel=1e-5)
+
+
 def test_a_stage_may_forget_the_optimizers_moments(tmp_path: Path) -> None:
     for restart, steps in ((True, 8), (False, 16)):
         stages = [{"name": "a", "epochs": 1}, {"name": "b", "restart_optimizer": restart}]
@@ -198,6 +231,15 @@ def test_every_epoch_is_a_permutation_of_its_own() -> None:
     longer = torch.cat([order.indices(0, step) for step in range(10)]).tolist()
     assert sorted(longer[40:]) == list(range(100, 140))
     assert longer[40:] != longer[:40]
+
+
+def test_what_does_not_fill_a_batch_waits_for_another_epoch() -> None:
+    assert ShuffledOrder(np.arange(47), batch_size=8, seed=3).steps_per_pass == 5
+
+
+def test_the_order_and_the_noise_of_a_step_are_drawn_apart() -> None:
+    order = ShuffledOrder(np.arange(40), batch_size=40, seed=3).indices(0, 0)
+    assert order.tolist() != step_generator(3, 0, 0).permutation(np.arange(40)).tolist()
 
 
 def test_fewer_samples_than_a_batch_are_one_batch() -> None:
