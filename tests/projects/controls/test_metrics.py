@@ -80,6 +80,16 @@ def test_the_perfect_prediction_scores_one() -> None:
     assert scores.values["look_direction_pitch"] == 1
 
 
+def test_a_direction_is_judged_where_its_own_axis_turns() -> None:
+    _, truth = random_case(3, 0)
+    targets, state = np.zeros_like(truth.targets), np.zeros((3, 46), np.float32)
+    targets[:, LOOK] = [(0.5, 0), (0.5, 0), (0, 0.5)]
+    prediction = Prediction.of_controls(targets)
+    prediction.look[:] = [(0.1, 0.3), (-0.1, 0.3), (0.2, 0.9)]
+    values = score_controls(prediction, Truth(targets, targets, frame_masks(targets, state))).values
+    assert (values["look_direction_yaw"], values["look_direction_pitch"]) == (0.5, 1.0)
+
+
 VALUES = {
     "action_f1": 0.5, "look_mse": 0.1, "hotbar_accuracy": 0.25, "cursor_mse": 0.2, "inv_f1": 0.6, "idle_accuracy": 0.9,
 }  # fmt: skip
