@@ -19,8 +19,10 @@ import msgspec
 import pytest
 
 from cockpit.cli import checking, data, following, replaying
+from cockpit.core.launch import demo
 from engines import task
 from engines.attempt import carry_out
+from engines.contract import launch
 from engines.contract.errors import UserError
 from engines.contract.resumption import Resumption
 from engines.contract.rundir import Attempt, ProcessMark, RunDirectory
@@ -56,9 +58,10 @@ def answer(module: str, arguments: Sequence[str], *, doing: str) -> Any:
 
 @contextmanager
 def engines_here() -> Iterator[None]:
-    """Commands that stay with a run to its end, and those that ask the torch side, start no process."""
+    """Commands that stay with a run to its end, a demo, and questions to the torch side start no process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(following, "launch", SimpleNamespace(start=start))
-        for module in (checking, data, replaying):
-            patch.setattr(module, "ask_engine", answer)
+        for module in (following, demo):
+            patch.setattr(module, "launch", SimpleNamespace(**{**vars(launch), "start": start}))
+        for asking in (checking, data, replaying):
+            patch.setattr(asking, "ask_engine", answer)
         yield
