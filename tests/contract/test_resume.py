@@ -38,14 +38,17 @@ def test_every_changed_setting_has_its_fate() -> None:
     new = loaded(
         "training.epochs=200", "training.patience=9", "training.lr=1e-4", "loss_weights.look=2", "loss_weights.inv=0",
         "cost.usd_per_hour=1.5", "launch.device=cpu", "training.log_every=5", "output.keep_epochs=3",
-        "training.batch_size=32", "model.num_layers=2", "data.path=/other",
+        "launch.queue=true", "output.writers=[wandb]", "training.checkpoint_minutes=9", "training.micro_batches=2",
+        "training.batch_size=32", "model.num_layers=2", "data.path=/other", "training.seed=1", "launch.threads=3",
     )  # fmt: skip
     changes, edits = plan_resume(loaded(), loaded(), new, 3)
     fates = {change.key: change.applied for change in changes}
     assert fates == {
         "training.epochs": True, "training.patience": True, "training.lr": True, "loss_weights.look": True,
         "loss_weights.inv": True, "cost.usd_per_hour": True, "launch.device": True, "training.log_every": True,
-        "output.keep_epochs": True, "training.batch_size": False, "model.num_layers": False, "data.path": False,
+        "output.keep_epochs": True, "launch.queue": True, "output.writers": True, "training.checkpoint_minutes": True,
+        "training.micro_batches": True, "training.batch_size": False, "model.num_layers": False, "data.path": False,
+        "training.seed": False, "launch.threads": False,
     }  # fmt: skip
     assert {type(edit): edit.attempt for edit in edits} == dict.fromkeys(
         (cmd.SetEpochs, cmd.SetPatience, cmd.SetLrScale, cmd.SetLossWeights), 3
@@ -61,12 +64,11 @@ def test_every_changed_setting_has_its_fate() -> None:
 
 
 def test_the_record_takes_free_settings_and_leaves_edited_ones_to_their_edits() -> None:
-    old, new = loaded(), loaded("cost.usd_per_hour=1.5", "training.epochs=200", "model.num_layers=2")
+    edited = ("training.epochs=200", "training.patience=9", "training.lr=1e-4", "loss_weights.look=2")
+    old, new = loaded(), loaded("cost.usd_per_hour=1.5", "model.num_layers=2", *edited)
     changes, _ = plan_resume(old, old, new, 2)
     tree = applied_config(old, changes)
-    assert tree["cost"]["usd_per_hour"] == 1.5
-    assert tree["training"]["epochs"] == 150
-    assert tree["model"]["num_layers"] == 6
+    assert tree == loaded("cost.usd_per_hour=1.5").settings.model_dump(mode="json")
     assert check_config(tree, "again", {}, ()).settings.cost.usd_per_hour == 1.5
 
 
