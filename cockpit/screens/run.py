@@ -43,6 +43,8 @@ from engines.contract.machine import Machine, Reading
 from engines.contract.rundir import RunDirectory
 
 POLL_SECONDS = 0.1
+BEHIND_SECONDS = 0.02
+"""Between two pieces of what was there before: time enough to show the first."""
 ENDED_POLL_SECONDS = 0.5
 MACHINE_SECONDS = 2.0
 FAST_SECONDS = 0.25
@@ -163,7 +165,9 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
         news = self._follower.poll()
         if news is not None:
             self.post_message(self.Followed(news))
-        return POLL_SECONDS if self._follower.live or self._follower.behind else ENDED_POLL_SECONDS
+        if self._follower.behind:
+            return BEHIND_SECONDS
+        return POLL_SECONDS if self._follower.live else ENDED_POLL_SECONDS
 
     def _measure(self) -> float:
         before = self._attention.pay()
