@@ -20,6 +20,7 @@ from cockpit.core.foreign.source import LogSource
 from cockpit.core.foreign.tensorboard import TensorBoardReader
 from cockpit.core.foreign.tfrecord import starts_record
 from cockpit.core.foreign.unpacking import PrintedLines, Unpacker
+from cockpit.core.foreign.wandb import WandbReader, begins_wandb
 from engines.contract.errors import DataError
 
 HEAD = 1 << 16
@@ -93,6 +94,7 @@ def _lines(head: bytes, most: int = LINES) -> list[bytes]:
 
 KINDS = (
     Kind("TensorBoard events", (EVENTS,), starts_record, TensorBoardReader),
+    Kind("W&B run", ("*.wandb",), begins_wandb, WandbReader),
     Kind(
         "Hugging Face trainer_state.json", ("trainer_state.json",), _is_trainer_state,
         functools.partial(DocumentReader, rows_of=json_logs.rows_of_trainer_state),

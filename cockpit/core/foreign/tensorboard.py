@@ -5,60 +5,21 @@ Field numbers are those of tensorflow's event.proto, summary.proto, tensor.proto
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
-from pathlib import Path
 
 import numpy as np
 
 from cockpit.core.foreign import wire
-from cockpit.core.foreign.reader import News, not_unpacked, unfinished, written_anew
+from cockpit.core.foreign.records import RecordReader
 from cockpit.core.foreign.rows import Row
 from cockpit.core.foreign.tfrecord import RecordSplitter
-from cockpit.core.foreign.unpacking import UnpackedBytes
 
 _TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 19: "<f2", 22: "<u4", 23: "<u8"}
 """numpy's name of each DataType that a scalar may have, but for bfloat16."""
 _BFLOAT16 = 14
 _FLOAT_VALUES, _DOUBLE_VALUES, _INT_VALUES, _INT64_VALUES = 5, 6, 7, 10
-
-
-class TensorBoardReader:
-    """Follows one event file."""
-
-    def __init__(self, path: Path) -> None:
-        self._bytes = UnpackedBytes(path)
-        self._restarts = 0
-        self._begin()
-
-    def _begin(self) -> None:
-        self._records = RecordSplitter()
-        self._unreadable = 0
-
-    def poll(self) -> News | None:
-        data = self._bytes.poll_bytes()
-        anew = self._bytes.restarts != self._restarts
-        if anew:
-            self._restarts = self._bytes.restarts
-            self._begin()
-        if not data and not anew:
-            return None
-        return News([row for record in self._records.feed(data) if (row := self._row(record)) is not None], anew)
-
-    def _row(self, record: bytes) -> Row | None:
-        try:
-            return row_of_event(record)
-        except ValueError:
-            self._unreadable += 1
-            return None
-
-    def problems(self) -> list[str]:
-        found = []
-        if damaged := self._records.damaged + self._unreadable:
-            found.append(f"{damaged} damaged records were passed over.")
-        if self._records.unfinished:
-            found.append(unfinished("record", self._records.unfinished))
-        return found + not_unpacked(self._bytes.damage) + written_anew(self._restarts)
 
 
 def row_of_event(event: bytes) -> Row | None:
@@ -123,3 +84,6 @@ def _integers(value: int | bytes) -> list[float]:
         number, place = wire.varint(value, place)
         found.append(float(wire.signed(number)))
     return found
+
+
+TensorBoardReader = functools.partial(RecordReader, make_splitter=RecordSplitter, row_of=row_of_event)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 _PACKED = "is packed by {}; unpack it first, or pack it with gzip, which is read as it is"
 _FILES = {
-    b":W&B": "is an offline run of W&B; upload it with `wandb sync` and export its history as CSV, or have the program "
-    "log to TensorBoard or JSON lines too; files/output.log beside it can be watched",
     b"SQLite format 3\0": "is a SQLite database, as MLflow, Optuna and Aim keep; export its metrics as CSV, or have "
     "MLflow write files: MLFLOW_TRACKING_URI=file:./mlruns",
     b"PK\x03\x04": "is a zip file (an offline session of ClearML, a checkpoint, …); unpack it and watch its folder",
@@ -18,7 +16,7 @@ _FILES = {
     b"BZh": _PACKED.format("bzip2"),
 }
 """By the bytes that such files begin with."""
-_SUFFIXES = {".wandb", ".db", ".zst", ".parquet"}
+_SUFFIXES = {".db", ".zst", ".parquet"}
 _AIM = "is a database of Aim; export the metrics of its runs as CSV from `aim up`"
 
 

@@ -306,7 +306,6 @@ def test_a_readme_and_a_config_are_no_logs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("run-abc.wandb", b":W&B\x00\x00\x00", "wandb sync"),
         ("mlflow.db", b"SQLite format 3\x00", "MLFLOW_TRACKING_URI"),
         ("log.jsonl.zst", b"\x28\xb5\x2f\xfd\x00", "gzip"), ("offline.zip", b"PK\x03\x04", "unpack it"),
         ("data.parquet", b"PAR1", "to_csv"),
