@@ -8,7 +8,7 @@ from typing import Protocol
 
 from cockpit.core.foreign.reader import News, not_unpacked, unfinished, written_anew
 from cockpit.core.foreign.rows import Row
-from cockpit.core.foreign.unpacking import UnpackedBytes
+from cockpit.core.foreign.unpacking import AT_ONCE, UnpackedBytes
 
 
 class Splitter(Protocol):
@@ -31,9 +31,11 @@ class RecordReader:
     """Follows a file; `row_of` gives a record's row, None of one without, and raises ValueError for a damaged one."""
 
     def __init__(
-        self, path: Path, make_splitter: Callable[[], Splitter], row_of: Callable[[bytes], Row | None]
-    ) -> None:
-        self._bytes = UnpackedBytes(path)
+        self, path: Path, make_splitter: Callable[[], Splitter], row_of: Callable[[bytes], Row | None],
+        at_once: int = AT_ONCE,
+    ) -> None:  # fmt: skip
+        """`at_once` bytes are read in one call."""
+        self._bytes = UnpackedBytes(path, at_once)
         self._make_splitter, self._row_of = make_splitter, row_of
         self._restarts = 0
         self._begin()

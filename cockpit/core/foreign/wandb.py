@@ -15,6 +15,7 @@ from typing import Any
 from cockpit.core.foreign import wire
 from cockpit.core.foreign.records import RecordReader
 from cockpit.core.foreign.rows import Row, row_of
+from cockpit.core.foreign.unpacking import AT_ONCE
 
 MARK = b":W&B"
 BLOCK = 1 << 15
@@ -95,8 +96,16 @@ def _item(item: bytes) -> tuple[str, Any]:
         if number in (_KEY, _NESTED_KEY) and isinstance(data, bytes):
             names.append(data.decode("utf-8", "replace"))
         elif number == _VALUE and isinstance(data, bytes):
-            value = json.loads(data)
+            value = _value(data)
     return ".".join(names), None if isinstance(value, dict) and "_type" in value else value
 
 
-WandbReader = functools.partial(RecordReader, make_splitter=BlockSplitter, row_of=row_of_record)
+def _value(text: bytes) -> Any:
+    """Of JSON; nearly all are numbers, and read three times as fast as such."""
+    try:
+        return float(text)
+    except ValueError:
+        return json.loads(text)
+
+
+WandbReader = functools.partial(RecordReader, make_splitter=BlockSplitter, row_of=row_of_record, at_once=AT_ONCE >> 4)

@@ -29,21 +29,23 @@ def signed(number: int) -> int:
 
 def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     """Every field of a message: its number, its wire type, and a number or the raw bytes. Raises ValueError."""
-    place = 0
-    while place < len(data):
-        key, place = varint(data, place)
+    place, end = 0, len(data)
+    while place < end:
+        key = data[place]
+        key, place = (key, place + 1) if key < 0x80 else varint(data, place)  # nearly all are of one byte
         number, wire = key >> 3, key & 7
         if wire == VARINT:
             value, place = varint(data, place)
             yield number, wire, value
             continue
         if wire == BYTES:
-            length, place = varint(data, place)
+            short = place < end and data[place] < 0x80
+            length, place = (data[place], place + 1) if short else varint(data, place)
         elif wire in (FIXED64, FIXED32):
             length = 8 if wire == FIXED64 else 4
         else:
             raise ValueError(f"wire type {wire}")
-        if place + length > len(data):
+        if place + length > end:
             raise ValueError("a field beyond its message")
         yield number, wire, data[place : place + length]
         place += length
