@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import time
@@ -35,6 +36,10 @@ def wait_for(what: str, condition: Callable[[], Any]) -> Any:
     raise AssertionError(f"waited {PATIENCE:.0f} s in vain for {what}")
 
 
+class Killed(BaseException):
+    """Ends an attempt in this process as SIGKILL would: nobody writes anything down any more."""
+
+
 class LiveRun:
     """A run of the example project that a test starts, steers, kills and resumes."""
 
@@ -61,6 +66,22 @@ class LiveRun:
     def resume_here(self, *settings: str) -> str:
         changes, _ = launch.prepare_resume(self.run, settings)
         return self._ended(here.start(self.run, changes))
+
+    def killed_here(self, batches: int) -> None:
+        """An attempt in this process, ended like by SIGKILL when it asks for more training batches than these."""
+        points = importlib.import_module("spiral.project").Points
+        gathered, batch = [0], points.batch
+
+        def counted(source: Any, indices: Any, rng: Any) -> Any:
+            gathered[0] += rng is not None
+            if gathered[0] > batches:
+                raise Killed
+            return batch(source, indices, rng)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(points, "batch", counted)
+            with pytest.raises(Killed):
+                here.start(self.run)
 
     def send(self, command: cmd.Command) -> None:
         launch.send(self.run, command)

@@ -113,11 +113,7 @@ def test_a_fork_outlives_its_parent_and_resumes_exactly(parent: LiveRun) -> None
     assert torch.load(straight.last, weights_only=True)["optimizer"]["param_groups"][0]["weight_decay"] == 0.1
 
     live = LiveRun(killed)
-    pause = cmd.Pause(attempt=1, at_step=2 * EPOCH + 40)  # before its first own checkpoint
-    live.send(pause)
-    live.start()
-    live.wait_answer(pause, "applied")
-    live.kill("engine")
+    live.killed_here(40)  # before its first own checkpoint
     assert live.resume_here() == "finished", live.log()
     assert_equal(killed, straight)
     assert effective_table(killed) == effective_table(straight)

@@ -89,27 +89,9 @@ def test_a_replay_of_a_steered_run_ends_in_the_same_weights(steered: LiveRun) ->
         launch.prepare_resume(copy.run)
 
 
-class Killed(BaseException):
-    """Ends an attempt in this process as SIGKILL would: nobody writes anything down any more."""
-
-
-def test_steps_that_a_killed_run_logged_after_its_last_checkpoint_are_no_difference(
-    new_run: NewRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_that_a_killed_run_logged_after_its_last_checkpoint_are_no_difference(new_run: NewRun) -> None:
     live = new_run(*SETTINGS, "training.log_every=1", "training.steps_per_epoch=6")
-    points = importlib.import_module("spiral.project").Points
-    gathered, batch = [0], points.batch
-
-    def killed(self: Any, indices: Any, rng: Any) -> Any:
-        gathered[0] += rng is not None
-        if gathered[0] > 9:
-            raise Killed
-        return batch(self, indices, rng)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(points, "batch", killed)
-        with pytest.raises(Killed):
-            live.here()
+    live.killed_here(9)
     assert read_series(live.run.steps, "loss")[0].tolist() == list(range(9))
     copy = replayed(live)
     found = compare(live.run, copy.run)
