@@ -28,6 +28,8 @@ HEAD = 1 << 16
 LINES = 50
 """That tell what a file of lines is."""
 EVENTS = "*tfevents*"
+NO_LOGS = ("debug*.log", "wandb-*.json")
+"""W&B's notes on itself, which lie beside its runs: read only where a person names them."""
 
 Source = LogSource | RunSource
 
@@ -203,5 +205,7 @@ def candidates(folder: Path) -> Iterator[Path]:
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False) or (path / "run.json").exists():
             yield from candidates(path)
-        elif entry.is_file() and (kind := _kind_by_name(path)) is not None and kind is not KINDS[0]:
-            yield path
+        elif entry.is_file() and not any(fnmatch(entry.name, name) for name in NO_LOGS):
+            kind = _kind_by_name(path)
+            if kind is not None and kind is not KINDS[0]:  # event files are their folder's
+                yield path

@@ -61,6 +61,8 @@ def test_a_run_is_followed_step_by_step(tmp_path: Path) -> None:
     store.write(message(17, b"a run record"))
     for step in range(3):
         store.log(step, loss=4 / (1 + step), val__acc=0.5 * step, note="text")
+    for notes in ("debug-internal.log", "wandb-summary.json"):  # of W&B on itself
+        (tmp_path / notes).write_text('{"time": "2026-01-01T00:00:00Z", "level": "INFO", "records": 3}\n')
     (source,) = open_logs(tmp_path)
     assert source.kind == "W&B run"
     assert points(read_on(source).series()["val.acc"]) == [(0.0, 0.0), (1.0, 0.5), (2.0, 1.0)]
