@@ -78,6 +78,10 @@ class RunFollower:
 
     def poll(self) -> News | None:
         """What is new, None when nothing is. Never raises for what the run's files hold."""
+        if not self.run.path.is_dir():  # all that was read stays in view, and nothing else can be said of it
+            self.behind = False
+            gone = self._changed(status=Status("lost", "its directory is gone"), problem="")
+            return News(**gone) if gone else None
         changes: dict[str, Any] = {}
         problem = ""
         looks = [self._look_at_info, self._look_at_events, self._look_at_commands]

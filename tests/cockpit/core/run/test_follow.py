@@ -150,6 +150,19 @@ def test_an_unreadable_record_is_a_problem_told_and_the_rest_goes_on(fake: FakeR
     assert list(model.history.epochs) == [1]
 
 
+def test_a_run_whose_directory_goes_stays_in_view_and_is_found_again(fake: FakeRun, tmp_path: Path) -> None:
+    fake.begin().started().epochs(1, 2).end("finished")
+    follower, model = RunFollower(fake.run), RunModel()
+    followed(follower, model)
+    fake.run.path.rename(tmp_path / "elsewhere")
+    followed(follower, model)
+    assert (model.status.state, model.status.detail, model.problem) == ("lost", "its directory is gone", "")
+    assert list(model.history.epochs) == [1, 2]
+    (tmp_path / "elsewhere").rename(fake.run.path)
+    followed(follower, model)
+    assert (model.status.state, list(model.history.epochs)) == ("finished", [1, 2])
+
+
 def test_the_budget_is_read_from_the_config_again_when_it_changes(fake: FakeRun) -> None:
     follower, model = RunFollower(fake.run), RunModel()
     assert followed(follower, model).budget_usd is None
