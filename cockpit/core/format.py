@@ -60,8 +60,9 @@ FOUR_DIGITS = 7
 
 def four_digits(value: float) -> str:
     """`value` in at most seven characters, right-aligned: as many digits from value to value, where it has them."""
-    same = 0.01 <= abs(value) < 1000 and not value.is_integer()
-    return fitted(value, "#.4g" if same else ".4g", FOUR_DIGITS).rjust(FOUR_DIGITS)
+    size = abs(value)
+    spec = ".2e" if 0 < size < 0.01 else "#.4g" if size < 1000 and not value.is_integer() else ".4g"
+    return fitted(value, spec, FOUR_DIGITS).rjust(FOUR_DIGITS)
 
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"

@@ -41,3 +41,5 @@ def test_a_fitted_number_keeps_its_width_and_its_value(value: float) -> None:
 def test_four_digits_stand_in_as_many_cells_and_nothing_small_is_told_as_nothing() -> None:
     told = [fmt.four_digits(value) for value in (0.5, -12.3456, 3.0, 0.003926, 4.321e-5, 1.5e20, math.nan)]
     assert told == [" 0.5000", " -12.35", "      3", "3.93e-3", "4.32e-5", " 1.5e20", "    nan"]
+    small = [fmt.four_digits(value) for value in (0.003961, 0.00396, 0.004, -0.00396, 1e-6)]
+    assert small == ["3.96e-3", "3.96e-3", "4.00e-3", "-4.0e-3", "1.00e-6"], "a digit that is 0 changes nothing"
