@@ -245,7 +245,7 @@ def _add_playing(commands: Commands[Parser]) -> None:
 
 
 def _add_logs(commands: Commands[Parser]) -> None:
-    what = "a log (JSON, JSON lines, trainer_state.json, CSV, TensorBoard events, text), a run, or a folder of such"
+    what = "a log (JSON, CSV, TensorBoard, W&B, MLflow, what a program prints, …), a run, or a folder of such"
     watch = _add(commands, "watch", "watch:watch", "show what others log, as it grows; leaving only stops watching")
     watch.add_argument("paths", nargs="+", metavar="PATH", help=what)
     watch.add_argument("--text", action="store_true", help="print tables where there could be charts")
