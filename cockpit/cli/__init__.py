@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _guarded(command: Callable[[Any], int], arguments: Any) -> int:
     from cockpit.cli.printing import say
+    from cockpit.core.failures import sentence
     from engines.contract.errors import UserError
 
     try:
@@ -53,5 +54,5 @@ def _guarded(command: Callable[[Any], int], arguments: Any) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:  # a full disk, a vanished directory: facts about the machine, not about this program
-        say(f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror or error}.")
+        say(sentence(error))
         return codes.FAILED

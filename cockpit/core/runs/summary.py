@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from cockpit.core.failures import sentence
 from cockpit.core.runs.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
 from engines.contract import spending
@@ -89,7 +90,7 @@ class WatchedRun:
         try:
             new = self._summarise(self._reader)
         except (UserError, OSError) as error:
-            new = broken(self.run.path, str(error))
+            new = broken(self.run.path, sentence(error))
         changed, self.summary = new != self.summary, new
         if not is_live(new.state):
             self._reader = None

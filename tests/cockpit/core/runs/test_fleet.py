@@ -123,6 +123,9 @@ def test_broken_runs_are_shown_as_that_and_harm_no_other(tmp_path: Path, monkeyp
     (tmp_path / "controls-20261127-150000-flint").mkdir()
     (tmp_path / "controls-20261127-160000-garnet").symlink_to("x" * 300)  # stat fails, as where entering is forbidden
     (tmp_path / "controls-99999999-999999-hazel").mkdir()
+    folder = FakeRun(tmp_path, "controls-20261127-170000-ivory").begin()
+    folder.run.events.unlink(missing_ok=True)
+    folder.run.events.mkdir()
     (tmp_path / "notes").mkdir()
     (tmp_path / "a file").write_text("not a run")
     now = time.time()
@@ -137,7 +140,9 @@ def test_broken_runs_are_shown_as_that_and_harm_no_other(tmp_path: Path, monkeyp
         "flint": "broken",
         "garnet": "broken",
         "hazel": "broken",
+        "ivory": "broken",
     }
+    assert told[folder.id].detail == "events.jsonl: Is a directory."
     assert "run.json" in told[garbled.id].detail
     assert told[damaged.id].detail == "3 bad lines in events.jsonl, the first is line 1"
     assert told[garbled.id].created == 1795777200.0  # 2026-11-27 11:00:00 UTC, by its name
