@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from engines.contract import commands as cmd
 from engines.contract.steps import read_series
 from tests.engines.conftest import LiveRun, effective_table, prepare_example
 from tests.support.example_project import ExampleProject, blocks
@@ -28,11 +27,7 @@ def test_it_is_checked_trained_in_stages_and_resumed(example: ExampleProject, mo
     assert checked.returncode == 0, checked.stderr
     assert json.loads(checked.stdout)["parameters"]["total"] == 2 * 32 + 32 + 32 * 2 + 2
     live = LiveRun(prepare_example(example, monkeypatch, example.folder))
-    pause = cmd.Pause(attempt=1, at_step=40)  # in the second epoch, the first stage
-    live.send(pause)
-    live.start()
-    live.wait_answer(pause, "applied")
-    live.kill("engine")
+    live.killed_here(40)  # in the second epoch, the first stage
     assert live.resume_here() == "finished", live.log()
     rows = effective_table(live.run)
     assert [row["stage"] for row in rows] == ["radius only"] * 2 + ["everything"] * 4

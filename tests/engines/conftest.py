@@ -67,19 +67,22 @@ class LiveRun:
         changes, _ = launch.prepare_resume(self.run, settings)
         return self._ended(here.start(self.run, changes))
 
-    def killed_here(self, batches: int) -> None:
-        """An attempt in this process, ended like by SIGKILL when it asks for more training batches than these."""
-        points = importlib.import_module("spiral.project").Points
-        gathered, batch = [0], points.batch
+    def killed_here(self, batches: int, source: Any = None) -> None:
+        """An attempt in this process, ended like by SIGKILL when it asks for more training batches than these.
 
-        def counted(source: Any, indices: Any, rng: Any) -> Any:
+        `source` is the class that makes them, the example's own by default.
+        """
+        source = source or importlib.import_module("spiral.project").Points
+        gathered, batch = [0], source.batch
+
+        def counted(self: Any, indices: Any, rng: Any) -> Any:
             gathered[0] += rng is not None
             if gathered[0] > batches:
                 raise Killed
-            return batch(source, indices, rng)
+            return batch(self, indices, rng)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(points, "batch", counted)
+            patch.setattr(source, "batch", counted)
             with pytest.raises(Killed):
                 here.start(self.run)
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import nn
 
-from engines.contract import commands as cmd
 from engines.contract import launch
 from engines.contract.config import load_config
 from engines.training.project import Context
 from engines.training.stages import StagePlan
+from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
 from projects.controls.layout import ACTION, CONTROL_NAMES, HEADS, INV
 from projects.controls.losses import off_controls
@@ -150,11 +150,7 @@ def test_killed_in_the_second_stage_equals_uninterrupted(
         return LiveRun(launch.prepare_training(CURRICULUM, [f"data.path={folder}", *THREE]))
 
     straight, killed = new_run(), new_run()
-    pause = cmd.Pause(attempt=1, at_step=14)
-    killed.send(pause)
-    killed.start()
-    killed.wait_answer(pause, "applied")
-    killed.kill("engine")
+    killed.killed_here(14, WindowSource)
     assert killed.resume_here() == straight.here() == "finished", killed.log() + straight.log()
     killed.reader.poll()
     assert len(killed.reader.history.resumes) == 1
