@@ -116,7 +116,7 @@ words = st.sampled_from(
 
 
 @given(st.lists(st.lists(st.one_of(words, numbers), max_size=9), min_size=1, max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_reading_by_shapes_is_reading(lines: list[list[str]]) -> None:
     shapes = LineShapes()
     for parts in lines:

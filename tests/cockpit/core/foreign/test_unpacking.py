@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
 from pathlib import Path
 
 import pytest
 
+from cockpit.core.foreign import unpacking
 from cockpit.core.foreign.kinds import open_logs
-from cockpit.core.foreign.unpacking import AT_ONCE, Unpacker
+from cockpit.core.foreign.unpacking import Unpacker
 from tests.cockpit.core.foreign.event_files import VERSION, event, record, simple
 from tests.cockpit.core.foreign.reading import points, read, read_on
 
@@ -75,12 +75,11 @@ def test_packed_tables_documents_and_events_are_read_too(tmp_path: Path) -> None
     assert "not whole" in read(tmp_path / "history.json.gz").problems()[0]
 
 
-def test_what_a_small_file_unpacks_to_comes_in_pieces() -> None:
-    size = 3 * AT_ONCE + 5
-    packer = zlib.compressobj(wbits=31)
-    packed = b"".join(packer.compress(b"x" * AT_ONCE) for _ in range(3)) + packer.compress(b"xxxxx") + packer.flush()
+def test_what_a_small_file_unpacks_to_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "AT_ONCE", 1 << 16)
+    size = 3 * unpacking.AT_ONCE + 5
     unpacker = Unpacker()
-    pieces = [len(unpacker.feed(packed))]
+    pieces = [len(unpacker.feed(gzip.compress(b"x" * size)))]
     while unpacker.gzip.waiting:
         pieces.append(len(unpacker.feed(b"")))
-    assert (sum(pieces), max(pieces)) == (size, AT_ONCE)
+    assert (sum(pieces), max(pieces)) == (size, unpacking.AT_ONCE)
