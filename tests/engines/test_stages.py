@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,21 @@ def test_patience_that_runs_out_with_the_last_epoch_ends_nothing_early(tmp_path:
 
     assert ToyRun(tmp_path / "3", Stuck(), epochs=3, patience=2).train() == "finished"
     assert ToyRun(tmp_path / "4", Stuck(), epochs=4, patience=2).train() == "early-stopped"
+
+
+def test_a_stop_that_is_wanted_early_lets_the_first_epoch_be(tmp_path: Path) -> None:
+    """Else there would be nothing to evaluate, keep and export."""
+    toy = ToyRun(tmp_path)
+    append_line(toy.run.commands, cmd.encode(cmd.StopEarly(attempt=1)))
+    assert toy.train() == "early-stopped"
+    assert len(epochs_of(toy)) == 1
+
+
+def test_the_schedule_of_a_stage_that_is_longer_than_the_run_ends_with_the_run(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path, epochs=2, stages=[{"name": "long", "epochs": 5}, {"name": "never"}])
+    toy.train()
+    rates = read_series(toy.run.steps, "lr")[1]
+    assert rates[15] == pytest.approx(1e-6 + (1e-2 - 1e-6) * (1 + math.cos(math.pi * 7 / 8)) / 2)
 
 
 def test_an_epochs_losses_and_rate_are_those_of_its_own_steps(tmp_path: Path) -> None:

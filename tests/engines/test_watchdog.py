@@ -142,7 +142,7 @@ def test_losses_of_other_weights_are_no_overfit(fake: FakeRun) -> None:
     watch = beside(fake)
     for number in range(1, 25):
         row = epoch(number, score=number / 100, best=False)
-        loss = (0.1 if number <= 10 else 0.5) - 0.001 * number
+        loss = 0.1 + 0.0001 * number if number <= 10 else 0.5 - 0.001 * number
         row.train, row.validation, row.weights = {"loss": 1 / number}, {"loss": loss}, {"a": 1.0 + 4 * (number > 10)}
         fake.say(row)
         watch.look(5)

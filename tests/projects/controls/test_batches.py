@@ -56,6 +56,7 @@ def test_every_window_equals_the_slow_reference(lengths: list[int], seed: int, d
 
 def test_masks_of_a_batch_follow_their_definitions() -> None:
     session = random_session("a", 300, 3)
+    session.controls[40, LOOK] = 0.07  # beyond the dead zone together, neither by itself
     source = WindowSource([session], CPU, 0.3)
     batch = source.batch(torch.arange(len(source)), None)
     for row, frame in enumerate(range(WINDOW - 1, 300)):
