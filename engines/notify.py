@@ -26,6 +26,11 @@ def _address() -> str:
     return chosen if chosen.startswith(ADDRESS) else ""
 
 
+def is_wanted() -> bool:
+    """Whether a person has chosen an address."""
+    return bool(_address())
+
+
 def post(info: RunInfo, code: str, level: str, text: str, step: int = 0) -> None:
     """POST one JSON object, once, if an address is chosen. Raises nothing, and the address is in no log.
 

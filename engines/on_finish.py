@@ -31,14 +31,23 @@ RUNS_AFTER = ("finished", "early-stopped", "out-of-budget", "failed")
 """Not after a stop: the person is there."""
 
 
-def carry_out(run: RunDirectory, attempt: Attempt, command: on_finish.Command, *, queued: bool) -> None:
-    """Run it where that is due and tell how it ended. Of what goes wrong nothing touches the run.
+def is_due(run: RunDirectory, attempt: Attempt, *, queued: bool) -> bool:
+    """Whether the end of `attempt` is one that it is for. `queued`: the run had waited for its device.
 
-    The caller holds neither the run's lock nor a place in a queue any more. `queued`: it had waited in one.
+    A start that fails at once is seen by whoever made it, and theirs to mend.
     """
     end = attempt.ended
-    if end is None or end.reason not in RUNS_AFTER or not (queued or _has_trained(run, attempt.number)):
-        return
+    if end is None or end.reason not in RUNS_AFTER:
+        return False
+    events = RunReader(run).poll()
+    return queued or any(isinstance(event, RunStarted) and event.attempt == attempt.number for event in events)
+
+
+def carry_out(run: RunDirectory, attempt: Attempt, command: on_finish.Command) -> None:
+    """Run it, if nothing else is at work here, and tell how it ended. Of what goes wrong nothing touches the run.
+
+    The caller holds neither the run's lock nor a place in a queue any more.
+    """
     with contextlib.suppress(OSError, DataError):  # the run may be gone, its disk full
         events = EventWriter(run.events, attempt.number)
         level: Literal["info", "error"] = "info"
@@ -62,11 +71,6 @@ def other_work(run: RunDirectory) -> str:
     busy = [place.run for place in places()]
     busy += [one.path for one in list_runs() if (lock_holder(one.lock) or 0) > 0]  # none of another machine
     return min((path.name for path in busy), default="")
-
-
-def _has_trained(run: RunDirectory, attempt: int) -> bool:
-    """A start that fails at once is seen by whoever made it, and theirs to mend."""
-    return any(isinstance(event, RunStarted) and event.attempt == attempt for event in RunReader(run).poll())
 
 
 def _run(run: RunDirectory, attempt: Attempt, command: on_finish.Command) -> tuple[Literal["info", "error"], str]:

@@ -101,10 +101,10 @@ class Supervisor:
             files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
         attempt.ended = self._change_settings() or self._live(attempt, trouble, seconds_left)
         self._record_end(attempt)
-        self._let_go()
         self._post_end(attempt.ended)
-        if self._command is not None:
-            on_finish.carry_out(self.run, attempt, self._command, queued=self._queue)
+        if self._command is not None and on_finish.is_due(self.run, attempt, queued=self._queue):
+            self._let_go()
+            on_finish.carry_out(self.run, attempt, self._command)
         return attempt.ended.exit_code if attempt.ended.exit_code is not None else 1
 
     def _live(self, attempt: Attempt, trouble: str, seconds_left: float | None) -> End:
@@ -226,9 +226,9 @@ class Supervisor:
             self._place.release()
 
     def _post_end(self, end: End) -> None:
-        with contextlib.suppress(DataError):  # it is deleted already
-            if end.reason in WORTH_A_NOTICE:
-                notify.post(self.run.info, end.reason, "error", f"{end.reason}: {describe_end(end)}", end.last_step)
+        if end.reason in WORTH_A_NOTICE and notify.is_wanted():
+            self.lock.release()  # whoever resumes it need not wait for the address
+            notify.post(self.run.info, end.reason, "error", f"{end.reason}: {describe_end(end)}", end.last_step)
 
     def _new_attempt(self) -> Attempt:
         attempt = Attempt(
