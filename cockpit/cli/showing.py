@@ -117,18 +117,18 @@ def show_run(arguments: Namespace) -> int:
     return codes.DONE
 
 
-def _end(attempt: dict[str, Any], *, goes_on: bool) -> tuple[str, str]:
-    """Reason and detail; of one that nobody lived to write down, that."""
-    if attempt["ended"] is None and not goes_on:
+def _end(attempt: dict[str, Any], facts: dict[str, Any]) -> tuple[str, str]:
+    """Reason and detail; of one that nobody lived to write down, what is known of the run."""
+    if attempt["ended"] is None and attempt is facts["attempts"][-1]:
+        return ("", "") if is_live(facts["state"]) else (facts["state"], facts["detail"])
+    if attempt["ended"] is None:
         return "lost", "no end recorded, as after a reboot"
     return attempt["reason"] or "", attempt["detail"] or ""
 
 
 def _show_lists(facts: dict[str, Any]) -> None:
-    going_on = facts["attempts"][-1:] if is_live(facts["state"]) else []
     attempts = [
-        (it["number"], _clock(it["started"]), _clock(it["ended"]), *_end(it, goes_on=it in going_on))
-        for it in facts["attempts"]
+        (it["number"], _clock(it["started"]), _clock(it["ended"]), *_end(it, facts)) for it in facts["attempts"]
     ]
     edits = [(edit["step"], edit["what"]) for edit in facts["edits"]]
     refused = [(one["step"], one["what"], one["reason"]) for one in facts["refused"]]

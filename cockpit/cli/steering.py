@@ -10,7 +10,7 @@ from cockpit.cli import codes
 from cockpit.cli.following import POLL_SECONDS, Watch, wait_until_gone
 from cockpit.cli.printing import say, show
 from cockpit.core.config.run_config import read_config
-from cockpit.core.run.ending import newest_attempt, record_end, send_signal
+from cockpit.core.run.ending import send_signal
 from cockpit.core.run.orders import Order
 from cockpit.core.steering.number_keys import typed_number
 from engines.contract import commands as cmd
@@ -110,7 +110,6 @@ def stop(arguments: Namespace) -> int:
 def kill(arguments: Namespace) -> int:
     """The supervisor kills the engine, records it, and leaves when nothing of the run is left."""
     run = find_run(arguments.run)
-    killed = newest_attempt(run)
     if not send_signal(run, signal.SIGQUIT):
         raise DataError(f"{run.info.id} is {RunReader(run).status().state}: there is nothing to kill.")
     try:
@@ -118,8 +117,6 @@ def kill(arguments: Namespace) -> int:
     except KeyboardInterrupt:
         say("no longer waiting; the kill was sent")
         return codes.INTERRUPTED
-    if killed is not None:
-        record_end(run, killed.number, signal.SIGQUIT)
     show(f"{run.info.id} killed; nothing of it is left running")
     return codes.DONE
 

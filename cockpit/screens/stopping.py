@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from textual.screen import Screen
 
 from cockpit.core.run.control import Target
-from cockpit.core.run.ending import record_end, send_signal
+from cockpit.core.run.ending import send_signal
 from cockpit.core.states import Shown, is_live
 from cockpit.screens.confirm import StopHarder
 from cockpit.screens.working import in_thread, tell_from_thread
@@ -23,8 +22,6 @@ class Stopping:
     def __init__(self, screen: Screen[None]) -> None:
         self._screen = screen
         self._asked: set[tuple[Path, int]] = set()
-        self._signals: dict[tuple[Path, int], signal.Signals] = {}
-        """The last one sent to an attempt that would not stop."""
         self._question: tuple[StopHarder, Target] | None = None
 
     def begins(self, target: Target) -> bool:
@@ -42,7 +39,6 @@ class Stopping:
         self._screen.app.push_screen(question)
 
     def _stop_harder(self, target: Target, number: signal.Signals) -> None:
-        self._signals[target.run.path, target.attempt] = number
         in_thread(self._screen, partial(send_signal, target.run, number))
 
     def note(self, run: Path, state: Shown) -> None:
@@ -55,14 +51,9 @@ class Stopping:
                 question.dismiss()
         if any(path == run for path, _ in self._asked):
             self._asked = {asked for asked in self._asked if asked[0] != run}
-            sent = {attempt: number for (path, attempt), number in self._signals.items() if path == run}
-            self._signals = {asked: number for asked, number in self._signals.items() if asked[0] != run}
-            in_thread(self._screen, partial(self._tell_what_remains, RunDirectory(run), sent))
+            in_thread(self._screen, partial(self._tell_what_remains, RunDirectory(run)))
 
-    def _tell_what_remains(self, run: RunDirectory, sent: Mapping[int, signal.Signals]) -> None:
-        """`sent`: the last signal from here to each of its attempts, if any."""
+    def _tell_what_remains(self, run: RunDirectory) -> None:
         from cockpit.core.runs.remains import what_remains  # not needed by the first screen
 
-        for attempt, number in sent.items():
-            record_end(run, attempt, number)
         tell_from_thread(self._screen, what_remains(run))

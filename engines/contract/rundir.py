@@ -190,6 +190,10 @@ class RunDirectory:
         numbers = self.attempt_numbers()
         return self.attempt(numbers[-1]) if numbers else None
 
+    def asked_to_die(self, number: int) -> Path:
+        """Of an attempt that reports itself: written before a person's signal goes out, with how it ends by that."""
+        return self.attempts / f"{number}.signal"
+
     def provenance(self, number: int) -> Path:
         """What an attempt was made with, as its engine recorded it."""
         return self.attempts / f"{number}.provenance.json"

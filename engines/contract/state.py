@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Literal
 
@@ -56,10 +57,21 @@ def _lost(attempt: Attempt | None, history: History) -> str:
     return f"no engine and no end recorded, as after a reboot{way_on}"
 
 
-def status_of(locked: bool, attempt: Attempt | None, history: History) -> Status:
+def _how_it_was_asked_to_die(run: RunDirectory, attempt: Attempt | None) -> str:
+    """Of a program that reports itself and is gone; empty where nobody has sent it a signal."""
+    if attempt is None or not attempt.reports_itself or attempt.ended is not None:
+        return ""
+    with contextlib.suppress(OSError):
+        return run.asked_to_die(attempt.number).read_text(encoding="utf-8", errors="replace").strip()
+    return ""
+
+
+def status_of(locked: bool, attempt: Attempt | None, history: History, asked_to_die: str = "") -> Status:
     """The state that these facts mean."""
     if attempt is not None and attempt.ended is not None:
         return Status(attempt.ended.reason, describe_end(attempt.ended))
+    if not locked and asked_to_die:
+        return Status("stopped", asked_to_die)
     if not locked and attempt is None:
         return Status("lost", "it was never started")
     if not locked and attempt is not None and attempt.queued:
@@ -130,4 +142,8 @@ class RunReader:
         if not locked and attempt is not None and attempt.number not in numbers:
             return self.status()  # it began after the lock was asked about
         self.poll()
-        return status_of(locked, attempt, self.history)
+        return self.status_from(locked, attempt)
+
+    def status_from(self, locked: bool, attempt: Attempt | None) -> Status:
+        """The state by these facts, just asked, and the events read so far."""
+        return status_of(locked, attempt, self.history, "" if locked else _how_it_was_asked_to_die(self.run, attempt))

@@ -16,7 +16,7 @@ from engines.contract.events import Event
 from engines.contract.jsonl import RecordFollower, damage_in
 from engines.contract.lock import lock_holder
 from engines.contract.rundir import Attempt, RunDirectory, RunInfo
-from engines.contract.state import RunReader, Status, status_of
+from engines.contract.state import RunReader, Status
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class RunFollower:
         restarted = self._reader.history is not history
         self._untold = new if restarted else self._untold + new
         events, self._untold = tuple(self._untold[:AT_ONCE]), self._untold[AT_ONCE:]
-        status = status_of(locked, attempts[-1] if attempts else None, self._reader.history)
+        status = self._reader.status_from(locked, attempts[-1] if attempts else None)
         told = self._changed(attempts=attempts, status=status, damaged=self._damaged())
         return told | {"events": events, "restarted": restarted}
 

@@ -19,7 +19,7 @@ from engines.contract.events import Alert
 from engines.contract.lock import lock_holder
 from engines.contract.queue import parse_standing
 from engines.contract.rundir import Attempt, RunDirectory, RunInfo
-from engines.contract.state import RunReader, status_of
+from engines.contract.state import RunReader
 
 SCORES_KEPT = 32
 SETTLED_NS = 2_000_000_000
@@ -123,7 +123,7 @@ class WatchedRun:
         info, attempts = self._read_records()
         for event in reader.poll():
             self._last_seen[event.attempt] = event.time
-        status = status_of(locked, attempts[-1] if attempts else None, reader.history)
+        status = reader.status_from(locked, attempts[-1] if attempts else None)
         history = reader.history
         scores = [row.score for row in history.epochs.values()]
         progress = history.progress

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
-from cockpit.core.run.ending import record_end, send_signal
+from cockpit.core.run.ending import send_signal
 from engines.contract.lock import lock_holder
 from engines.contract.state import RunReader, Status
 from tests.support.fake_run import FakeRun
@@ -32,18 +35,34 @@ def test_a_killed_script_takes_its_children_along_and_is_stopped_not_lost(
     monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path))
     with reporting_script(tmp_path, deaf=True) as (process, run):
         (child,) = psutil.Process(process.pid).children()
-        record_end(run, 1, signal.SIGQUIT)  # it lives: nothing is recorded
+        assert send_signal(run, signal.SIGTERM)  # it is deaf to that, and lives on
         assert RunReader(run).status().state == "running"
         assert send_signal(run, signal.SIGQUIT)
         assert process.wait() == -signal.SIGKILL
         child.wait()
-        assert RunReader(run).status().state == "lost"
-        record_end(run, 1, signal.SIGQUIT)
-        record_end(run, 1, signal.SIGTERM)  # the first word stands
     assert RunReader(run).status() == Status("stopped", "killed on request")
+
+
+def test_nobody_has_to_be_there_when_a_script_dies_of_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sent it may have left; of one that nobody has sent a signal, it is not known how it ended."""
+    monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path))
+    with reporting_script(tmp_path) as (process, run):
+        leaves = (
+            "import sys; from pathlib import Path; from signal import SIGTERM\n"
+            "from cockpit.core.run.ending import send_signal; from engines.contract.rundir import RunDirectory\n"
+            "send_signal(RunDirectory(Path(sys.argv[1])), SIGTERM)"
+        )
+        subprocess.run([sys.executable, "-c", leaves, str(run.path)], check=True)
+        assert process.wait() == -signal.SIGTERM
+    assert RunReader(run).status() == Status("stopped", "ended by SIGTERM on request")
+    run.asked_to_die(1).unlink()
+    assert RunReader(run).status().state == "lost"
 
 
 def test_of_a_supervised_run_nothing_is_recorded_but_by_its_supervisor(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path).begin().started()
-    record_end(fake.run, 1, signal.SIGTERM)
+    with fake.locked() as supervisor:
+        assert send_signal(fake.run, signal.SIGTERM)
+        os.waitpid(supervisor, 0)
+        assert not fake.run.asked_to_die(1).exists()
     assert RunReader(fake.run).status().state == "lost"
