@@ -119,9 +119,9 @@ def show_run(arguments: Namespace) -> int:
 
 def _end(attempt: dict[str, Any], facts: dict[str, Any]) -> tuple[str, str]:
     """Reason and detail; of one that nobody lived to write down, what is known of the run."""
-    state = facts["state"] if attempt is facts["attempts"][-1] else "lost"
-    if attempt["ended"] is None and state != "lost":
-        return ("", "") if is_live(state) else (state, facts["detail"])
+    newest = attempt is facts["attempts"][-1]
+    if attempt["ended"] is None and newest and facts["state"] != "lost":
+        return ("", "") if is_live(facts["state"]) else (facts["state"], facts["detail"])
     if attempt["ended"] is None:
         return "lost", "no end recorded, as after a reboot"
     return attempt["reason"] or "", attempt["detail"] or ""
