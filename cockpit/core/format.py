@@ -44,7 +44,9 @@ def fitted(value: float | None, spec: str, width: int) -> str:
     For `0.000043` five characters have no better word than `4e-5`: `0.000` would say that it is nothing.
     """
     text = number(value, spec)
-    if len(text) <= width or not isinstance(value, int | float) or not math.isfinite(value):
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return text
+    if len(text) <= width and (value == 0 or set(text) - set("-0.")):
         return text
     decimals = [f".{places}f" for places in (3, 2, 1, 0) if abs(value) >= 10.0 ** (1 - places)]
     for shorter in (*decimals, ".2e", ".1e", ".0e"):

@@ -38,6 +38,11 @@ def test_a_fitted_number_keeps_its_width_and_its_value(value: float) -> None:
     assert float(text) == pytest.approx(value, rel=0.34, abs=0.006)
 
 
+def test_what_is_not_nothing_is_not_told_as_nothing() -> None:
+    values = (0.00043, 0.0001, -0.0001, 0.0, 0.0006)
+    assert [fmt.fitted(value, ".3f", 5) for value in values] == ["4e-4", "1e-4", "-1e-4", "0.000", "0.001"]
+
+
 def test_four_digits_stand_in_as_many_cells_and_nothing_small_is_told_as_nothing() -> None:
     told = [fmt.four_digits(value) for value in (0.5, -12.3456, 3.0, 0.003926, 4.321e-5, 1.5e20, math.nan)]
     assert told == [" 0.5000", " -12.35", "      3", "3.93e-3", "4.32e-5", " 1.5e20", "    nan"]
