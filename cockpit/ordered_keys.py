@@ -1,10 +1,10 @@
-"""Keys in the order in which they were pressed, however fast they come.
+"""Keys and pasted text in the order in which they came, however fast.
 
 Textual hands a key to the focused widget; only what no widget wants comes back to the app, which then looks for a
 binding. Of keys that arrive together, as over a slow line, the second reaches the widget before the first one's binding
 has moved cursor or focus: `↓ 5` would set the number above, `/delete` would open a dialog. So each key waits until the
 one before has been through, and with it what it led to: enter in a field is told in messages from widget to widget
-until one of them moves the focus.
+until one of them moves the focus. What is pasted stands in line as one key.
 """
 
 from __future__ import annotations
@@ -14,9 +14,14 @@ from functools import partial
 
 from textual import events, on
 from textual.app import App
+from textual.driver import Driver
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.widget import Widget
+
+from cockpit.pasted import take_pastes_whole
+
+KeyOrPaste = events.Key | events.Paste
 
 PATIENCE_SECONDS = 0.5
 """After it the next key is given all the same: a widget that is gone, or that waits, gives nothing back."""
@@ -38,13 +43,18 @@ class OrderedKeysApp(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._waiting_keys: deque[events.Key] = deque()
+        self._waiting_keys: deque[KeyOrPaste] = deque()
         self._key_on_its_way = False
         self._keys_went_to: MessagePump | None = None
         """The screen that was there for the last key."""
 
+    def get_driver_class(self) -> type[Driver]:
+        driver = super().get_driver_class()
+        take_pastes_whole(driver)
+        return driver
+
     async def on_event(self, event: events.Event) -> None:
-        if not isinstance(event, events.Key) or event.is_forwarded:
+        if not isinstance(event, KeyOrPaste) or event.is_forwarded:
             await super().on_event(event)
         elif self._key_on_its_way:
             self._waiting_keys.append(event)
@@ -52,7 +62,7 @@ class OrderedKeysApp(App[None]):
         else:
             await self._give(event)
 
-    async def _give(self, key: events.Key) -> None:
+    async def _give(self, key: KeyOrPaste) -> None:
         self._key_on_its_way, self._keys_went_to = True, self.screen
         taker = self.focused or self.screen
         await super().on_event(key)
@@ -85,6 +95,6 @@ class OrderedKeysApp(App[None]):
         if self._waiting_keys and not self._key_on_its_way:
             await self._give(self._waiting_keys.popleft())
 
-    async def _give_late(self, key: events.Key) -> None:
+    async def _give_late(self, key: KeyOrPaste) -> None:
         if key in self._waiting_keys:
             await self._give_next()

@@ -122,13 +122,17 @@ def test_plain_terminals_get_no_byte_above_ascii(
         assert b"\x1b]0;" not in line.sent
 
 
-def test_keys_sent_in_one_go_filter_the_list_and_open_what_is_left(
+def pasted(text: bytes) -> bytes:
+    return b"\x1b[200~" + text + b"\x1b[201~"
+
+
+def test_keys_and_pastes_sent_in_one_go_filter_the_list_and_open_what_is_left(
     tmp_path: Path, env: dict[str, str], amber: FakeRun
 ) -> None:
     birch = FakeRun(tmp_path / "runs", "controls-20261127-210000-birch").begin().started(epochs=9).epochs(1, 2)
     line = Line(tmp_path, env | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
     line.wait(lambda sent: b"2 runs" in words(sent))
-    line.press(b"/birch\r\r")
+    line.press(pasted(b"\x1b[31mnew\x1b[0m \x1b") + b"/" + pasted(b"\x1b[1mbir\x1b[0m") + b"ch\r\r")
     line.wait(lambda sent: b"TrLoss" in words(sent) and birch.run.path.name.encode() in words(sent))
     line.leave()
 
