@@ -34,7 +34,7 @@ def compare_runs(arguments: argparse.Namespace) -> int:
 
 def _show(table: Table, first: str) -> None:
     if table.rows:
-        show_table((first, *table.header[1:]), [[cell.text for cell in row] for row in table.rows])
+        show_table((first, *table.header[1:]), [[cell.text + cell.aside for cell in row] for row in table.rows])
     if table.note:
         show(table.note)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
+from itertools import takewhile
 
 from rich.cells import cell_len, set_cell_size
 
@@ -61,6 +63,26 @@ def fit_end(text: str, width: int) -> str:
     kept = cells_of(text)[1 - width :] if width > 1 else ()
     half = " " if kept[:1] == ("",) else ""
     return "…"[:width] + half + "".join(kept)
+
+
+HEAD = 6
+"""Cells that are left of a shared beginning."""
+
+
+def fit_apart(texts: Sequence[str], width: int) -> list[str]:
+    """Each of `texts` in exactly `width` cells: the end is cut, or of those that would look alike what they share."""
+    fitted = [fit_left(text, width) for text in texts]
+    for alike in {text for text in fitted if fitted.count(text) > 1}:
+        places = [place for place, text in enumerate(fitted) if text == alike]
+        same = [texts[place] for place in places]
+        shared = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*same, strict=False)))
+        if len(set(same)) == 1 or shared <= HEAD or width <= 2 * HEAD:
+            continue
+        rests = fit_apart([text[shared:] for text in same], width - HEAD - 1)
+        head = set_cell_size(same[0], max(width - 1 - max(cell_len(rest.rstrip()) for rest in rests), HEAD))
+        for place, rest in zip(places, rests, strict=True):
+            fitted[place] = fit_left(f"{head}…{rest.rstrip()}", width)
+    return fitted
 
 
 def run_word(run_id: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from rich.cells import cell_len
@@ -42,8 +43,13 @@ class TextTable:
         return tuple("-" * cell_len(title) for title in self.header)
 
     @property
+    def ends(self) -> tuple[int, ...]:
+        """Cells at which the columns end."""
+        return tuple(accumulate(map(cell_len, self.header), lambda end, width: end + len(BETWEEN) + width))
+
+    @property
     def width(self) -> int:
-        return cell_len(BETWEEN.join(self.header))
+        return self.ends[-1] if self.header else 0
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:

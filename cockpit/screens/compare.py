@@ -73,7 +73,7 @@ class CompareScreen(Screen[None]):
         yield CompareLegend()
         yield Tabs(*(Tab(name.title(), id=f"tab-{name}") for name in PARTS))
         with Horizontal():
-            yield ChartsPanel(self._source, grouping=by_metric, names=lambda: self._source.names, id="charts")
+            yield ChartsPanel(self._source, grouping=by_metric, id="charts")
             with Vertical(id="tables"):
                 yield CompareTable(id="values", title="Values")
                 yield CompareTable(id="config", title="Config")
@@ -109,6 +109,17 @@ class CompareScreen(Screen[None]):
         self.query_one(CompareLegend).show(compared.runs, self._source.hidden)
         self.query_one("#values", CompareTable).show(values_table(compared))
         self.query_one("#config", CompareTable).show(config_table(compared))
+        self._share_width()
+
+    def _share_width(self) -> None:
+        """On a wide screen half of it is for the tables; up to two thirds, where that lets every run be seen."""
+        width, needed = self.size.width, self.query_one("#values", CompareTable).needs_width
+        tables = min(max(needed, width // 2), width * 2 // 3) if width >= WIDE else "1fr"
+        self.query_one("#tables").styles.width = tables
+
+    def on_resize(self) -> None:
+        if self.query(CompareTable):
+            self._share_width()
 
     @on(Tabs.TabActivated)
     def _open_part(self, event: Tabs.TabActivated) -> None:

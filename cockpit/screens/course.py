@@ -53,7 +53,7 @@ class CourseScreen(FollowedRunScreen):
         about = Steady(id="about", classes="pane", markup=False)
         about.border_title = "What enter does"
         yield about
-        chart = MetricChart("Rate", id="plan")
+        chart = MetricChart("Rate by epoch", id="plan")
         chart.can_focus = False
         yield chart
 

@@ -10,6 +10,7 @@ from cockpit.core.metrics.run_metrics import Mark
 from cockpit.core.plot.axis import place_name
 from cockpit.core.plot.charts_view import ChartsView
 from cockpit.core.plot.glyphs import Glyphs
+from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import LOOKS, Member
 from cockpit.core.text import plain
 
@@ -41,10 +42,13 @@ def state_words(view: ChartsView) -> list[str]:
 def legend_words(
     charts: Mapping[str, Sequence[Member]], marks: Sequence[Mark], glyphs: Glyphs, names: Mapping[str, str]
 ) -> Content:
-    """The looks of lines and the signs on the axis, of those that are there; `names` of roles where not their own."""
+    """The looks of lines and the signs on the axis, of those that are there; `names` of roles where not their own.
+
+    Runs that have no name here are told of elsewhere.
+    """
     legend: list[tuple[str, str]] = []
     roles: set[str] = {role for members in charts.values() for role, _ in members}
-    roles.discard("score")  # its chart is called so
+    roles -= {"score", *RUN_ROLES} - set(names)  # the chart of the score is called so
     if {"train", "logged"} <= roles:
         roles = roles - {"logged"} | {"step"}
     for role, (style, dash) in LOOKS.items():

@@ -17,8 +17,8 @@ from cockpit.core.config.lines import ConfigLine, change_lines, matching, resolv
 from cockpit.core.config.run_config import differences, edited_settings, read_config
 from cockpit.core.text import plain
 from cockpit.widgets.filter_line import FilterLine
-from cockpit.widgets.line_view import LineView
-from cockpit.widgets.pane import Pane, wrapped
+from cockpit.widgets.lines_or_sentence import LinesOrSentence
+from cockpit.widgets.pane import Pane
 from cockpit.widgets.searchable import Searchable, find_key
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
@@ -38,10 +38,9 @@ class Looked:
     problem: str = ""
 
 
-class ConfigLines(LineView):
+class ConfigLines(LinesOrSentence):
     COMPONENT_CLASSES = {
         "config--section", "config--value", "config--changed", "config--added", "config--removed", "config--now",
-        "config--problem",
     }  # fmt: skip
     DEFAULT_CSS = """
     ConfigLines {
@@ -51,7 +50,6 @@ class ConfigLines(LineView):
         .config--added { color: $good; }
         .config--removed { color: $bad; }
         .config--now { color: $edit; text-style: bold; }
-        .config--problem { color: $quiet; }
     }
     """
     FOLLOWS = False
@@ -59,23 +57,19 @@ class ConfigLines(LineView):
     def __init__(self) -> None:
         super().__init__(id="config-lines", title="Config")
         self._lines: Sequence[ConfigLine] = ()
-        self._instead: list[str] = []
 
     def show(self, title: str, lines: Sequence[ConfigLine], instead: str) -> None:
         """Take the lines; `instead` of none, a sentence."""
-        if title != self.border_title:
-            self.border_title = title
-        sentence = [] if lines else wrapped(instead, self.scrollable_content_region.width)
-        if (lines, sentence) == (self._lines, self._instead):
+        self.entitle(title)
+        if lines and lines == self._lines:
             return
-        self._lines, self._instead = lines, sentence
+        self._lines = lines
         width = max((cell_len(line.text) + cell_len(line.now) + 3 for line in lines), default=0)
-        self.resize_to(len(lines) or len(sentence), width)
-        self.refresh()
+        self.fill(len(lines), width, instead)
 
     def line(self, index: int) -> Text:
-        if not self._lines:
-            return self.styled(self._instead[index], "config--problem")
+        if self.sentence:
+            return super().line(index)
         line = self._lines[index]
         text = self.styled(line.text, f"config--{line.kind}")
         if line.now:

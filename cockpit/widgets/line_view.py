@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.style import Style
 from rich.text import Text
 from textual import events
@@ -20,10 +22,13 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
     HEADER_LINES = 0
     fixed = 0
     """Cells at the left that stay while the rest moves sideways."""
+    ends: Sequence[int] = ()
+    """Cells at which columns end: one without room is left out whole, half a number being another, and is told of."""
+    COLUMN = "column"
 
     def __init__(self, *, id: str, title: str) -> None:
         super().__init__(id=id, classes="pane")
-        self.border_title = title
+        self.border_title = self._title = self._told_title = title
         self._follow = self.FOLLOWS
 
     # -- for subclasses --------------------------------------------------------------------------------------------
@@ -52,15 +57,33 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
         size = Size(width, count + self.HEADER_LINES)
         if size != self.virtual_size:
             self.virtual_size = size
+        self._tell_title()
         if self._follow:
             self._to_end()
         elif shifted:
             self.scroll_to(y=self.scroll_y - shifted, animate=False)
 
     def entitle(self, title: str) -> None:
-        """Put words at the upper edge; the same words again cost nothing, where Textual would paint the whole view."""
-        if title != self.border_title:
-            self.border_title = title
+        """Put words at the upper edge, before how many columns lie further right."""
+        self._title = title
+        self._tell_title()
+
+    def _tell_title(self) -> None:
+        """The same words again cost nothing, where Textual would paint the whole view."""
+        if not self.size.width:
+            return  # hidden: told when it is shown
+        seen = self._seen_to
+        beyond = sum(end > seen for end in self.ends)
+        words = f"[$quiet]  → {beyond} more {self.COLUMN}{'s' * (beyond > 1)}[/]" if beyond else ""
+        if (told := self._title + words) != self._told_title:
+            self.border_title = self._told_title = told
+
+    @property
+    def _seen_to(self) -> int:
+        """The cell up to which lines are drawn: the end of the last column that has room."""
+        left = self.scroll_offset.x
+        edge = left + self.scrollable_content_region.width
+        return max((end for end in self.ends if left + self.fixed < end <= edge), default=edge)
 
     def say(self, subtitle: str) -> None:
         """Put the state of the pane at its lower edge; the same words again cost nothing."""
@@ -78,6 +101,12 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
         if self.HEADER_LINES <= y < self.size.height:
             self.refresh_line(self.HEADER_LINES + index)
 
+    def refresh_indices(self, start: int, stop: int) -> None:
+        """Draw those of the lines from `start` to before `stop` again that are in view, however many there are."""
+        top = self.scroll_offset.y
+        for index in range(max(start, top), min(stop, top + self.size.height)):
+            self.refresh_index(index)
+
     def bring_into_view(self, index: int) -> None:
         """Scroll no further than it takes to see the line."""
         top, page = self.scroll_offset.y, max(1, self.scrollable_content_region.height - self.HEADER_LINES)
@@ -93,9 +122,17 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
     def _to_end(self) -> None:
         self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
 
+    def on_show(self) -> None:
+        self._tell_title()
+
     def on_resize(self) -> None:
+        self._tell_title()
         if self._follow:
             self._to_end()
+
+    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_x(old_value, new_value)
+        self._tell_title()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
@@ -109,7 +146,7 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
             index = y - self.HEADER_LINES + self.scroll_offset.y
             text = self.line(index) if index < self.count else Text()
         left, width = self.scroll_offset.x, self.scrollable_content_region.width
-        strip = Strip(text.render(self.app.console))
+        strip = Strip(text.render(self.app.console)).crop(0, self._seen_to)
         moved = strip.crop_extend(left + self.fixed, left + width, Style())
         shown = Strip.join([strip.crop_extend(0, self.fixed, Style()), moved]) if self.fixed else moved
         return shown.apply_style(self.rich_style)

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from textual.containers import Vertical
 
 from cockpit.core.poller import Poller
 
 UNSEEN_SECONDS = 0.2
-LEAST_WIDTH = 20
-
-
-def wrapped(sentence: str, width: int) -> list[str]:
-    """A sentence as lines that fit where there is nothing else to show."""
-    return textwrap.wrap(sentence, max(width, LEAST_WIDTH))
 
 
 class Pane(Vertical):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
@@ -18,8 +17,8 @@ from textual.widgets.option_list import Option
 from cockpit.core.run.report import NamedTable, no_report, read_report
 from cockpit.core.text import plain
 from cockpit.core.text_table import BETWEEN, TextTable
-from cockpit.widgets.line_view import LineView
-from cockpit.widgets.pane import Pane, wrapped
+from cockpit.widgets.lines_or_sentence import LinesOrSentence
+from cockpit.widgets.pane import Pane
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
@@ -29,14 +28,13 @@ WIDE = 110
 """Cells from which on the list of tables stands beside the table."""
 
 
-class TableLines(LineView):
-    COMPONENT_CLASSES = {"report--header", "report--row", "report--problem"}
+class TableLines(LinesOrSentence):
+    COMPONENT_CLASSES = {"report--header", "report--row"}
     DEFAULT_CSS = """
     TableLines {
         height: 1fr;
         .report--header { color: $quiet; }
         .report--row { color: $foreground; }
-        .report--problem { color: $quiet; }
     }
     """
     FOLLOWS = False
@@ -45,24 +43,23 @@ class TableLines(LineView):
     def __init__(self) -> None:
         super().__init__(id="report-table", title="Report")
         self._table = TextTable((), ())
-        self._instead: list[str] = []
 
     def show(self, title: str, table: TextTable, instead: str) -> None:
         """Take a table; `instead` of one, a sentence."""
-        self.border_title = title
-        self._table, self._instead = table, wrapped(instead, self.scrollable_content_region.width)
-        self.fixed = cell_len(table.header[0]) + len(BETWEEN) if len(table.header) > 1 else 0
-        self.resize_to(len(table.rows) or len(self._instead), table.width)
+        self._table = table
+        self.ends = table.ends
+        self.fixed = self.ends[0] + len(BETWEEN) if len(self.ends) > 1 else 0
+        self.fill(len(table.rows), table.width, instead)
+        self.entitle(title)
         self.scroll_home(animate=False)
-        self.refresh()
 
     def header(self) -> Text:
         return self.styled(BETWEEN.join(self._table.header), "report--header")
 
     def line(self, index: int) -> Text:
-        if index < len(self._table.rows):
-            return self.styled(BETWEEN.join(self._table.rows[index]), "report--row")
-        return self.styled(self._instead[index], "report--problem")
+        if self.sentence:
+            return super().line(index)
+        return self.styled(BETWEEN.join(self._table.rows[index]), "report--row")
 
 
 class ReportPane(Pane):

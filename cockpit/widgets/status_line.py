@@ -51,7 +51,9 @@ class StatusLine(Widget):
         steps = model.steps
         if not steps.newest:
             return []
-        pairs = [("step ", count(steps.newest)), ("loss ", fitted(float(steps.column("loss")[-1]), ".4f", 7))]
+        pairs = [("step ", count(steps.newest))]
+        if (loss := steps.last("loss")) is not None:
+            pairs.append(("loss ", fitted(loss, ".4f", 7)))
         if model.status.state == "running" and (speed := steps.rate()):
             pairs.append(("", rate(speed, "steps")))
         quiet, number = self._style("quiet"), self._style("number")

@@ -45,19 +45,21 @@ class MetricRow:
 
 @dataclass(frozen=True)
 class Cell:
-    """Words of a table, and whether they stand out."""
+    """Words of a table, whether they stand out, and words beside them that are left out where there is no room."""
 
     text: str
     strong: bool = False
+    aside: str = ""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as words, not yet padded; `note` is a sentence under them."""
+    """Cells as words, not yet padded; `note` is a sentence under them, `instead` one in place of no rows."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str
+    instead: str = ""
 
 
 def direction(metric: str) -> Direction | None:
@@ -136,7 +138,7 @@ def _words(one: Value | None, row: MetricRow, place: int) -> Cell:
     where = f" ep {one.epoch:g}" if np.isfinite(one.epoch) and one.epoch == round(one.epoch) else ""
     where = where or (f" step {one.step:,.0f}" if np.isfinite(one.step) else "")
     best = place in row.best
-    return Cell(f"{four_digits(one.value)}{' ' + BEST_MARK if best else '  '}{where}", best)
+    return Cell(f"{four_digits(one.value)}{' ' + BEST_MARK if best else '  '}", best, where)
 
 
 def config_rows(compared: Comparison) -> tuple[list[KeyRow], int]:
@@ -161,7 +163,9 @@ def config_table(compared: Comparison) -> Table:
     cells = tuple((Cell(plain(row.key)), *_config_cells(row.values)) for row in rows)
     notes = [f"{equal} key{' is' if equal == 1 else 's are'} equal"] if rows or equal else []
     notes += [plain(run.problem) for run in compared.runs if run.config is None and run.problem]
-    return Table(("", *(run.name for run in compared.runs)), cells, " · ".join(notes))
+    readable = sum(run.config is not None for run in compared.runs)
+    instead = "No setting differs." if readable > 1 and not rows else ""
+    return Table(("", *(run.name for run in compared.runs)), cells, " · ".join(notes), instead)
 
 
 def _config_cells(values: Sequence[object]) -> list[Cell]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cockpit.core.metrics.metric_series import Floats
-from engines.contract.steps import ABSENT, DATA_WAIT
+from engines.contract.steps import ABSENT, DATA_WAIT, logged
 
 WIDE = ("step", "time", "loss", "lr", "grad_norm", DATA_WAIT)
 """What is kept of each step, ABSENT where it was not logged."""
@@ -35,6 +35,13 @@ class Steps:
     def newest(self) -> int:
         """Steps done; 0 before the first is logged."""
         return int(self.table[0, -1]) + 1 if self.table.size else 0
+
+    def last(self, name: str) -> float | None:
+        """The value that was logged last, NaN if it was that; None where none was."""
+        column = self.column(name)
+        if not logged(column[-1:]).any():  # a log may have it once in a hundred steps
+            column = column[logged(column)]
+        return float(column[-1]) if len(column) else None
 
     def rate(self, recent: int = 50) -> float | None:
         """Steps a second over the last `recent` steps."""

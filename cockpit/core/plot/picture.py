@@ -52,12 +52,14 @@ def paint(
     draw_title(cells, title, values(lines, view, columns), glyphs, selected)
     if width < LEFT + RIGHT + 4 or plot_rows < 2:
         return cells
+    if not any(len(line.x) for line in lines):
+        _say(cells, "no value yet")  # and no axis: its ends would be made up
+        return cells
     curves = [reduce(line.points, columns * glyphs.dots_wide, view.start, view.end) for line in lines]
     draw_x_axis(cells, view, columns, glyphs)
     scale = _scale(lines, curves, plot_rows, log)
     if scale is None:
-        words = "nothing finite here" if any(len(line.x) for line in lines) else "no value yet"
-        cells.write((width - len(words)) // 2, rows // 2, words, STYLE["axis"])
+        _say(cells, "nothing finite here")
     else:
         draw_y_axis(cells, scale, plot_rows, glyphs)
         for line, curve in zip(lines, curves, strict=True):
@@ -68,6 +70,11 @@ def paint(
         draw_legend(cells, signs, glyphs)
     draw_note(cells, lines, view)
     return cells
+
+
+def _say(cells: Cells, words: str) -> None:
+    rows, width = cells.texts.shape
+    cells.write((width - len(words)) // 2, rows // 2, words, STYLE["axis"])
 
 
 def values(lines: Sequence[Line], view: View, columns: int) -> list[tuple[Line, str]]:

@@ -11,8 +11,14 @@ from cockpit.core.metrics.metric_series import Floats
 
 LARGEST = 1e300
 """Values beyond are drawn here: twice of it is still a number."""
+MOST_DECADES = 308
+"""A tick above has no number."""
 SAME = 1e-12
 """Values this close together, relative to their size, are one: the rest is rounding."""
+LEAST_TICKS = 2
+"""One alone says nothing of how far apart values are."""
+FINER = 0.4
+"""Of a step of 5, 2 or 1: the next smaller one is the smallest that is at least so large."""
 QUARTERS = 4
 """A range ends on a quarter of the distance between two ticks."""
 
@@ -48,8 +54,12 @@ def fit_scale(low: float, high: float, ticks: int, log: bool) -> Scale:
     quarter = step / QUARTERS
     low, high = math.floor(low / quarter + 1e-9) * quarter, math.ceil(high / quarter - 1e-9) * quarter
     heights = multiples(low, high, step)
+    while len(heights) < LEAST_TICKS:
+        step = nice_step(step * FINER, whole=False)
+        heights = multiples(low, high, step)
     if log:
-        return Scale(low, high, tuple((h, label(10.0**h, 10.0**h if step >= 1 else 0.0)) for h in heights))
+        powers = [(h, 10.0**h) for h in heights if h <= MOST_DECADES]
+        return Scale(low, high, tuple((h, label(value, value if step >= 1 else 0.0)) for h, value in powers))
     return Scale(low, high, tuple((h, label(h, step)) for h in heights))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cockpit.core.failures import sentence
 from cockpit.core.states import is_live
+from cockpit.core.text import plain
 from engines.contract.errors import DataError
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import State
@@ -25,20 +26,28 @@ class NamedTable:
 def read_report(run: RunDirectory) -> list[NamedTable]:
     """The tables of the run's report. Raises FileNotFoundError without one, `DataError` for a damaged one."""
     try:
-        found = json.loads(run.report.read_bytes())["tables"]
-        return [_table(name, table) for name, table in found.items()]
+        found = json.loads(run.report.read_bytes())
+        tables = found.get("tables") if isinstance(found, dict) else None
+        if not isinstance(tables, dict):
+            raise DataError('it has no "tables": an object with a table under each name was expected')
+        return [_table(name, table) for name, table in tables.items()]
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise DataError(f"{run.report} cannot be read as a report ({why}).") from None
+    except (OSError, DataError) as error:
+        why = sentence(error).removesuffix(".")
+    except (ValueError, RecursionError) as error:
+        why = f"it is not JSON: {error}"
+    raise DataError(f"{run.report} cannot be read as a report ({why}).")
 
 
-def _table(name: str, table: Mapping[str, Any]) -> NamedTable:
-    columns, rows = table["columns"], table["rows"]
-    if not isinstance(columns, list) or not columns or not all(isinstance(row, list) for row in rows):
-        raise ValueError(f"the table {name!r} is no columns and rows")
-    return NamedTable(name, tuple(columns), tuple(map(tuple, rows)), str(table.get("note") or ""))
+def _table(name: str, table: object) -> NamedTable:
+    parts = table if isinstance(table, dict) else {}
+    columns, rows = parts.get("columns"), parts.get("rows")
+    if not (isinstance(columns, list) and columns and isinstance(rows, list)):
+        raise DataError(f'the table "{plain(name)}" has no lists "columns" and "rows"')
+    if not all(isinstance(row, list) for row in rows):
+        raise DataError(f'the rows of the table "{plain(name)}" are not all lists')
+    return NamedTable(name, tuple(columns), tuple(map(tuple, rows)), str(parts.get("note") or ""))
 
 
 def no_report(run: RunDirectory, state: State) -> str:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from cockpit.core.text import cells_of, fit_end, fit_left, fit_right, plain
+from cockpit.core.text import cells_of, fit_apart, fit_end, fit_left, fit_right, plain
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,19 @@ def test_fitted_text_has_exactly_its_width(text: str, width: int) -> None:
     assert cell_len(fit_left(text, width)) == width
     assert cell_len(fit_right(text, width)) == width
     assert cell_len(fit_end(text, width)) == width
+
+
+def test_texts_with_the_same_beginning_are_cut_where_they_differ() -> None:
+    sweep = [f"sweep of the learning rate and the weights, rate {rate}" for rate in ("1e-4", "3e-4")]
+    assert fit_apart([*sweep, "other"], 24) == ["sweep of the learni…1e-4", "sweep of the learni…3e-4", f"{'other':24}"]
+    nested = [f"{'a' * 30}{middle}{'b' * 30}{end}" for middle, end in (("x", 1), ("x", 2), ("y", 1))]
+    assert fit_apart(nested, 24) == ["aaaaaa…xbbbbbbbbbbbbbb…1", "aaaaaa…xbbbbbbbbbbbbbb…2", f"aaaaaa…y{'b' * 15}…"]
+    assert fit_apart(["short", "short", "longer"], 6) == ["short ", "short ", "longer"]
+
+
+@given(st.lists(st.text(st.sampled_from("ab漢"), max_size=40), max_size=8), st.integers(1, 30))
+def test_texts_that_are_told_apart_have_exactly_their_width(texts: list[str], width: int) -> None:
+    assert [cell_len(text) for text in fit_apart(texts, width)] == [width] * len(texts)
 
 
 def test_the_side_and_the_cut() -> None:

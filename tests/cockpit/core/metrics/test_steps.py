@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cockpit.core.metrics import steps
 from cockpit.core.metrics.steps import StepFollower
 from cockpit.core.sparkline import sparkline
-from engines.contract.steps import StepWriter, read_series
+from engines.contract.steps import ABSENT, StepWriter, read_series
 
 
 def records(*rows: tuple[float, int, float]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -41,6 +41,20 @@ def test_following_gives_what_reading_it_all_gives(
     assert follower.steps.column("step").tolist() == steps.tolist()
     assert follower.steps.column("loss").tolist() == losses.tolist()
     assert follower.steps.newest == steps[-1] + 1
+
+
+def test_the_last_value_is_the_last_that_was_logged(tmp_path: Path) -> None:
+    follower, out = StepFollower(tmp_path), StepWriter(tmp_path, ["time", "loss"])
+    assert follower.steps.last("loss") is None
+    out.append(np.array([[0.0, 1, 0.0, ABSENT]]))
+    follower.poll()
+    assert follower.steps.last("loss") is None
+    out.append(np.array([[1.0, 1, 0.0, 0.5], [2.0, 1, 0.0, ABSENT]]))
+    follower.poll()
+    assert follower.steps.last("loss") == 0.5
+    out.append(np.array([[3.0, 1, 0.0, np.nan]]))
+    follower.poll()
+    assert np.isnan(follower.steps.last("loss") or 0.0)
 
 
 class CountingFile:

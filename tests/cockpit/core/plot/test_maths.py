@@ -215,6 +215,13 @@ def test_a_scale_holds_its_range_and_not_much_more(low: float, span: float, tick
     assert scale.high >= high - slack
     assert scale.high - scale.low <= (high - low) * 3.6 + slack
     assert all(scale.low - slack <= at <= scale.high + slack for at, _ in scale.ticks)
+    assert len(scale.ticks) >= 2
+
+
+def test_a_scale_has_two_ticks_and_no_digit_more_than_tells_them_apart() -> None:
+    assert [text for _, text in fit_scale(1.9993, 2.0006, 3, log=False).ticks] == ["1.9995", "2.0000", "2.0005"]
+    assert [text for _, text in fit_scale(2.0, 2.0, 3, log=False).ticks] == ["1", "2", "3"]
+    assert [text for _, text in fit_scale(-0.6, 0.6, 3, log=True).ticks] == ["0.316", "1", "3.16"]
 
 
 def test_a_logarithmic_scale_has_decades() -> None:

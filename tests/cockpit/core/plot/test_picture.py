@@ -79,6 +79,12 @@ def test_what_is_not_finite_is_a_gap_with_a_mark_and_a_count() -> None:
     assert line[9 : 9 + 39].strip() == "*" + " " * 14 + "*" * 4 + "*"  # 39 columns for 10 steps, joined from 4 to 5
 
 
+def test_a_chart_without_a_value_has_no_axis() -> None:
+    empty = rows(picture(("train", series("loss", []))))
+    assert [row.strip("│ ") for row in empty[1:-1] if row.strip("│ ")] == ["no value yet"]
+    assert set(empty[-1]) == set("╰─╯")
+
+
 def test_a_chart_of_nothing_finite_says_so() -> None:
     assert "nothing finite here" in "\n".join(rows(picture(("logged", series("loss", [NAN, NAN])))))
     assert "no value yet" in "\n".join(rows(picture(("logged", series("loss", [])))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import msgspec
@@ -28,15 +29,18 @@ def test_a_report_is_its_tables_in_order_with_what_is_not_finite(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "{", "[]", "null", "{}", '{"tables": []}', '{"tables": {"a": 1}}', '{"tables": {"a": {"columns": ["x"]}}}',
-     '{"tables": {"a": {"columns": "x", "rows": []}}}', '{"tables": {"a": {"columns": ["x"], "rows": [1]}}}',
-     '{"tables": {"a": {"columns": [], "rows": []}}}', "\x00\x00", "[" * 100_000],
+    ("text", "why"),
+    [*((text, "it is not JSON") for text in ("", "{", "\x00\x00", "[" * 100_000)),
+     *((text, 'it has no "tables"') for text in ("[]", "null", "3", "{}", '{"tables": []}')),
+     *((f'{{"tables": {{"a": {table}}}}}', 'the table "a" has no lists "columns" and "rows"') for table in
+       ("1", '{"columns": ["x"]}', '{"columns": "x", "rows": []}', '{"columns": [], "rows": []}',
+        '{"columns": ["x"], "rows": 1}')),
+     ('{"tables": {"a": {"columns": ["x"], "rows": [1]}}}', 'the rows of the table "a" are not all lists')],
 )  # fmt: skip
-def test_a_damaged_report_is_a_sentence(tmp_path: Path, text: str) -> None:
+def test_a_damaged_report_is_a_sentence_in_words(tmp_path: Path, text: str, why: str) -> None:
     run = FakeRun(tmp_path).run
     run.report.write_text(text)
-    with pytest.raises(DataError, match=r"report\.json cannot be read as a report"):
+    with pytest.raises(DataError, match=rf"report\.json cannot be read as a report \({re.escape(why)}"):
         read_report(run)
 
 
