@@ -7,7 +7,10 @@ several times until everything has found its own. Most of that stands on the ter
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby, takewhile
+from operator import itemgetter
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType, Segment
@@ -19,6 +22,10 @@ from cockpit.core.text import cells_of
 
 Cell = tuple[str, Style | None]
 """What `cells_of` says of a cell, and its style."""
+
+
+WIDEST = 2
+"""Cells that a terminal may take for one character."""
 
 
 class TerminalPicture:
@@ -40,12 +47,35 @@ class TerminalPicture:
             if control:
                 x, y = _goal(segment)
             elif text != "\n":  # a move follows
-                if self._take(x, y, [(cell, style) for cell in _cells(segment)]):
+                cells, stop = _cells(segment), x + segment.cell_length
+                if self._take(x, y, [(cell, style) for cell in cells]):
                     if cursor != (x, y):
                         yield Control.move_to(x, y).segment
-                    yield segment
-                    cursor = (x + segment.cell_length, y)
-                x += segment.cell_length
+                    if all(map(_is_sure, cells)):
+                        yield segment
+                        cursor = (stop, y)
+                    else:
+                        yield from self._in_its_place(x, y, cells, style)
+                        cursor = (-1, -1)
+                x = stop
+
+    def _in_its_place(self, x: int, y: int, cells: tuple[str, ...], style: Style | None) -> Iterator[Segment]:
+        """Write `cells` from the cursor on, each where it should be; what they may have been written over, anew."""
+        reach = 0
+        for is_sure, run in _runs(cells):
+            text = "".join(run)
+            if is_sure:
+                yield Segment(text, style)
+            else:
+                yield Segment(" " * len(run), style)
+                yield Control.move_to(x, y).segment
+                yield Segment(text, style)
+                yield Control.move_to(x + len(run), y).segment
+                reach = max(reach, x + WIDEST * len(text))
+            x += len(run)
+        known = (cell for cell in takewhile(lambda cell: cell is not None, self._rows[y][x:reach]) if cell is not None)
+        behind = takewhile(lambda cell: _is_sure(cell[0]), known)
+        yield from (Segment("".join(cell for cell, _ in run), style) for style, run in groupby(behind, itemgetter(1)))
 
     def _take(self, x: int, y: int, cells: list[Cell]) -> bool:
         """Whether that is new at this place."""
@@ -71,6 +101,20 @@ def _cells(segment: Segment) -> tuple[str, ...]:
     cells = cells_of(segment.text)
     width = segment.cell_length
     return cells if len(cells) == width else (segment.text, *[""] * (width - 1))  # what a terminal joins to one sign
+
+
+def _is_sure(cell: str) -> bool:
+    """Whether all terminals agree on the width of what stands in it: of wide ones those that are letters."""
+    return len(cell) < 2 and (cell < "\u1100" or "\u2e80" <= cell <= "\uffff" or cell_len(cell) == 1)
+
+
+def _runs(cells: tuple[str, ...]) -> Iterator[tuple[bool, tuple[str, ...]]]:
+    """Neighbours that are alike in that."""
+    sure: list[bool] = []
+    for cell in cells:
+        sure.append(_is_sure(cell) if cell else sure[-1])
+    for is_sure, run in groupby(zip(sure, cells, strict=True), itemgetter(0)):
+        yield is_sure, tuple(cell for _, cell in run)
 
 
 class Changes(CompositorUpdate):
