@@ -30,7 +30,7 @@ from engines.contract.rundir import RunDirectory
 ORDERS = (cmd.SetLrScale, cmd.SetEpochs, cmd.SetPatience, cmd.StopEarly, cmd.Evaluate, cmd.SaveCheckpoint)
 LAST_ORDERS = 2
 Wish = tuple[Row, dict[Setting, float]]
-CURVES = ("so far", "planned", "changed")
+CURVES = ("so far", "plan", "new")
 
 
 class CourseScreen(FollowedRunScreen):

@@ -12,6 +12,7 @@ from cockpit.core.table.table import TableText
 from cockpit.core.table.weight_sets import WeightSets
 from cockpit.widgets.line_view import LineView
 from engines.contract.events import Epoch, RunStarted
+from engines.contract.history import History
 from engines.contract.spec import Column
 
 BEST = "★"
@@ -27,6 +28,8 @@ class EpochTable(LineView):
     def __init__(self, *, id: str = "epochs") -> None:
         super().__init__(id=id, title="Epochs")
         self._text = TableText(())
+        self._last = (0, 0)
+        """The last epoch and step there will be, as far as is known."""
         self._started: RunStarted | None = None
         self._rows = TableRows()
         self._weights = WeightSets()
@@ -43,7 +46,8 @@ class EpochTable(LineView):
 
     def use(self, columns: list[Column] | tuple[Column, ...]) -> None:
         """Show these columns from now on."""
-        self._text = TableText(columns)
+        self._text = TableText(columns, *self._last)
+        self.ends = self._text.ends
         self.refresh()
 
     def take(self, model: RunModel, steps: Steps, *, every: int) -> None:
@@ -51,14 +55,16 @@ class EpochTable(LineView):
         history = model.history
         newest_before, best_before, count = self._newest, self._best, self.count
         self._newest, self._best = history.newest, history.best
+        if (last := _last(history)) != self._last:
+            self._last = last
+            self.use(self._text.columns)
         changed = self._rows.update(list(history.epochs.values()), steps, every)
         rows = self._rows.rows
         self._weights.note(row for row in rows[changed:] if isinstance(row, Epoch))
         if (legend := self._weights.legend()) != (str(self.tooltip) if self.tooltip else ""):
             self.tooltip = Text(legend) if legend else None
         self.resize_to(len(rows), self._text.width)
-        for index in range(changed, max(len(rows), count)):
-            self.refresh_index(index)
+        self.refresh_indices(changed, max(len(rows), count))
         others = {id(row) for row in (newest_before, self._newest) if newest_before is not self._newest}
         others |= {id(row) for row in (best_before, self._best) if best_before is not self._best}
         if others:
@@ -104,10 +110,17 @@ class EpochTable(LineView):
         name = "best" if best else "new" if row is self._newest else "row"
         mark = self._weights.mark(row)
         line = self.styled(" ".join(self._text.cells(row, mark)), f"table--{name}")  # a piece costs 40 bytes a line
-        for place in self._text.mark_places() if mark else ():
+        if mark and (place := self._text.mark_place) is not None:
             line.stylize(self.get_component_rich_style("table--weights", partial=True), place, place + 1)
         line.highlight_words(["nan"], self.get_component_rich_style("table--bad", partial=True))
         return line
 
     def is_best(self, row: Row) -> bool:
         return isinstance(row, Epoch) and self._best is not None and row.epoch == self._best.epoch
+
+
+def _last(history: History) -> tuple[int, int]:
+    """The last epoch and step, of the plan or beyond; no step where the plan says none, as of other programs."""
+    planned = history.planned * history.started.steps_per_epoch if history.started else 0
+    reached = history.newest.step if history.newest else 0
+    return max(history.planned, history.done), max(planned, reached) if planned else 0

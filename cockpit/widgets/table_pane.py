@@ -38,7 +38,9 @@ class FullTable(EpochTable):
 
     def use(self, columns: Sequence[Column]) -> None:
         super().use(tuple(columns))
-        self.fixed = len(MARK) + self._text.widths[0] + 1 if self._text.widths else 0
+        ends = self._text.ends
+        self.ends = [*(len(MARK) + end for end in ends[:-1]), *ends[-1:]]  # in which the mark is counted
+        self.fixed = self.ends[0] + 1 if self.ends else 0
 
     def header(self) -> Text:
         return self.styled(f"{NO_MARK}{self._text.header()}", "table--header")
@@ -129,7 +131,6 @@ class TablePane(Vertical):
 
     def _use_columns(self) -> None:
         self.table.use(self._chosen)
-        self.table.border_title = "Epochs"
 
     # -- keys ------------------------------------------------------------------------------------------------------
 

@@ -17,24 +17,33 @@ from engines.contract.spec import Column
 BEST_MARK = "*"
 INTEGER_WIDTH = 4
 THOUSANDS_WIDTH = 9
+MARK_WIDTH = 2
 WIDEST_TITLE = 20
 
 
 class TableText:
-    """Header, rule and rows of an epoch table for the columns that a run announced."""
+    """Header, rule and rows of an epoch table for columns that a run announced, and so many `epochs` and `steps`."""
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, columns: Sequence[Column], epochs: int = 0, steps: int = 0) -> None:
         self.columns = tuple(columns)
+        self._weighted = next((place for place, column in enumerate(columns) if column.source in WEIGHTED), -1)
+        """The first column that depends on the loss weights: the row's mark stands before it, with a space between."""
         self._titles = [plain(column.title)[:WIDEST_TITLE] for column in columns]
         self.widths = [
-            max(cell_len(title), _value_width(column.format) + (column.source in WEIGHTED))
-            for title, column in zip(self._titles, columns, strict=True)
+            max(cell_len(title), _value_width(column, epochs, steps) + MARK_WIDTH * (place == self._weighted))
+            for place, (title, column) in enumerate(zip(self._titles, columns, strict=True))
         ]
 
     @property
     def width(self) -> int:
         """Characters of a row with its mark."""
         return sum(self.widths) + max(len(self.widths) - 1, 0) + len(f" {BEST_MARK}")
+
+    @property
+    def ends(self) -> list[int]:
+        """Where in a row its columns end, the last one with the row's mark."""
+        ends = list(accumulate(self.widths, lambda end, width: end + 1 + width))
+        return [*ends[:-1], self.width] if ends else []
 
     def header(self) -> str:
         return " ".join(fit_right(title, width) for title, width in zip(self._titles, self.widths, strict=True))
@@ -49,28 +58,32 @@ class TableText:
         """
         columns = zip(self.columns, self.widths, strict=True)
         return [
-            (mark or " ") + _cell(column, row, width - 1) if column.source in WEIGHTED else _cell(column, row, width)
-            for column, width in columns
+            f"{mark:{MARK_WIDTH}}" + _cell(column, row, width - MARK_WIDTH)
+            if place == self._weighted
+            else _cell(column, row, width)
+            for place, (column, width) in enumerate(columns)
         ]
 
-    def mark_places(self) -> list[int]:
-        """Where in a row's line marks of loss weights stand."""
-        ends = accumulate(width + 1 for width in self.widths)
-        columns = zip(self.columns, self.widths, ends, strict=True)
-        return [end - 1 - width for column, width, end in columns if column.source in WEIGHTED]
+    @property
+    def mark_place(self) -> int | None:
+        """Where in a row's line the mark of its loss weights stands."""
+        return sum(self.widths[: self._weighted]) + self._weighted if self._weighted >= 0 else None
 
     def row(self, epoch: Epoch, mark: str = "") -> str:
         """The epoch's line, ending in ` *` when it was the best so far."""
         return " ".join(self.cells(epoch, mark)) + (f" {BEST_MARK}" if epoch.best else "")
 
 
-def _value_width(spec: str) -> int:
-    """Room for a usual value: `0.500`, `1.0e-4`, a four-digit epoch; for words what their format says (`9s`)."""
+def _value_width(column: Column, epochs: int, steps: int) -> int:
+    """Room for a usual value: `0.500`, `1.0e-4`, the last epoch; for words what their format says (`9s`)."""
+    spec = column.format
     if spec.endswith("s") and spec[:-1].isdecimal():
         return min(int(spec[:-1]), WIDEST_TITLE)
-    if spec.endswith(",d"):
-        return THOUSANDS_WIDTH
-    return INTEGER_WIDTH if spec.endswith("d") else min(len(number(0.5, spec)), WIDEST_TITLE)
+    if not spec.endswith("d"):
+        return min(len(number(0.5, spec)), WIDEST_TITLE)
+    if last := {"epoch": epochs, "step": steps}.get(column.source):
+        return len(number(last, spec))
+    return THOUSANDS_WIDTH if spec.endswith(",d") else INTEGER_WIDTH
 
 
 def _cell(column: Column, row: Row, width: int) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
@@ -20,6 +21,7 @@ from cockpit.widgets.log_pane import LogLines
 from cockpit.widgets.table_pane import FullTable
 from engines.contract import events as ev
 from engines.contract.steps import StepWriter
+from projects.controls.spec import SPEC
 from tests.cockpit.conftest import NOW
 from tests.cockpit.driving import keys, text, until
 from tests.support.fake_run import FakeRun, epoch
@@ -91,13 +93,37 @@ async def test_the_first_column_and_the_mark_stay_while_the_rest_moves(cockpit: 
     live.say(row)
     async with cockpit(open_run=live.run).run_test(size=(80, 24)) as pilot:
         await pilot.press("2")
-        await until(pilot, lambda: "★    7" in text(pilot))
+        await until(pilot, lambda: "★  7" in text(pilot))
         assert "Seconds" not in text(pilot)
         table = pilot.app.screen.query_one(FullTable)
         table.scroll_to(x=table.max_scroll_x, animate=False)
         await until(pilot, lambda: "Seconds" in text(pilot))
-        assert "★    7" in text(pilot)
+        assert "★  7" in text(pilot)
         assert "TrLoss" not in text(pilot)
+
+
+async def test_at_eighty_columns_the_score_is_seen_and_columns_without_room_are_counted(
+    cockpit: Make, fake: FakeRun
+) -> None:
+    started = ev.RunStarted(
+        project="controls", device="cpu", epochs=150, steps_per_epoch=100, columns=list(SPEC.columns), stages=[]
+    )
+    one = replace(epoch(150), step=14_999, score=0.125, lr=0.25)
+    fake.begin().say(started, one, ev.Phase(phase="training"))
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+            await pilot.press("2")
+            await until(pilot, lambda: rows(pilot) and "→ 3 more columns" in text(pilot))
+            (titles,) = [line for line in text(pilot).splitlines() if " Ep " in line]
+            (row,) = [line for line in text(pilot).splitlines() if "14,999" in line]
+            assert titles.strip("│ ").split()[-2:] == ["VlF1", "Score"]
+            assert row.strip("│ ").split()[-1] == "0.125"  # and no half of the rate
+            table = pilot.app.screen.query_one(FullTable)
+            table.scroll_to(x=table.max_scroll_x, animate=False)
+            await until(pilot, lambda: "Seconds" in text(pilot) and "more column" not in text(pilot))
+            await pilot.resize_terminal(200, 24)
+            await until(pilot, lambda: "TrLoss" in text(pilot) and "Seconds" in text(pilot))
+            assert "more column" not in text(pilot)
 
 
 async def test_columns_are_chosen_ordered_and_kept(cockpit: Make, live: FakeRun, settings: SettingsFile) -> None:

@@ -12,6 +12,7 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
 
+from cockpit.core.metrics.steps import Steps
 from cockpit.core.run.follow import News
 from cockpit.core.run.model import Notable, RunModel
 from cockpit.core.run.notable import Told, tell
@@ -21,10 +22,11 @@ from cockpit.widgets.config_pane import ConfigLines, ConfigPane
 from cockpit.widgets.events_pane import EventsPane
 from cockpit.widgets.pane import Pane
 from cockpit.widgets.report_pane import ReportPane, TableLines
+from cockpit.widgets.status_line import StatusLine
 from cockpit.widgets.system_pane import SystemPane
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract.steps import StepWriter
+from engines.contract.steps import ABSENT, StepWriter
 from tests.cockpit.conftest import StillMachine
 from tests.cockpit.driving import keys, text, until
 from tests.support.fake_run import FakeRun, epoch
@@ -111,6 +113,22 @@ async def test_a_hidden_pane_looks_no_more(fake: FakeRun) -> None:
         one.activate()
         report(fake, heads=(["head"], [["act"]]))
         await until(pilot, lambda: "act" in text(pilot))
+
+
+async def test_a_sentence_that_came_while_it_was_hidden_has_the_width_there_is(fake: FakeRun) -> None:
+    async with Host(ReportPane(fake.run)).run_test(size=(200, 24)) as pilot:
+        await until(pilot, lambda: "No report" in text(pilot))
+        pane, lines = pilot.app.query_one(ReportPane), pilot.app.query_one(TableLines)
+        pane.display = False
+        fake.run.report.write_text("[]")
+        await until(pilot, lambda: "cannot be read" in lines._instead)
+        pane.display = True
+        whole = ("report.json cannot be read as a report", "expected).")
+        await until(pilot, lambda: all(words in text(pilot) for words in whole))
+        await pilot.resize_terminal(60, 24)
+        await until(pilot, lambda: lines.count > 2)
+        shown = "".join(line.strip("│ ") for line in text(pilot).splitlines()[2 : 2 + lines.count])
+        assert shown.replace(" ", "") == lines._instead.replace(" ", "")
 
 
 async def test_a_pane_that_goes_while_it_comes_is_no_fault(fake: FakeRun) -> None:
@@ -238,3 +256,15 @@ async def test_the_machine_is_shown_now_and_over_the_hours_that_were_recorded(fa
         one.activate()
         writer.append(np.array([[1000.0 + 5 * n, 1, 0.9, 5.5] for n in range(720, 2160)]))
         await until(pilot, lambda: "3h" in text(pilot))
+
+
+# -- the line of numbers -----------------------------------------------------------------------------------------------
+
+
+async def test_a_run_that_logs_no_loss_has_none_in_its_line_of_numbers() -> None:
+    line, model = StatusLine(), RunModel()
+    async with Host(line).run_test(size=(80, 24)):
+        for loss, words in ((ABSENT, "step 7"), (np.nan, "step 7   loss nan"), (0.5, "step 7   loss 0.5000")):
+            model.steps = Steps(np.array([[6.0], [1e9], [loss]]), ("step", "time", "loss"))
+            line.show(model, None, None)
+            assert line.render().plain.rstrip() == words

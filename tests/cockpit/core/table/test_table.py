@@ -71,3 +71,21 @@ def test_columns_from_a_damaged_or_hostile_log_harm_nothing() -> None:
     row = table.row(epoch(stage="a\x1b[31mb"))
     assert "\x1b" not in table.header() + row
     assert len(table.header()) < 60
+
+
+def test_the_first_column_has_room_for_the_last_epoch() -> None:
+    table = TableText(SEED_COLUMNS, epochs=100_000)
+    lines = [table.header(), *(table.row(epoch(best=False, epoch=number)) for number in (1, 9_999, 10_000, 100_000))]
+    assert len({len(line) for line in lines}) == 1
+    assert lines[-1].split()[0] == "100000"
+
+
+def test_columns_are_as_wide_as_the_plan_needs_and_a_longer_number_is_whole() -> None:
+    columns = [Column("Ep", "epoch", "d"), Column("Step", "step", ",d"), Column("Score", "score")]
+    planned, unknown = TableText(columns, epochs=150, steps=14_850), TableText(columns)
+    assert planned.row(epoch(step=20, best=False)) == "  2     20 0.450"
+    assert unknown.row(epoch(step=20, best=False)) == "   2        20 0.450"
+    assert planned.row(epoch(epoch=1_000, step=100_000, best=False)) == "1000 100,000 0.450"
+    assert planned.ends == [3, 10, 18]  # behind the last the mark of the best
+    assert planned.row(epoch(step=20))[16:] == " *"
+    assert TableText([]).ends == []
