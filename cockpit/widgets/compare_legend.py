@@ -15,10 +15,12 @@ from textual.widgets.option_list import Option
 from cockpit.core.format import four_digits
 from cockpit.core.metrics.compare import RunFacts
 from cockpit.core.states import GLYPHS
-from cockpit.core.text import fit_left
+from cockpit.core.text import fit_apart, fit_left
 from cockpit.widgets.ascii_filter import glyphs_of
 
-WIDEST_NAME = 24
+BESIDE_NAME = 54
+"""Cells for what stands before and behind a run's name."""
+LEAST_NAME = 24
 
 
 class CompareLegend(OptionList):
@@ -41,8 +43,12 @@ class CompareLegend(OptionList):
     def show(self, runs: Sequence[RunFacts], hidden: Collection[int]) -> None:
         """Only lines that differ are painted again."""
         self._shown = runs, hidden
-        width = min(max(cell_len(run.name) for run in runs), WIDEST_NAME)
-        words = [self._line(place, run, width, place in hidden) for place, run in enumerate(runs)]
+        room = max(self.scrollable_content_region.width - BESIDE_NAME, LEAST_NAME)
+        names = fit_apart([run.name for run in runs], min(max(cell_len(run.name) for run in runs), room))
+        words = [
+            self._line(place, run, name, place in hidden)
+            for place, (run, name) in enumerate(zip(runs, names, strict=True))
+        ]
         if len(self._words) != len(words):
             self.set_options(Option(line) for line in words)
             self.highlighted = 0
@@ -52,13 +58,17 @@ class CompareLegend(OptionList):
                     self.replace_option_prompt_at_index(place, new)
         self._words = words
 
+    def on_resize(self) -> None:
+        if self._words:
+            self.show(*self._shown)
+
     def notify_style_update(self) -> None:
         """In ASCII the charts have other signs."""
         super().notify_style_update()
         if self._words:
             self.call_after_refresh(lambda: self.show(*self._shown))  # with what is newest then
 
-    def _line(self, place: int, run: RunFacts, width: int, hidden: bool) -> Content:
+    def _line(self, place: int, run: RunFacts, name: str, hidden: bool) -> Content:
         sign = glyphs_of(self.app).runs[place]
         match run.state:
             case "gone":
@@ -72,7 +82,7 @@ class CompareLegend(OptionList):
         best = f"  ★ {four_digits(run.best[1]).strip():<7} ep {run.best[0]}" if run.best is not None else ""
         return Content.assemble(
             (f"{sign} ", "$faint" if hidden else f"$run-{place + 1}"),
-            (fit_left(run.name, width), "$faint" if hidden else "$foreground"),
+            (name, "$faint" if hidden else "$foreground"),
             (f"  {fit_left(state, 15)} {done:>9}", "$quiet"),
             (best, "$best"),
             ("  hidden" if hidden else "", "$quiet"),

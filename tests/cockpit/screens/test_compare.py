@@ -11,9 +11,11 @@ from textual.pilot import Pilot
 from textual.widgets import SelectionList
 
 from cockpit.app import CockpitApp
+from cockpit.core.plot.glyphs import UNICODE
 from cockpit.screens.compare import CompareScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
+from cockpit.widgets.compare_table import CompareTable
 from tests.cockpit.driving import keys, text, until
 from tests.support.fake_run import CONFIG, FakeRun, epoch
 
@@ -118,3 +120,31 @@ async def test_without_another_training_there_is_nothing_to_compare_with(
         await until(pilot, lambda: "There is no other training." in text(pilot))
         await pilot.press("enter", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
+
+
+async def test_with_eight_runs_each_is_seen_or_counted_and_none_looks_like_another(cockpit: Make, folder: Path) -> None:
+    rates = [f"{rate}e-5" for rate in range(1, 9)]
+    for place, rate in enumerate(rates):
+        label = f"sweep of the learning rate, {rate}"
+        fake = FakeRun(folder, f"controls-20261127-20140{place}-amber", label=label).begin().started()
+        fake.say(*(epoch(n, score=n * (place + 1) / 100, best=n == 3) for n in (1, 2, 3))).end("finished")
+    async with cockpit().run_test(size=(200, 50)) as pilot:
+        await compared(pilot)
+        await until(pilot, lambda: all(f"learning rate, {rate} " in text(pilot) for rate in rates))
+        await until(pilot, lambda: all(f" {value / 100:#.4g} " in text(pilot) for value in range(3, 25, 3)))
+        await until(pilot, lambda: "No setting differs." in text(pilot) and "by step" in text(pilot))
+        values, config = (pilot.app.screen.query_one(f"#{name}", CompareTable) for name in ("values", "config"))
+        signs = list(UNICODE.runs)
+        assert values.header().plain.split() == signs
+        assert "more run" not in text(pilot)
+        assert config.header().plain == ""
+        (line,) = [line for line in text(pilot).splitlines() if "by step" in line]
+        assert not set(line) & set(signs)  # the list above says what they are
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: all(f"…{rate} " in text(pilot) or f" {rate} " in text(pilot) for rate in rates))
+        await pilot.press("2")
+        await until(pilot, lambda: "→ 3 more runs" in text(pilot))
+        (row,) = [line for line in text(pilot).splitlines() if "score" in line]
+        assert [float(word) for word in row.split() if word[0] == "0"] == [0.24, 0.21, 0.18, 0.15, 0.12]
+        values.scroll_to(x=values.max_scroll_x, animate=False)
+        await until(pilot, lambda: "0.03000" in text(pilot).partition("Values ─")[2] and "more run" not in text(pilot))
