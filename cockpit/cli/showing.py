@@ -41,7 +41,7 @@ def ls(arguments: Namespace) -> int:
     elif not runs and found:
         say(f"none of the {len(found)} runs matches {arguments.filter!r}")
     elif not runs:
-        say(f"no runs in {runs_folder()}; `cockpit demo` makes one")
+        say(f"no runs in {runs_folder()}; the command `demo` makes one")
     else:
         show_table(("run", "state", "done", "best", "age", "device", "label"), [_row(run) for run in runs])
     return codes.DONE
@@ -74,7 +74,7 @@ def _facts(run: RunSummary) -> dict[str, Any]:
 
 
 def _row(run: RunSummary) -> tuple[str, ...]:
-    done = f"{run.done:.0f}/{run.total:.0f}" if run.total else ""
+    done = f"{run.done:,.0f}/{run.total:,.0f}" if run.total else ""
     best = "" if run.score is None else number(run.score)
     what = run.detail if run.state == "broken" else run.label or run.title
     state = f"{run.state} !" if run.alert else run.state

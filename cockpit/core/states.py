@@ -8,8 +8,8 @@ from engines.contract.alerts import STALL
 from engines.contract.events import Alert
 from engines.contract.state import LIVE, State
 
-Shown = State | Literal["broken"]
-"""What a list of runs shows: a run's state, or that its directory cannot be read."""
+Shown = State | Literal["broken", "reading"]
+"""What a list of runs shows: a run's state, or that its directory cannot be read, or is still being read."""
 
 GLYPHS: dict[Shown, str] = {
     "queued": "○",
@@ -24,6 +24,7 @@ GLYPHS: dict[Shown, str] = {
     "failed": "✖",
     "lost": "?",
     "broken": "!",
+    "reading": "…",
 }
 RESUMABLE: frozenset[Shown] = frozenset({"stopped", "out-of-budget", "failed", "lost", "finished", "early-stopped"})
 """States a training can go on from; the dialog asks more to do for one that has ended by itself."""

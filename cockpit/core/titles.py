@@ -20,7 +20,7 @@ def of_runs(rows: Iterable[RunSummary]) -> str:
 
 def of_run(model: RunModel) -> str:
     """`amber 41/150 · cockpit` while it runs, else its state in place of the epochs."""
-    if model.info is None:
+    if model.info is None or model.reading:
         return "cockpit"
     history, progress = model.history, model.history.progress
     done, total = history.done, history.planned

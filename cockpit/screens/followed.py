@@ -16,7 +16,7 @@ from cockpit.core.config.run_config import read_config
 from cockpit.core.metrics.metric_series import Series
 from cockpit.core.metrics.run_metrics import Mark, RunMetrics
 from cockpit.core.poller import Poller
-from cockpit.core.run.follow import News, RunFollower
+from cockpit.core.run.follow import BEHIND_SECONDS, News, RunFollower
 from cockpit.core.run.model import RunModel
 from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.given_orders import GivenOrders
@@ -102,10 +102,10 @@ class FollowedRunScreen(PollingScreen, ChangingKeysScreen):
         in_thread(self, lambda: self.post_message(self.Read(read_config(self.run).tree)))
 
     def on_screen_resume(self) -> None:
-        self._throttle.ask()
+        self._throttle.ask(news=False)
 
     def on_resize(self) -> None:
-        self._throttle.ask()
+        self._throttle.ask(news=False)  # at the first one nothing is known: what comes then must not wait for it
 
     @on(Read)
     def _begin(self, message: Read) -> None:
@@ -115,24 +115,31 @@ class FollowedRunScreen(PollingScreen, ChangingKeysScreen):
 
     def _follow(self) -> float:
         news = self._follower.poll()
-        changed = self._metrics.poll()
+        changed = not self._follower.reading and self._metrics.poll()
         if news is not None or changed:
             curves = Curves(self._metrics.series(), self._metrics.marks()) if changed else None
             self.post_message(self.Followed(news, curves))
-        return POLL_SECONDS if self._follower.live or self._follower.behind else SHOW_SECONDS
+        if self._follower.behind:
+            return BEHIND_SECONDS
+        return POLL_SECONDS if self._follower.live else SHOW_SECONDS
 
     @on(Followed)
     def _take(self, message: Followed) -> None:
+        was_reading = self.model.reading
         if message.news is not None:
             self.model.add(message.news)
         if message.curves is not None:
             self.curves = message.curves
-        self._throttle.ask()
+        if was_reading and not self.model.reading:
+            self._throttle.hurry()
+        else:
+            self._throttle.ask()
 
     def _show(self) -> None:
-        if self._ready and self.is_active and self.query(RunHeader):
+        if self.is_active and self.query(RunHeader):
             self.query_one(RunHeader).show(self.model, self._clock())
-            self.show()
+            if self._ready and not self.model.reading:
+                self.show()
 
     def notify_style_update(self) -> None:
         """What a subclass shows may be in the colours and with the signs of the look before."""

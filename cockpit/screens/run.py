@@ -16,7 +16,7 @@ from cockpit.core import titles
 from cockpit.core.poller import Poller
 from cockpit.core.run.alerts import sentence
 from cockpit.core.run.control import Action, Target
-from cockpit.core.run.follow import AT_ONCE, News, RunFollower
+from cockpit.core.run.follow import BEHIND_SECONDS, News, RunFollower
 from cockpit.core.run.model import RunModel
 from cockpit.core.run.orders import Order
 from cockpit.core.runs import run_away
@@ -43,8 +43,6 @@ from engines.contract.machine import Machine, Reading
 from engines.contract.rundir import RunDirectory
 
 POLL_SECONDS = 0.1
-BEHIND_SECONDS = 0.02
-"""Between two pieces of what was there before: time enough to show the first."""
 ENDED_POLL_SECONDS = 0.5
 MACHINE_SECONDS = 2.0
 FAST_SECONDS = 0.25
@@ -128,7 +126,7 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
         self._machine, self._clock, self._settings = machine, clock, settings
         self._follower = RunFollower(run)
         self._attention = Attention(run.path.name, clock)
-        self._caught_up = self._away_told = False
+        self._away_told = False
         self._reading: Reading | None = None
         self._playable = self._reviewable = False
         self._my_order = ""
@@ -182,7 +180,6 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
         state, known = self.model.status.state, self._known
         self.model.add(message.news)
         self._tell_alerts(message.news)
-        self._caught_up = len(message.news.events) < AT_ONCE
         if self.model.status.state != state or message.news.info is not None:
             self.set_class(self.model.is_task, "-task")
             self.set_class(self.model.status.state == "failed", "-failed")
@@ -195,9 +192,14 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
                 throttle.hurry()  # what was not there at all waits for nothing
 
     @property
-    def _known(self) -> tuple[bool, bool]:
+    def _known(self) -> tuple[bool, bool, bool]:
         """What of the run has been read."""
-        return self.model.info is not None, self.model.steps.newest > 0
+        return self.model.info is not None, self.model.reading, self.model.steps.newest > 0
+
+    @property
+    def _unread(self) -> bool:
+        """Whether it is not read to its end yet."""
+        return self.model.info is None or self.model.reading
 
     @on(Measured)
     def _take_reading(self, message: Measured) -> None:
@@ -214,7 +216,7 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
 
     def _tell_away(self, last_seen: float | None) -> None:
         """Tell once what happened before the run was opened, as soon as all of that is read."""
-        if self._away_told or not self._caught_up:
+        if self._away_told or self._unread:
             return
         self._away_told = True
         if (away := run_away.since(self.model, last_seen, self._clock())) is not None:
@@ -243,6 +245,8 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
             return  # under another screen every change would paint that one whole; a closing one has no widgets
         now, pane = self._clock(), self._tabs.pane
         self.query_one(RunHeader).show(self.model, now)
+        if self.model.reading:
+            return
         beside = False
         if isinstance(pane, RunOverview):
             pane.show_numbers(self.model, self._reading, now)
@@ -256,8 +260,8 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
         return self.model.order(self._my_order)
 
     def _show_panes(self) -> None:
-        if not self.is_active or not self.query(RunHeader):
-            return
+        if not self.is_active or not self.query(RunHeader) or self.model.reading:
+            return  # a piece of a long history tells of long ago, and all of its rows would be made at each piece
         self.query_one(RunBanner).show(self.model, self.key_of)
         self._tabs.show(self.model)
 
@@ -268,7 +272,7 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
 
     def _target(self) -> Target | None:
         model = self.model
-        if model.info is None:
+        if model.info is None or model.reading:
             return None
         number = model.attempt.number if model.attempt else 0
         return Target(

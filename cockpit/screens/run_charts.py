@@ -17,7 +17,7 @@ from cockpit.core.run.model import RunModel
 from cockpit.core.table.weight_sets import edited_weights
 from cockpit.widgets.metric_chart import Drawing
 from engines.contract.events import Epoch
-from engines.contract.history import column_value
+from engines.contract.history import column_of
 from engines.contract.steps import logged
 
 Chart = tuple[list[Member], Drawing]
@@ -66,9 +66,10 @@ def _old_tails(model: RunModel) -> list[list[Epoch]]:
 
 def _of_epochs(source: str, rows: Sequence[Epoch]) -> Series:
     """One value an epoch. What was not finite is kept as such; what was not measured is no point at all."""
-    values = [(float(row.step), column_value(source, row), source in row.nonfinite) for row in rows]
-    told = [(step, np.nan if value is None else value) for step, value, bad in values if bad or value is not None]
-    return _series(source, np.array([step for step, _ in told]), np.array([value for _, value in told]))
+    value_of = column_of(source)
+    told = [(row.step, value) for row in rows if (value := value_of(row)) is not None or source in row.nonfinite]
+    step, value = np.array(told, dtype=np.float64).reshape(-1, 2).T  # None is NaN
+    return _series(source, step, value)
 
 
 def _series(name: str, step: Floats, value: Floats) -> Series:

@@ -21,7 +21,7 @@ from cockpit.core.run.control import Action
 from cockpit.core.runs import removal, run_order
 from cockpit.core.runs.away import Lookout
 from cockpit.core.runs.chosen import ChosenRuns
-from cockpit.core.runs.fleet import Fleet, FleetNews
+from cockpit.core.runs.fleet import PIECE, Fleet, FleetNews
 from cockpit.core.runs.run_order import ordered
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.settings import SettingsFile
@@ -59,7 +59,7 @@ EMPTY = """\
 [$quiet]No runs yet in[/] {folder}
 
   [b $accent]n[/]   start one from a config
-  [b $accent]q[/]   leave, then [b]cockpit demo[/]: makes data, trains a small model"""
+  [b $accent]q[/]   leave, and start again with [b]demo[/]: makes data, trains a small model"""
 
 
 class RunsScreen(PollingScreen, ChangingKeysScreen):
@@ -111,7 +111,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     def __init__(self, folder: Path, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
-        self._fleet = Fleet(folder)
+        self._fleet = Fleet(folder, PIECE)
         self._clock, self._settings = clock, settings
         self._lookout = Lookout(folder, clock)
         self._runs: dict[Path, RunSummary] = {}
@@ -187,7 +187,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     def _tell_alert(self, before: RunSummary | None, now: RunSummary) -> None:
         """Beyond the screen, on which it shows; what was there when the list was opened is no news."""
-        if now.alert is None or before is None:
+        if now.alert is None or before is None or before.state == "reading":
             return
         if before.alert is None or now.alert.time > before.alert.time:
             self.post_message(Notice(now.path.name, now.alert))

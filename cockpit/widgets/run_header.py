@@ -38,9 +38,7 @@ class RunHeader(Widget):
 
     def show(self, model: RunModel, now: float) -> None:
         """Take the newest facts; draws only if a character changes."""
-        parts = (self._who(model), self._how_far(model, now))
-        if model.info is None and not model.problem:  # nothing was read yet: any state would be a guess
-            parts = (Text("◢ reading …", self._style("header--quiet")), Text())
+        parts = (self._who(model), Text() if self._reads(model) else self._how_far(model, now))
         if parts != self._parts:
             self._parts = parts
             self.refresh()
@@ -50,12 +48,20 @@ class RunHeader(Widget):
         separator = Text("   " if self.app.size.width >= WIDE else "\n   ")
         return Text.assemble(who, separator, how_far, no_wrap=True, overflow="ellipsis")
 
+    @staticmethod
+    def _reads(model: RunModel) -> bool:
+        """Whether it is not read to its end yet: any state, and any number, would be a guess."""
+        return model.reading or (model.info is None and not model.problem)
+
     def _who(self, model: RunModel) -> Text:
         text = Text().append("◢ ", self._style("header--app"))
         info = model.info
-        text.append(plain(info.id) if info else "…", self._style("header--name"))
+        if info or model.problem:
+            text.append(plain(info.id) if info else "…", self._style("header--name"))
         if info and (words := plain(info.label)):
             text.append(f"{GAP}{fit_left(words, min(cell_len(words), LABEL_WIDTH))}", self._style("header--text"))
+        if self._reads(model):
+            return text.append(f"{GAP if info else ''}reading …", self._style("header--quiet"))
         text.append(f"{GAP}{label(model.status.state)}", self._style(f"state--{tone(model.status.state)}"))
         if model.live and model.status.detail not in ("", "training", "working"):
             bad = model.status.detail.startswith(STALLED)
@@ -86,7 +92,7 @@ def tone(state: str) -> str:
             return "live"
         case "queued" | "starting" | "paused" | "stopping" | "out-of-budget":
             return "waiting"
-        case "finished" | "early-stopped" | "stopped":
+        case "finished" | "early-stopped" | "stopped" | "reading":
             return "done"
         case _:
             return "bad"
@@ -98,7 +104,7 @@ def _progress(model: RunModel) -> str:
         progress = history.progress
         return f"{count(progress.done)}/{count(progress.total)} {plain(progress.unit)}" if progress else "…"
     total = history.planned
-    return f"epoch {history.done}/{total}" if total else "epoch —"
+    return f"epoch {history.done:,}/{total:,}" if total else "epoch —"
 
 
 def _spent(model: RunModel, now: float) -> str:

@@ -42,11 +42,13 @@ class _Column:
     """What a click on its title orders by."""
     most: int = 0
     """Width that it takes where there is room to spare."""
+    least: int = 0
+    """Width that it gives up to where there is too little room."""
 
 
 COLUMNS = (
     _Column("State", STATE_WIDTH, True, order="state"),
-    _Column("Run", 30, True, order="name", most=32),
+    _Column("Run", 30, True, order="name", most=32, least=12),
     _Column("Project", 9, True, 100),
     _Column("Epoch", 7, False, order="epoch", most=11),
     _Column("Score", 5, False, order="score"),
@@ -69,9 +71,9 @@ def columns_for(width: int) -> dict[int, _Column]:
     for place, column in there.items():
         note = NOTE_WIDTH + len(GAP)
         free = spare - note if spare >= note and column.order != "name" else spare
-        more = max(0, min(column.most - column.width, free))
-        there[place] = replace(column, width=column.width + more)
-        spare -= more
+        fitting = min(max(column.width + free, column.least or column.width), column.most or column.width)
+        there[place] = replace(column, width=fitting)
+        spare -= fitting - column.width
     return there
 
 
@@ -149,7 +151,7 @@ class RunsTable(LineView):
         if order != self._order:
             self._order = order
             self.refresh_line(0)
-        self.resize_to(len(self._rows), 1 + sum(column.width + len(GAP) for column in self._columns()) - len(GAP))
+        self._fit()
         self._draw()
         if self.cursor != before:
             self.post_message(self.Highlighted(self.cursor))
@@ -157,6 +159,21 @@ class RunsTable(LineView):
     def on_resize(self) -> None:
         self._shown.clear()
         self._draw()
+
+    def watch_show_vertical_scrollbar(self) -> None:
+        """It takes its room from the names, not from what stands at the right."""
+        self._shown.clear()
+        self._fit()
+        self.refresh()
+
+    @property
+    def _room(self) -> int:
+        """Cells of a line, beside a scrollbar."""
+        return self.scrollable_content_region.width
+
+    def _fit(self) -> None:
+        width = sum(column.width + len(GAP) for column in self._columns()) - len(GAP)
+        self.resize_to(len(self._rows), len(CURSOR) + width)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -214,7 +231,7 @@ class RunsTable(LineView):
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def _columns(self) -> Collection[_Column]:
-        return columns_for(self.size.width).values()
+        return columns_for(self._room).values()
 
     def header(self) -> Text:
         """The titles; a sign beside the one that orders, in a cell that is free anyway: no column moves."""
@@ -225,7 +242,7 @@ class RunsTable(LineView):
                 line += fit_left(column.title + sign, column.width) + GAP
             else:
                 line += fit_right(column.title, column.width) + (sign or GAP)
-        room = self.size.width - len(line)
+        room = self._room - len(line)
         return self.styled(line + fit_left("Note", room) if room >= NOTE_WIDTH else line, "runs--header")
 
     def line(self, index: int) -> Text:
@@ -234,17 +251,17 @@ class RunsTable(LineView):
     def _compose_line(self, row: RunSummary) -> Text:
         texts = self._cells(row)
         line = Text(no_wrap=True).append(CURSOR if row.path == self._key else " ", self._style("runs--sign"))
-        for place, column in columns_for(self.size.width).items():
+        for place, column in columns_for(self._room).items():
             text, style = texts[place]
             fit = fit_left if column.left else fit_right
             line.append(fit(text, column.width), self._style(style))
             marked = column.title == "State" and row.path in self._marked
             line.append(MARK if marked else GAP, self._style("runs--sign"))
-        room = self.size.width - line.cell_len
+        room = self._room - line.cell_len
         if room >= NOTE_WIDTH:
             line.append(fit_left(_note(row), room), self._style("runs--quiet"))
         if row.path == self._key:
-            line.append(" " * max(0, self.size.width - line.cell_len))
+            line.append(" " * max(0, self._room - line.cell_len))
             line.stylize(self._style("runs--cursor"))
         return line
 

@@ -21,6 +21,7 @@ COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
     ("done", frozenset({"finished", "early-stopped"})),
     ("stopped", frozenset({"stopped", "out-of-budget"})),
     ("failed", frozenset({"failed", "lost", "broken"})),
+    ("reading", frozenset({"reading"})),
 )
 
 

@@ -6,7 +6,7 @@ epoch, the one in force; `superseded` keeps the old tails.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args
 
@@ -189,13 +189,18 @@ class History:
         return list(found.values())
 
 
-def column_value(source: str, row: Epoch) -> Any:
-    """What a table column with this `source` shows of an epoch (None: nothing)."""
+def column_of(source: str) -> Callable[[Epoch], Any]:
+    """Gives what a table column with this `source` shows of an epoch (None: nothing), for many epochs."""
     group, _, key = source.partition(".")
     match group:
         case "train":
-            return row.train.get(key)
+            return lambda row: row.train.get(key)
         case "validation":
-            return row.validation.get(key)
+            return lambda row: row.validation.get(key)
         case _:
-            return getattr(row, source, None)
+            return lambda row: getattr(row, source, None)
+
+
+def column_value(source: str, row: Epoch) -> Any:
+    """What a table column with this `source` shows of an epoch (None: nothing)."""
+    return column_of(source)(row)

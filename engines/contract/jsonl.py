@@ -70,6 +70,8 @@ class ByteFollower:
         self.path = path
         self.restarts = 0
         """Times the file was found truncated or replaced and read again from its start."""
+        self.behind = False
+        """Whether the last call left something of the file for the next."""
         self._at_once = at_once
         self._offset = 0
         self._inode: int | None = None
@@ -82,17 +84,20 @@ class ByteFollower:
             status = os.stat(self.path)
         except FileNotFoundError:
             self._inode = None  # a new file may get the old one's inode
+            self.behind = False
             return b""
         size = status.st_size
         if self._offset and (status.st_ino != self._inode or size < self._offset):
             self._restart()
         self._inode = status.st_ino
         if size == self._offset:
+            self.behind = False
             return b""
         if self._last and not self._continues():
             self._restart()
         data = self._read(size if self._at_once is None else min(size, self._offset + self._at_once))
         self._offset += len(data)
+        self.behind = self._offset < size
         self._last = (self._last + data[-KNOWN_AGAIN:])[-KNOWN_AGAIN:]
         return data
 
@@ -173,8 +178,8 @@ def damage_in(file: str, damage: Sequence[Damage]) -> str:
 class RecordFollower(Generic[Record]):
     """Follows a log and decodes each line; lines that do not decode are counted in `damage`, never fatal."""
 
-    def __init__(self, path: Path, decoder: msgspec.json.Decoder[Record]) -> None:
-        self._lines = LineFollower(path)
+    def __init__(self, path: Path, decoder: msgspec.json.Decoder[Record], at_once: int | None = None) -> None:
+        self._lines = LineFollower(path, at_once)
         self._decoder = decoder
         self._line = 0
         self._restarts = 0
@@ -183,6 +188,11 @@ class RecordFollower(Generic[Record]):
     @property
     def restarts(self) -> int:
         return self._lines.restarts
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to be read than the last call gave."""
+        return self._lines.behind
 
     def poll(self) -> list[Record]:
         """The records appended since the last call (all of them again after a restart)."""

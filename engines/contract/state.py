@@ -105,12 +105,20 @@ def _doing(history: History) -> str:
 
 
 class RunReader:
-    """Follows one run: its events gathered into a `History`, its status on demand."""
+    """Follows one run: its events gathered into a `History`, its status on demand.
 
-    def __init__(self, run: RunDirectory) -> None:
+    `at_once` bounds the bytes that one call reads of a long history; until it is no more `behind`, it knows a part.
+    """
+
+    def __init__(self, run: RunDirectory, at_once: int | None = None) -> None:
         self.run = run
         self.history = History()
-        self._events: RecordFollower[Event] = RecordFollower(run.events, ev.decoder)
+        self._events: RecordFollower[Event] = RecordFollower(run.events, ev.decoder, at_once)
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to be read than the last call read."""
+        return self._events.behind
 
     @property
     def damaged_lines(self) -> int:

@@ -17,7 +17,7 @@ from engines.contract.errors import DataError, UserError
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
 
-State = Shown | Literal["reading", "gone"]
+State = Shown | Literal["gone"]
 
 
 @dataclass(frozen=True)

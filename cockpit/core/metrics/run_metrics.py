@@ -15,7 +15,7 @@ from cockpit.core.table.weight_sets import edited_weights
 from engines.contract.commands import Edit, SetLossWeights
 from engines.contract.errors import UserError
 from engines.contract.events import Checkpoint, CommandAnswer, Epoch, Event, RunStarted
-from engines.contract.history import History, column_value
+from engines.contract.history import History, column_of
 from engines.contract.rundir import RunDirectory
 from engines.contract.state import RunReader
 from engines.contract.steps import DATA_WAIT, logged
@@ -203,11 +203,13 @@ def _of_epochs(source: str, rows: Sequence[Epoch], tails: Sequence[Sequence[Epoc
 
 def _told(source: str, rows: Sequence[Epoch]) -> list[Epoch]:
     """The epochs that measured it; what was measured and not finite is among them."""
-    return [row for row in rows if source in row.nonfinite or column_value(source, row) is not None]
+    value_of = column_of(source)
+    return [row for row in rows if value_of(row) is not None or source in row.nonfinite]
 
 
 def _values(source: str, rows: Sequence[Epoch]) -> Floats:
-    values = [np.nan if source in row.nonfinite else column_value(source, row) for row in rows]
+    value_of = column_of(source)
+    values = [np.nan if source in row.nonfinite else value_of(row) for row in rows]
     return np.array(values, dtype=np.float64)
 
 

@@ -34,6 +34,8 @@ class News:
 
     restarted: bool = False
     """The event log was replaced: what came before it counts no more."""
+    reading: bool | None = None
+    """Whether a long history is not read to its end yet: what it tells so far is of long ago."""
     events: tuple[Event, ...] = ()
     commands: tuple[cmd.Command, ...] = ()
     info: RunInfo | None = None
@@ -49,8 +51,10 @@ class News:
 
 
 NOTHING = News()
-AT_ONCE = 5000
-"""Events in one piece of news: a long history comes in pieces, so that the screen stays alive."""
+PIECE = 1 << 20
+"""Bytes of events in one piece of news, some 4,000: a long history comes in pieces, so that the screen stays alive."""
+BEHIND_SECONDS = 0.02
+"""Between two pieces: time enough for a screen to take the first."""
 
 
 class RunFollower:
@@ -58,9 +62,8 @@ class RunFollower:
 
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
-        self._reader = RunReader(run)
-        self._untold: list[Event] = []
-        self._opened = False
+        self._reader = RunReader(run, PIECE)
+        self._opened = self._whole = False
         self.behind = True
         """Whether there is more to be read at once: a long history comes in pieces, and steps and log after it."""
         self._commands: RecordFollower[cmd.Command] = RecordFollower(run.commands, cmd.decoder)
@@ -68,7 +71,7 @@ class RunFollower:
         self._steps = StepFollower(run.steps)
         self._log = LogTail(run.stdout)
         self._budget = BudgetReader(run.config)
-        self._told: dict[str, Any] = {"damaged": (), "problem": "", "budget_usd": None}
+        self._told: dict[str, Any] = {"damaged": (), "problem": "", "budget_usd": None, "reading": False}
 
     @property
     def live(self) -> bool:
@@ -76,23 +79,28 @@ class RunFollower:
         status = self._told.get("status")
         return isinstance(status, Status) and status.live
 
+    @property
+    def reading(self) -> bool:
+        """Whether a long history is not read to its end yet."""
+        return bool(self._told["reading"])
+
     def poll(self) -> News | None:
         """What is new, None when nothing is. Never raises for what the run's files hold."""
         if not self.run.path.is_dir():  # all that was read stays in view, and nothing else can be said of it
             self.behind = False
-            gone = self._changed(status=Status("lost", "its directory is gone"), problem="")
+            gone = self._changed(status=Status("lost", "its directory is gone"), problem="", reading=False)
             return News(**gone) if gone else None
         changes: dict[str, Any] = {}
         problem = ""
         looks = [self._look_at_info, self._look_at_events, self._look_at_commands]
-        self.behind = not self._opened or bool(self._untold)  # epochs are there at once; a million steps take a moment
+        self.behind = not self._opened or self._reader.behind  # epochs are there at once; a million steps take a moment
         self._opened = True
         for look in looks if self.behind else [*looks, self._look_at_output]:
             try:
                 changes |= look()
             except (UserError, OSError) as error:
                 problem = problem or str(error)
-        changes |= self._changed(problem=problem)
+        changes |= self._changed(problem=problem, reading=not (self._whole or problem))
         news = News(**changes)
         return None if news == NOTHING else news
 
@@ -110,12 +118,12 @@ class RunFollower:
         locked = lock_holder(self.run.lock) is not None
         attempts = self._attempts.poll()
         history = self._reader.history
-        new = self._reader.poll()
+        events = tuple(self._reader.poll())
         restarted = self._reader.history is not history
-        self._untold = new if restarted else self._untold + new
-        events, self._untold = tuple(self._untold[:AT_ONCE]), self._untold[AT_ONCE:]
-        status = self._reader.status_from(locked, attempts[-1] if attempts else None)
-        told = self._changed(attempts=attempts, status=status, damaged=self._damaged())
+        self._whole = (self._whole and not restarted) or not self._reader.behind
+        told = self._changed(attempts=attempts, damaged=self._damaged())
+        if self._whole:
+            told |= self._changed(status=self._reader.status_from(locked, attempts[-1] if attempts else None))
         return told | {"events": events, "restarted": restarted}
 
     def _look_at_commands(self) -> dict[str, Any]:

@@ -51,6 +51,8 @@ class RunModel:
     def __init__(self) -> None:
         self.info: RunInfo | None = None
         self.history = History()
+        self.reading = False
+        """Whether it is not read to its end yet: nothing of it is worth telling before."""
         self.status = Status("starting")
         self.attempts: tuple[Attempt, ...] = ()
         self.budget_usd: float | None = None
@@ -82,7 +84,7 @@ class RunModel:
                 self._notable[f"end {attempt.number}"] = attempt
         if news.events or news.commands or news.attempts:
             self._in_order = None
-        for name in ("info", "status", "attempts", "budget_usd", "steps", "log", "damaged", "problem"):
+        for name in ("info", "reading", "status", "attempts", "budget_usd", "steps", "log", "damaged", "problem"):
             if (value := getattr(news, name)) is not None:
                 setattr(self, name, value)
 

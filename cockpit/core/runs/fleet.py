@@ -12,13 +12,15 @@ from cockpit.core.runs.summary import RUN_ID, RunSummary, WatchedRun
 
 SCAN_SECONDS = 1.0
 READ_AT_ONCE = 100
+PIECE = 2 << 20
+"""Bytes of one run's history in one look of a screen: a huge one must not hold up the others."""
 GRACE_SECONDS = 5.0
 """How long a directory may be without its run.json before it counts as broken: it is written last."""
 
 
 @dataclass(frozen=True)
 class FleetNews:
-    """Runs that are new or changed, runs that are gone, and whether more are still being read."""
+    """Runs that are new or changed, runs that are gone, and whether more, or more of one, is still being read."""
 
     changed: tuple[RunSummary, ...]
     gone: tuple[Path, ...]
@@ -26,10 +28,14 @@ class FleetNews:
 
 
 class Fleet:
-    """Every run in a folder. May be polled from several threads, one at a time."""
+    """Every run in a folder. May be polled from several threads, one at a time.
 
-    def __init__(self, folder: Path) -> None:
+    With a `piece`, so many bytes, a long history is read over several polls, and its run is `reading` until then.
+    """
+
+    def __init__(self, folder: Path, piece: int | None = None) -> None:
         self.folder = folder
+        self._piece = piece
         self._runs: dict[str, WatchedRun] = {}
         """By name of the entry in the folder."""
         self._unread: list[str] = []
@@ -46,7 +52,7 @@ class Fleet:
         """
         with self._one_at_a_time:
             self._look(most)
-            news = FleetNews(tuple(self._changed.values()), tuple(self._gone), bool(self._unread))
+            news = FleetNews(tuple(self._changed.values()), tuple(self._gone), self._loading)
             self._changed, self._gone = {}, set()
             return news
 
@@ -56,12 +62,16 @@ class Fleet:
         while loading:
             with self._one_at_a_time:
                 self._look(READ_AT_ONCE)
-                loading = bool(self._unread)
+                loading = self._loading
 
     def summaries(self) -> list[RunSummary]:
         """Every run as it was when last looked at."""
         with self._one_at_a_time:
             return [watched.summary for watched in self._runs.values() if watched.summary]
+
+    @property
+    def _loading(self) -> bool:
+        return bool(self._unread) or any(watched.behind for watched in self._runs.values())
 
     def _look(self, most: int) -> None:
         looked_at = [watched for watched in self._runs.values() if watched.live]
@@ -71,7 +81,7 @@ class Fleet:
             looked_at = list(self._runs.values())
         fresh, self._unread = self._unread[:most], self._unread[most:]
         for name in fresh:
-            self._runs[name] = WatchedRun(self.folder / name)
+            self._runs[name] = WatchedRun(self.folder / name, self._piece)
             looked_at.append(self._runs[name])
         for watched in looked_at:
             if watched.poll() and watched.summary is not None:

@@ -85,7 +85,7 @@ def line(seen: Glance, width: int) -> str:
 
 def _told(row: RunSummary) -> str:
     words = [GLYPHS[row.state], run_word(row.id)]
-    words += [f"{row.done:.0f}/{row.total:.0f}"] if row.total else []
+    words += [f"{row.done:,.0f}/{row.total:,.0f}"] if row.total else []
     words += [number(row.score)] if row.score is not None else []
     words += ["!"] if row.alert is not None else []
     return " ".join(words)

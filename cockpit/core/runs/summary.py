@@ -65,10 +65,14 @@ class RunSummary:
 
 
 class WatchedRun:
-    """One run, looked at again and again; forgets its events once it has ended."""
+    """One run, looked at again and again; forgets its events once it has ended.
 
-    def __init__(self, path: Path) -> None:
+    `at_once` bounds the bytes that one look reads of a long history; until all is read its state is `reading`.
+    """
+
+    def __init__(self, path: Path, at_once: int | None = None) -> None:
         self.run = RunDirectory(path)
+        self._at_once = at_once
         self.summary: RunSummary | None = None
         self._stamped = (str(path), str(self.run.attempts))
         self._reader: RunReader | None = None
@@ -85,20 +89,25 @@ class WatchedRun:
             if (stamp := self._look_at_stamp()) == self._stamp:
                 return False  # ended, and nothing began anew
             self._stamp = stamp
-            self._reader = RunReader(self.run)
+            self._reader = RunReader(self.run, self._at_once)
             self._last_seen.clear()
         try:
             new = self._summarise(self._reader)
         except (UserError, OSError) as error:
             new = broken(self.run.path, sentence(error))
         changed, self.summary = new != self.summary, new
-        if not is_live(new.state):
+        if not is_live(new.state) and (new.state == "broken" or not self._reader.behind):
             self._reader = None
         return changed
 
     @property
     def live(self) -> bool:
         return self._reader is not None
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to be read at once."""
+        return self._reader is not None and self._reader.behind
 
     def _read_records(self) -> tuple[RunInfo, tuple[Attempt, ...]]:
         """run.json and the attempts, read again only when one was replaced."""
@@ -123,6 +132,8 @@ class WatchedRun:
         info, attempts = self._read_records()
         for event in reader.poll():
             self._last_seen[event.attempt] = event.time
+        if reader.behind:  # a part of its history would tell a state and numbers of long ago
+            return self.summary or _unread(self.run.path, info, attempts)
         status = reader.status_from(locked, attempts[-1] if attempts else None)
         history = reader.history
         scores = [row.score for row in history.epochs.values()]
@@ -144,6 +155,16 @@ class WatchedRun:
             alert=next(reversed(history.standing.values()), None) if status.live else None,
             queued=parse_standing(status.detail) if status.state == "queued" else None,
         )  # fmt: skip
+
+
+def _unread(path: Path, info: RunInfo, attempts: tuple[Attempt, ...]) -> RunSummary:
+    """A run of which only the records are read so far."""
+    return RunSummary(
+        path=path, id=info.id, created=info.created, state="reading", project=info.project, label=info.label,
+        notes=info.notes, title=info.title, parent=info.parent or "", is_task=info.kind == "task",
+        only_stops=info.only_stops, no_resume=info.why_no_resume, attempt=attempts[-1].number if attempts else 0,
+        device=attempts[-1].device if attempts else "",
+    )  # fmt: skip
 
 
 def look(path: Path) -> RunSummary:

@@ -52,6 +52,11 @@ def test_runs_are_listed_newest_first_whatever_their_shape(cockpit: Cockpit, run
     assert lines[3].endswith("mine")
 
 
+def test_thousands_of_epochs_are_told_as_on_the_screen(cockpit: Cockpit, runs: Path) -> None:
+    FakeRun(runs).begin().started(epochs=100_000).epochs(12_345).end("stopped")
+    assert " 12,345/100,000 " in cockpit("ls").stdout
+
+
 def test_a_damaged_run_is_listed_as_broken_and_harms_no_other(cockpit: Cockpit, runs: Path) -> None:
     FakeRun(runs, "controls-20261127-100000-oak").begin().started().end("finished")
     FakeRun(runs, "controls-20261127-110000-elm").run.info_file.write_text("{")

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from cockpit.app import CockpitApp
+from cockpit.core.run import follow
 from cockpit.screens.choose_runs import ChooseRunsScreen
 from cockpit.screens.confirm import StopHarder
 from cockpit.screens.run import RunScreen
@@ -26,6 +27,7 @@ from engines.contract import events as ev
 from engines.contract import launch
 from engines.contract.machine import Reading
 from engines.contract.rundir import RunDirectory
+from engines.contract.state import RunReader
 from engines.contract.steps import StepWriter
 from tests.cockpit.conftest import StillMachine
 from tests.cockpit.driving import commands_of, keys, text, until
@@ -48,6 +50,34 @@ def shown(pilot: Pilot[None]) -> set[str]:
 def focus(pilot: Pilot[None]) -> str | None:
     """Id of the widget that keys go to."""
     return pilot.app.focused.id if pilot.app.focused else None
+
+
+async def test_while_a_long_history_is_read_nothing_is_claimed_and_every_key_works(
+    cockpit: Make, fake: FakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = threading.Event()
+
+    class LongReader(RunReader):
+        @property
+        def behind(self) -> bool:
+            return not whole.is_set()
+
+    monkeypatch.setattr(follow, "RunReader", LongReader)
+    fake.begin().started(epochs=12_000).epochs(*range(1, 12), best=7).end("stopped")
+    async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: f"{fake.id}  reading …" in text(pilot))
+        for key, tab in (("2", "table"), ("3", "charts"), ("1", "overview")):
+            await pilot.press(key)
+            await until(pilot, lambda tab=tab: pilot.app.screen.query_one(f"#tab-{tab}").has_class("-active"))  # type: ignore[misc]
+            assert "reading …" in text(pilot)
+            assert "/12,000" not in text(pilot)
+            assert not {name for name, can in keys(pilot).items() if can} & {"pause", "stop", "resume", "fork"}
+        assert "0.091" not in text(pilot)
+        whole.set()
+        await until(pilot, lambda: "epoch 11/12,000" in text(pilot) and "0.091 0.500" in text(pilot))
+        assert "■ stopped" in text(pilot)
+        assert "reading …" not in text(pilot)
+        assert keys(pilot)["resume"]
 
 
 async def test_rows_appear_and_the_best_is_marked(cockpit: Make, fake: FakeRun) -> None:

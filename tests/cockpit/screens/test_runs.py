@@ -1,24 +1,30 @@
 """The list of runs, driven by keys, over fabricated run directories."""
 
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
+from textual.message import Message
 from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
+from cockpit.core.runs import summary
+from cockpit.notice import Notice
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.widgets.runs_table import RunsTable
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract import launch
+from engines.contract.alerts import OVERFIT
 from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
-from tests.cockpit.driving import commands_of, keys, text, until
+from engines.contract.state import RunReader
+from tests.cockpit.driving import commands_of, keys, shows, text, until
 from tests.support.fake_run import FakeRun
 
 Make = Callable[..., CockpitApp]
@@ -32,13 +38,38 @@ async def test_without_runs_it_says_what_to_press(cockpit: Make) -> None:
     async with cockpit().run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "No runs yet" in text(pilot))
         assert "start one from a config" in text(pilot)
-        assert "cockpit demo" in text(pilot)
+        assert "start again with demo: makes data" in text(pilot)  # as ./run, as cockpit
         assert not keys(pilot)["stop"]
         for _ in range(2):  # also after coming back, with nothing to put a cursor on
             await pilot.press("n")
             await until(pilot, lambda: "choose a config" in text(pilot))
             await pilot.press("escape")
             await until(pilot, lambda: "No runs yet" in text(pilot))
+
+
+async def test_a_huge_run_holds_back_no_other_and_its_old_alert_is_no_news(
+    cockpit: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, heard = threading.Event(), list[Message]()
+
+    class LongReader(RunReader):
+        @property
+        def behind(self) -> bool:
+            return self.run.path.name.endswith("amber") and not whole.is_set()
+
+    monkeypatch.setattr(summary, "RunReader", LongReader)
+    FakeRun(folder, "controls-20261127-100000-birch", created=1000.0).begin().started().epochs(1, 2).end("finished")
+    huge = FakeRun(folder, created=2000.0).begin().started().epochs(1, 2, 3)
+    huge.say(ev.Alert(code=OVERFIT, level="warning", text="it overfits"))
+    with huge.locked():
+        async with cockpit().run_test(size=(80, 24), message_hook=heard.append) as pilot:
+            await until(pilot, lambda: shows(pilot, "✓ finished", "2/4", "… reading", "1 done · 1 reading"))
+            assert "3/4" not in text(pilot)
+            assert not {name for name, can in keys(pilot).items() if can} & {"pause", "stop", "resume"}
+            whole.set()
+            await until(pilot, lambda: shows(pilot, "● running !", "3/4") and "reading" not in text(pilot))
+            assert keys(pilot)["stop"]
+    assert not [message for message in heard if isinstance(message, Notice)]
 
 
 async def test_every_state_has_its_sign_and_its_word(cockpit: Make, folder: Path) -> None:

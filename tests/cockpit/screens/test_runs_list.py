@@ -238,7 +238,7 @@ async def test_the_page_of_a_deleted_run_does_not_fail(cockpit: Make, folder: Pa
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "TrLoss" in text(pilot))
         three["amber"].run.path.rename(folder / ".gone.deleted")
-        await until(pilot, lambda: "it has no run.json" in text(pilot))
+        await until(pilot, lambda: "its directory is gone" in text(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and words(pilot) == ["birch", "cedar"])
 

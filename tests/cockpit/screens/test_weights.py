@@ -11,6 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
+from cockpit.core.config.run_config import RunConfigFile, read_config
 from cockpit.core.settings import SettingsFile
 from cockpit.core.steering.presets import Presets
 from cockpit.screens import followed
@@ -21,6 +22,7 @@ from cockpit.screens.unapplied import UnappliedScreen
 from cockpit.screens.weights import WeightsScreen
 from engines.contract import commands as cmd
 from engines.contract import events as ev
+from engines.contract.rundir import RunDirectory
 from engines.contract.steps import StepWriter
 from tests.cockpit.driving import commands_of, keys, text, until
 from tests.support.fake_run import FakeEngine, FakeRun
@@ -67,6 +69,27 @@ async def open_weights(pilot: Pilot[None]) -> None:
 
 def in_one_line(pilot: Pilot[None]) -> str:
     return " ".join(text(pilot).replace("│", " ").split())
+
+
+async def test_until_its_config_is_read_the_screen_says_so(
+    cockpit: Make, training: FakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = threading.Event()
+
+    def slow(run: RunDirectory) -> RunConfigFile:
+        read.wait()
+        return read_config(run)
+
+    monkeypatch.setattr(followed, "read_config", slow)
+    monkeypatch.setattr(followed, "SHOW_SECONDS", 3600.0)  # what is known is shown at once, not behind the empty screen
+    training.end("finished")
+    async with cockpit(open_run=training.run).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: keys(pilot).get("weights"))
+        await pilot.press("w")
+        await until(pilot, lambda: isinstance(pilot.app.screen, WeightsScreen) and "reading …" in text(pilot))
+        read.set()
+        await until(pilot, lambda: training.id in text(pilot) and "0.600" in text(pilot))
+        assert "reading …" not in text(pilot)
 
 
 async def test_weights_are_changed_and_applied_and_the_answer_is_followed(cockpit: Make, training: FakeRun) -> None:

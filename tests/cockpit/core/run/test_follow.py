@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cockpit.core.run import follow
 from cockpit.core.run.follow import News, RunFollower
 from cockpit.core.run.model import RunModel
 from cockpit.core.run.orders import Order
@@ -182,12 +183,39 @@ def test_steps_and_log_arrive(fake: FakeRun) -> None:
     assert model.log.lines == ("hello",)
 
 
-def test_events_are_handed_over_in_pieces_that_leave_the_screen_alive(fake: FakeRun) -> None:
-    fake.begin().started().say(*(ev.Progress(done=n, total=9000, unit="x") for n in range(9000)))
-    follower = RunFollower(fake.run)
-    pieces: list[News] = []
+def test_a_long_history_comes_in_pieces_and_has_no_state_until_it_is_whole(
+    fake: FakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.begin().started(epochs=200).epochs(*range(1, 201), best=9).end("finished")
+    whole = followed(RunFollower(fake.run), RunModel())
+    assert not whole.reading
+    piece = fake.run.events.stat().st_size // 5
+    monkeypatch.setattr(follow, "PIECE", piece)
+    follower, model, pieces = RunFollower(fake.run), RunModel(), list[News]()
     while (news := follower.poll()) is not None:
         pieces.append(news)
-    sizes = [len(news.events) for news in pieces]
-    assert sum(sizes) == 9002
-    assert max(sizes) <= 5000
+        model.add(news)
+        assert model.reading == follower.reading == (len(model.history.epochs) < 200)
+        assert model.status.state == ("starting" if model.reading else "finished")
+    assert len(pieces) >= 5
+    assert max(len(news.events) for news in pieces) < 202 // 2
+    assert model.history == whole.history
+    fake.say(*(ev.Progress(done=n, total=200, unit="x") for n in range(200)))  # more than a piece, and no old history
+    assert not followed(follower, model).reading
+
+
+def test_an_unreadable_history_is_not_read_for_ever(fake: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.begin().started(epochs=200).epochs(*range(1, 201)).end("finished")
+    monkeypatch.setattr(follow, "PIECE", 4096)
+    follower, model = RunFollower(fake.run), RunModel()
+    model.add(follower.poll() or News())
+    reading = [model.reading]
+    record = fake.run.info_file
+    kept = record.read_bytes()
+    record.write_text("{")
+    reading.append(followed(follower, model).reading)
+    assert reading == [True, False]
+    assert "run.json" in model.problem
+    record.write_bytes(kept)
+    followed(follower, model)
+    assert (model.reading, model.status.state, len(model.history.epochs)) == (False, "finished", 200)

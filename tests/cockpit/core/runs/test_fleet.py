@@ -202,3 +202,41 @@ def test_asking_for_a_scan_does_not_wait_for_the_next(tmp_path: Path, monkeypatc
     assert everything(fleet) == {}
     fleet.scan_now()
     assert list(everything(fleet)) == [fake.id]
+
+
+def test_a_huge_run_is_read_in_pieces_and_holds_back_no_other(tmp_path: Path) -> None:
+    huge = FakeRun(tmp_path, "controls-20261127-210000-amber", label="long")
+    huge.begin().started(epochs=200).epochs(*range(1, 201), best=7).end("finished")
+    others = [FakeRun(tmp_path, f"controls-20261127-20000{n}-birch").begin().started().end("stopped") for n in range(3)]
+    fleet = Fleet(tmp_path, piece=huge.run.events.stat().st_size // 4)
+    news = fleet.poll()
+    first = {summary.id: summary for summary in news.changed}
+    assert [first[fake.id].state for fake in others] == ["stopped"] * 3
+    unread = first[huge.id]
+    assert (unread.state, unread.label, unread.done, unread.total, unread.score) == ("reading", "long", 0, 0, None)
+    assert news.loading
+    told = []
+    while news.loading:
+        news = fleet.poll()
+        told += [(summary.id, summary.state) for summary in news.changed]
+    assert told == [(huge.id, "finished")]  # no state and no number on the way to it
+    assert {row.id: row for row in fleet.summaries()}[huge.id] == summary.look(huge.run.path)
+
+
+def test_one_who_asks_once_is_told_of_whole_runs(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path).begin().started(epochs=200).epochs(*range(1, 201)).end("finished")
+    pieces, whole = Fleet(tmp_path, piece=4096), Fleet(tmp_path)
+    pieces.refresh()
+    assert pieces.summaries() == list(whole.poll().changed)
+    assert [(row.id, row.done) for row in pieces.summaries()] == [(fake.id, 200)]
+
+
+def test_what_is_known_of_a_run_stays_while_it_is_read_again(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path).begin().started(epochs=200).epochs(*range(1, 201)).end("stopped")
+    fleet = Fleet(tmp_path, piece=4096)
+    assert everything(fleet)[fake.id].state == "stopped"
+    fake.begin().end("finished")
+    states = []
+    while (news := fleet.poll()).loading or news.changed:
+        states += [row.state for row in news.changed]
+    assert states == ["finished"]
