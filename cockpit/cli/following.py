@@ -135,7 +135,7 @@ class Watch:
         started = history.started
         if started is not None and status.state not in BEFORE:  # a resume first says which rows are superseded
             if self._with_table:
-                self._print_rows(history, TableText(started.columns))
+                self._print_rows(history, TableText(started.columns, started.epochs))
             for step in history.resumes[self._resumes :]:
                 self.tell(f"{self.id} goes on from step {step}")
             self._resumes = len(history.resumes)

@@ -73,8 +73,6 @@ class CompareLegend(OptionList):
         match run.state:
             case "gone":
                 state = "✖ gone"
-            case "reading":
-                state = "… reading"
             case _:
                 state = f"{GLYPHS[run.state]} {run.state}"
         done = f"{run.epochs:,}" if run.epochs or run.planned else ""

@@ -1,6 +1,7 @@
 """Widgets apart from their screens: what they draw, and that they draw no more than what changed."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from cockpit.widgets.log_view import LogView
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 from cockpit.widgets.runs_table import RunsTable
 from cockpit.widgets.throttle import Throttle
+from engines.contract import commands as cmd
 from engines.contract import events as ev
 from tests.support.fake_run import COLUMNS, epoch
 
@@ -208,6 +210,40 @@ async def test_the_list_of_runs_draws_only_the_line_that_changed(drawn: list[tup
         rows[4] = summary(4, score=0.5)
         table.show(rows, 100.0)
         assert {region[0].y for region in drawn} == {5}
+
+
+async def test_no_column_of_the_list_is_cut_silently_beside_a_scrollbar_or_without_one() -> None:
+    table = RunsTable()
+    now = 16 * 60.0
+    async with Host(table).run_test(size=(80, 24)) as pilot:
+        for width in (80, 100, 120, 200, 70):
+            await pilot.resize_terminal(width, 24)
+            for count in (3, 30, 3):
+                rows = [summary(number, done=7, total=12_345, score=0.5) for number in range(count)]
+                table.show([replace(row, id="controls-20261127-201400-" + "x" * 9, created=0.1) for row in rows], now)
+                await pilot.pause()
+                assert table.show_vertical_scrollbar == (count == 30)
+                header, lines = table.render_line(0).text, [table.render_line(y).text for y in (1, 2)]
+                assert header.split()[:7] == ["State", "Run", *(["Project"] if width > 104 else []), "Epoch", "Score",
+                                              "Spent", "Age"][:7]  # fmt: skip
+                end = header.index("Age") + len("Age")
+                assert [line[:end].rsplit(" ", 2)[1:] for line in lines] == [["15", "m"]] * 2, (width, count)
+                assert all("…" in line or "-xxxxxxxxx " in line for line in lines)
+
+
+async def test_rows_stay_below_their_titles_beyond_the_ten_thousandth_epoch() -> None:
+    table = EpochTable()
+    async with Host(table).run_test(size=(100, 20)) as pilot:
+        model = model_with(epoch(1, best=True))
+        for number, planned in ((9_999, 9), (10_000, 9), (10_001, 250_000)):  # further than planned, then lengthened
+            order = cmd.SetEpochs(attempt=0, epochs=planned)
+            model.add(News(events=(ev.CommandAnswer(command=order, state="applied", step=1), epoch(number))))
+            table.show(model)
+            await pilot.pause()
+            ends = [match.end() for match in re.finditer(r"\S+", table.header().plain)]
+            for index in range(table.count):
+                line = table.line(index).plain.removesuffix(" ★")
+                assert [match.end() for match in re.finditer(r"\S+", line)] == ends, number
 
 
 async def test_what_is_asked_for_often_is_shown_seldom_and_never_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
