@@ -66,9 +66,6 @@ class CompareTable(LinesOrSentence):
         self.fixed = self.ends[0] + len(BETWEEN)
         self.fill(len(self._table.rows), self.ends[-1], self._table.instead)
 
-    def on_show(self) -> None:
-        self._lay_out()
-
     def on_resize(self) -> None:
         self._lay_out()
 

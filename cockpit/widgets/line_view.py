@@ -122,9 +122,6 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
     def _to_end(self) -> None:
         self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
 
-    def on_show(self) -> None:
-        self._tell_title()
-
     def on_resize(self) -> None:
         self._tell_title()
         if self._follow:

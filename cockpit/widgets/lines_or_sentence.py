@@ -34,11 +34,8 @@ class LinesOrSentence(LineView):
         self.sentence = textwrap.wrap(self._instead, width or len(self._instead) or 1, break_on_hyphens=False)
         self.resize_to(self._lines_wanted or len(self.sentence), self._width_wanted)
 
-    def on_show(self) -> None:
-        self._wrap()  # what was filled while it was hidden knew no width
-
     def on_resize(self) -> None:
-        self._wrap()
+        self._wrap()  # what was filled while it was hidden knew no width
 
     def line(self, index: int) -> Text:
         return self.styled(self.sentence[index], "lines--sentence")

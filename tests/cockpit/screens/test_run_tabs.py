@@ -113,11 +113,13 @@ async def test_at_eighty_columns_the_score_is_seen_and_columns_without_room_are_
     with fake.locked():
         async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
             await pilot.press("2")
-            await until(pilot, lambda: rows(pilot) and "→ 3 more columns" in text(pilot))
-            (titles,) = [line for line in text(pilot).splitlines() if " Ep " in line]
-            (row,) = [line for line in text(pilot).splitlines() if "14,999" in line]
-            assert titles.strip("│ ").split()[-2:] == ["VlF1", "Score"]
-            assert row.strip("│ ").split()[-1] == "0.125"  # and no half of the rate
+            for width in (80, 84):  # exactly up to the score, and half of the rate beyond it
+                await pilot.resize_terminal(width, 24)
+                await until(pilot, lambda: rows(pilot) and "→ 3 more columns" in text(pilot))
+                (titles,) = [line for line in text(pilot).splitlines() if " Ep " in line]
+                (row,) = [line for line in text(pilot).splitlines() if "14,999" in line]
+                assert titles.strip("│ ").split()[-2:] == ["VlF1", "Score"]
+                assert row.strip("│ ").split()[-1] == "0.125"
             table = pilot.app.screen.query_one(FullTable)
             table.scroll_to(x=table.max_scroll_x, animate=False)
             await until(pilot, lambda: "Seconds" in text(pilot) and "more column" not in text(pilot))
