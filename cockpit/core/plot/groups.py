@@ -24,7 +24,7 @@ _SUFFIX = re.compile(r"(.+)[./]([A-Za-z]+)", re.DOTALL)
 
 
 def chart_and_role(name: str) -> tuple[str, Role]:
-    """`train.loss`, `val loss`, `val_loss_epoch`, `loss/test` → `loss` and the role; `loss`, `train_loss_step`: `logged`.
+    """`train.loss`, `val_loss_epoch`, `loss/test` → `loss` and the role; `loss`, `train_loss_step`: `logged`.
 
     `score` is its own role: it is amber wherever it is drawn.
     """
