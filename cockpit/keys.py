@@ -13,13 +13,15 @@ from typing import Any
 
 from textual.app import App
 from textual.binding import Binding
-from textual.keys import Keys
+from textual.keys import KEY_NAME_REPLACEMENTS, KEY_TO_UNICODE_NAME, Keys
 
 from engines.contract.errors import nearest
 
 EVERYWHERE = "everywhere"
 GIVEN_BY_ENGINES = "play."
 """Begins the ids of keys that an interactive engine offers: known only while it runs."""
+
+MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
 
 
 @dataclass(frozen=True)
@@ -127,13 +129,16 @@ def _normal(keys: str) -> tuple[str, ...]:
 
 
 def _is_key(name: str) -> bool:
-    last = name.rpartition("+")[2]
-    return len(last) == 1 or last in {key.value.rpartition("+")[2] for key in Keys} or _is_character(last)
+    *modifiers, last = name.split("+")
+    named = len(last) == 1 or last in {key.value.rpartition("+")[2] for key in Keys} or _is_character(last)
+    return named and MODIFIERS.issuperset(modifiers)
 
 
 def _is_character(name: str) -> bool:
+    if name in KEY_NAME_REPLACEMENTS.values():
+        return True
     try:
-        unicodedata.lookup(name.replace("_", " "))
+        unicodedata.lookup(KEY_TO_UNICODE_NAME.get(name, name.replace("_", " ")))
     except KeyError:
         return False
     return True
