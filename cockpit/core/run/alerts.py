@@ -35,7 +35,11 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
     alerts.STALL: (Remedy("show.log", "see its log"), Remedy("run.stop", "stop it, twice: harder", "stop {run}")),
     alerts.DISK: (_ROOM,),
     alerts.CHECKPOINT_FAILED: (_ROOM,),
-    alerts.FULL_DISK: (_ROOM, Remedy("run.continue", "try again now", "continue {run}", of_engine=True)),
+    alerts.FULL_DISK: (
+        _ROOM,
+        Remedy("run.continue", "try again now", "continue {run}", of_engine=True),
+        Remedy("run.stop", "stop it, twice: without saving", "kill {run}", of_engine=True),
+    ),
     alerts.BUDGET: (Remedy("run.rate", "let it end sooner", "epochs {run} N", of_engine=True), _STOP),
 }
 """By the alert's code, the likeliest first."""
