@@ -49,6 +49,11 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
         return max(0, self.virtual_size.height - self.HEADER_LINES)
 
     @property
+    def room(self) -> int:
+        """Cells of a line; while it is hidden, when Textual tells no region, those it had when it was last shown."""
+        return self.outer_size.region.shrink(self.gutter).width
+
+    @property
     def following(self) -> bool:
         return self._follow
 
@@ -70,8 +75,8 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
 
     def _tell_title(self) -> None:
         """The same words again cost nothing, where Textual would paint the whole view."""
-        if not self.size.width:
-            return  # hidden: told when it is shown
+        if not self.room:
+            return  # never shown yet: told when it is
         seen = self._seen_to
         beyond = sum(end > seen for end in self.ends)
         words = f"[$quiet]  → {beyond} more {self.COLUMN}{'s' * (beyond > 1)}[/]" if beyond else ""
@@ -82,7 +87,7 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
     def _seen_to(self) -> int:
         """The cell up to which lines are drawn: the end of the last column that has room."""
         left = self.scroll_offset.x
-        edge = left + self.scrollable_content_region.width
+        edge = left + self.room
         return max((end for end in self.ends if left + self.fixed < end <= edge), default=edge)
 
     def say(self, subtitle: str) -> None:

@@ -30,12 +30,11 @@ class LinesOrSentence(LineView):
         self.refresh()
 
     def _wrap(self) -> None:
-        width = self.scrollable_content_region.width
-        self.sentence = textwrap.wrap(self._instead, width or len(self._instead) or 1, break_on_hyphens=False)
+        self.sentence = textwrap.wrap(self._instead, self.room or len(self._instead) or 1, break_on_hyphens=False)
         self.resize_to(self._lines_wanted or len(self.sentence), self._width_wanted)
 
     def on_resize(self) -> None:
-        self._wrap()  # what was filled while it was hidden knew no width
+        self._wrap()  # what was filled before it was ever shown knew no width
 
     def line(self, index: int) -> Text:
         return self.styled(self.sentence[index], "lines--sentence")

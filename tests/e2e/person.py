@@ -176,7 +176,7 @@ class Person:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def rows(self, newest: int) -> dict[int, list[str]]:
-        """The whole table, in a terminal that has room for it: of each epoch its cells."""
+        """The whole table, in a terminal that has room for it: of each epoch its cells, but for the weights' letter."""
         self.press("2")
         self.see(r"│[ ★]*1 [ a-z]*\d+\.\d")
         self.see(rf"│[ ★]*{newest} [ a-z]*\d+\.\d")
@@ -200,7 +200,7 @@ class Person:
 
 def _rows(screen: str) -> Iterator[tuple[int, list[str]]]:
     for line in screen.splitlines():
-        cells = line.strip("│╭╰ ★").split()
+        cells = [cell for cell in line.strip("│╭╰ ★").split() if not cell.isalpha()]
         if len(cells) > 6 and cells[0].isdigit() and "." in cells[1]:
             yield int(cells[0]), cells
 
