@@ -184,6 +184,7 @@ class Person:
 
     def raise_a_threshold_and_save(self) -> float:
         """The first control's, by a coarse step; the new one."""
+        self.see("t thresholds")
         self.press("t")
         self.see("as saved")
         self.press("]")
