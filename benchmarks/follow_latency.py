@@ -32,7 +32,7 @@ def measure() -> list[Measurement]:
                 terminal.watch(chance.uniform(1.0, 2.0))
                 appended = time.perf_counter()
                 run.end_epoch(number, 1 + number / 1000)
-                shown = (f"epoch {number}/{EPOCHS}", f"{1 + number / 1000:.3f}")
+                shown = (f"epoch {number}/{EPOCHS:,}", f"{1 + number / 1000:.3f}")
                 in_line, in_table = terminal.wait_all(*shown, patience=20)
                 line.append(in_line - appended)
                 table.append(in_table - appended)
