@@ -31,7 +31,7 @@ STEPS_PER_EPOCH = 1000
 HOLDER = """
 import sys
 from pathlib import Path
-from engines.contract.lock import RunLock
+from engines.basics.lock import RunLock
 from engines.contract.rundir import RunDirectory
 locks = [RunLock(RunDirectory(Path(path)).lock) for path in sys.argv[1:]]
 print(all([lock.acquire() for lock in locks]), flush=True)

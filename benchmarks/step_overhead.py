@@ -25,7 +25,7 @@ from benchmarks.controls_data import random_recordings
 from benchmarks.measure import Measurement
 from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
-from engines.listener import CommandListener
+from engines.runtime.listener import CommandListener
 from engines.training.loop import Trainer
 from engines.training.precision import choose_device
 from engines.training.project import Batch, Context, Split

@@ -26,8 +26,8 @@ from cockpit.screens.runs import RunsScreen
 from cockpit.screens.steering import Steering
 from cockpit.terminal_app import TerminalApp
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import runs_folder
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
+from engines.runs.store import runs_folder
 
 if TYPE_CHECKING:
     from cockpit.core.foreign.logs import Logs
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cockpit.screens.launch import LaunchScreen
     from cockpit.screens.launch_form import LaunchFormScreen
     from cockpit.screens.run import RunScreen
-    from engines.contract.machine import Machine
+    from engines.host.machine import Machine
 
 DEMO_POLL_SECONDS = 0.2
 REFUSAL_SECONDS = 30
@@ -110,7 +110,7 @@ class CockpitApp(TerminalApp):
     @cached_property
     def machine(self) -> Machine:
         """Opened when a screen first asks for it: the list of runs does not wait for a driver."""
-        from engines.contract.machine import LocalMachine
+        from engines.host.machine import LocalMachine
 
         return self._given_machine or LocalMachine()
 

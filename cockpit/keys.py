@@ -15,7 +15,7 @@ from textual.app import App
 from textual.binding import Binding
 from textual.keys import KEY_NAME_REPLACEMENTS, KEY_TO_UNICODE_NAME, Keys
 
-from engines.contract.errors import nearest
+from engines.basics.errors import nearest
 
 EVERYWHERE = "everywhere"
 GIVEN_BY_ENGINES = "play."

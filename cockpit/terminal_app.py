@@ -25,7 +25,7 @@ from cockpit.terminal_picture import Changes, TerminalPicture
 from cockpit.theme import DEFAULT, THEMES, variables
 from cockpit.title import TerminalTitle
 from cockpit.widgets.ascii_filter import AsciiFilter
-from engines.contract.preferences import ADDRESS
+from engines.host.preferences import ADDRESS
 
 TITLE_SECONDS = 1.0
 SHOWN_COPIED = 40

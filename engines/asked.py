@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 
-from engines import processes
+from engines.supervisor import processes
 
 GRACE_SECONDS = 30.0
 """For a try to finish its step and clean up after itself; nobody waits any more."""

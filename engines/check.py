@@ -26,6 +26,7 @@ from typing import Any
 import msgspec
 import torch
 
+from engines.basics.errors import UserError
 from engines.checking.disk import disk_needed, occupied, output_place
 from engines.checking.duration import cost_of, rough_time, tried_time
 from engines.checking.memory import ADAM_MOMENTS, SMALLER, activation_size, in_use, memory_needed, size_of
@@ -34,7 +35,6 @@ from engines.checking.trial import try_run
 from engines.contract import on_finish
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
-from engines.contract.errors import UserError
 from engines.training.precision import Precision, choose_device, seed_everything
 from engines.training.project import Context, Project
 from engines.training.stages import StagePlan

@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
 from engines.contract.steps import DATA_WAIT, read_segments, read_series
+from engines.runs.state import RunReader
 from engines.training import checkpoint
 
 Rows = dict[int, dict[str, Any]]

@@ -25,10 +25,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self
 
-from engines.contract import yaml12
-from engines.contract.errors import DataError, UserError
-from engines.contract.runs import create_run
-from engines.reported_run import ReportedRun
+from engines.basics import yaml12
+from engines.basics.errors import DataError, UserError
+from engines.reporter.run import ReportedRun
+from engines.runs.store import create_run
 
 Parameters = ParamSpec("Parameters")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.]+")

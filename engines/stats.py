@@ -8,8 +8,8 @@ import sys
 
 import msgspec
 
+from engines.basics.errors import UserError
 from engines.contract import spec as specs
-from engines.contract.errors import UserError
 
 
 def main() -> int:

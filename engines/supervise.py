@@ -19,22 +19,23 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engines import notify, on_finish, processes
-from engines.budget import Budget
+from engines.basics import files, yaml12
+from engines.basics.errors import DataError, UserError
+from engines.basics.jsonl import last_lines
+from engines.basics.lock import RunLock
 from engines.contract import events as ev
-from engines.contract import files, provenance, resumption, yaml12
 from engines.contract import on_finish as on_finish_of
-from engines.contract.errors import DataError, UserError
-from engines.contract.host import boot_id, device_name
-from engines.contract.jsonl import last_lines
-from engines.contract.lock import RunLock
-from engines.contract.queue import Place
-from engines.contract.resumption import Resumption
 from engines.contract.rundir import Attempt, End, RunDirectory
-from engines.contract.state import RunReader, describe_end
-from engines.recorder import Recorder
-from engines.waiting import QueueWait
-from engines.watchdog import Watchdog
+from engines.host.facts import boot_id, device_name
+from engines.host.queue import Place
+from engines.runs import provenance, resumption
+from engines.runs.resumption import Resumption
+from engines.runs.state import RunReader, describe_end
+from engines.supervisor import notify, on_finish, processes
+from engines.supervisor.budget import Budget
+from engines.supervisor.recorder import Recorder
+from engines.supervisor.waiting import QueueWait
+from engines.supervisor.watchdog import Watchdog
 
 HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 ORPHAN_GRACE = 5.0

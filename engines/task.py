@@ -7,13 +7,13 @@ import sys
 import time
 from pathlib import Path
 
-from engines.attempt import Attempt, carry_out
+from engines.basics import yaml12
+from engines.basics.errors import UserError, nearest
 from engines.contract import spec as specs
-from engines.contract import yaml12
-from engines.contract.errors import UserError, nearest
 from engines.contract.events import Ended, Phase, Progress
 from engines.contract.rundir import RunDirectory
-from engines.own_log import let_full_disks_be
+from engines.runtime.attempt import Attempt, carry_out
+from engines.runtime.own_log import let_full_disks_be
 from engines.tasks import StopRequested
 
 PROGRESS_SECONDS = 0.25

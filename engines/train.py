@@ -13,12 +13,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from engines.attempt import Attempt, carry_out
-from engines.contract import launch
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 from engines.contract.events import Ended
 from engines.contract.rundir import RunDirectory
-from engines.own_log import let_full_disks_be
+from engines.runs import launch
+from engines.runtime.attempt import Attempt, carry_out
+from engines.runtime.own_log import let_full_disks_be
 
 
 def _arguments() -> argparse.Namespace:
@@ -46,7 +46,7 @@ def main() -> int:
     if arguments.attempt is not None:
         let_full_disks_be()
         return carry_out(RunDirectory(arguments.run_dir), arguments.attempt, _work)
-    from engines.foreground import start_and_stay
+    from engines.runtime.foreground import start_and_stay
 
     try:
         return start_and_stay(launch.prepare_training(arguments.config, arguments.set, run_dir=arguments.run_dir))

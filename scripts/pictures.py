@@ -21,8 +21,8 @@ from textual.pilot import Pilot
 from cockpit.app import CockpitApp
 from cockpit.core.settings import SettingsFile
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import list_runs
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
+from engines.runs.store import list_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "img"

@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 import cockpit.core
+import engines.basics
 import engines.contract
+import engines.host
+import engines.reporter
+import engines.runs
+import engines.runtime
+import engines.supervisor
 import engines.thresholds
 from engines.contract.spec import Spec, installed
 
@@ -46,12 +52,16 @@ def loaded_by(code: str) -> set[str]:
     return set(json.loads(result.stdout.splitlines()[-1]))
 
 
-READS_CONFIGS = {f"engines.contract.{name}" for name in ("config", "resume", "settings")}
+READS_CONFIGS = {"engines.contract.config", "engines.contract.settings", "engines.runs.resume"}
 SPECS = [point.value.partition(":")[0] for point in metadata.entry_points(group="cockpit.projects")]
 THRESHOLDS = [
     spec.thresholds.partition(":")[0] for spec in installed().values() if isinstance(spec, Spec) and spec.thresholds
 ]
-LIGHT = {"engines.supervise", *modules_of(engines.contract), *modules_of(engines.thresholds), *SPECS, *THRESHOLDS}
+PACKAGES = (
+    engines.basics, engines.contract, engines.host, engines.runs, engines.runtime, engines.supervisor, engines.reporter,
+    engines.thresholds,
+)  # fmt: skip
+LIGHT = {"engines.supervise", *(name for package in PACKAGES for name in modules_of(package)), *SPECS, *THRESHOLDS}
 
 
 def test_the_cockpits_command_and_core_need_neither_torch_nor_a_screen() -> None:

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(command: Callable[[Any], int], arguments: Any) -> int:
     from cockpit.cli.printing import say
     from cockpit.core.failures import sentence
-    from engines.contract.errors import UserError
+    from engines.basics.errors import UserError
 
     try:
         code = command(arguments)

@@ -9,9 +9,9 @@ from cockpit.cli.printing import say, show_json, show_pairs
 from cockpit.core.format import number
 from cockpit.core.run.advice import AHEAD, LEAST_SCORES, advise
 from cockpit.core.run.alerts import typed
-from engines.contract.amounts import duration, money
-from engines.contract.runs import find_training
-from engines.contract.state import RunReader
+from engines.basics.amounts import duration, money
+from engines.runs.state import RunReader
+from engines.runs.store import find_training
 
 
 def advice(arguments: Namespace) -> int:

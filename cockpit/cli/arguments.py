@@ -64,7 +64,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def _check_name(argv: Sequence[str], known: Sequence[str]) -> None:
     """Answer a mistyped command with the nearest one; argparse would list them all."""
     if argv and not argv[0].startswith("-") and argv[0] not in known:
-        from engines.contract.errors import nearest
+        from engines.basics.errors import nearest
 
         print(f"cockpit: {argv[0]!r} is not a command{nearest(argv[0], known)}; see `cockpit --help`.", file=sys.stderr)
         sys.exit(codes.WRONG_USE)

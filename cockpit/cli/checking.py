@@ -8,7 +8,7 @@ from pathlib import Path
 from cockpit.cli.engine import ask_engine
 from cockpit.cli.printing import say, show_json, show_pairs
 from cockpit.core.launch.check_facts import facts_of
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 
 
 def check(arguments: Namespace) -> int:

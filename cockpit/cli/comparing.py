@@ -11,7 +11,7 @@ from cockpit.cli.printing import show, show_json, show_table
 from cockpit.core.config.diff import ABSENT
 from cockpit.core.metrics.compare import Comparison, compare, require_comparable
 from cockpit.core.metrics.compare_tables import Table, Value, config_rows, config_table, metric_rows, values_table
-from engines.contract.runs import find_training
+from engines.runs.store import find_training
 
 
 def compare_runs(arguments: argparse.Namespace) -> int:

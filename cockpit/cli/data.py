@@ -10,9 +10,10 @@ from cockpit.cli import codes
 from cockpit.cli.engine import ask_engine
 from cockpit.cli.following import start_and_attend
 from cockpit.cli.printing import show_json, show_named_tables
-from engines.contract import launch, yaml12
+from engines.basics import yaml12
+from engines.basics.errors import DataError, UserError, nearest
 from engines.contract import spec as specs
-from engines.contract.errors import DataError, UserError, nearest
+from engines.runs import launch
 
 
 def make(arguments: Namespace) -> int:

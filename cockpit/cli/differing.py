@@ -9,7 +9,7 @@ from cockpit.cli.printing import say, show_json, show_table
 from cockpit.core.config.diff import ABSENT, KeyRow, words
 from cockpit.core.config.run_config import Edited, differences, edited_settings, read_config
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
 
 
 def show_differences(run: RunDirectory, against: str, *, json: bool) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 
 from cockpit.cli.following import start_and_attend
-from engines.contract import launch
+from engines.basics.errors import DataError, UserError
 from engines.contract import spec as specs
-from engines.contract.errors import DataError, UserError
-from engines.contract.runs import find_training
+from engines.runs import launch
+from engines.runs.store import find_training
 
 TASK = "export"
 """A project that can export names this task in its spec; it gets the run's directory."""

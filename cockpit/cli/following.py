@@ -15,16 +15,16 @@ from cockpit.core.run.alerts import typed
 from cockpit.core.run.orders import Order
 from cockpit.core.table.table import TableText
 from cockpit.core.table.weight_sets import WeightSets
+from engines.basics.errors import DataError
+from engines.basics.jsonl import LineFollower, last_lines
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
-from engines.contract import launch
-from engines.contract.errors import DataError
 from engines.contract.events import Epoch
-from engines.contract.history import History
-from engines.contract.jsonl import LineFollower, last_lines
-from engines.contract.lock import lock_holder
-from engines.contract.resumption import Resumption
 from engines.contract.rundir import End, RunDirectory
-from engines.contract.state import RunReader, Status
+from engines.runs import launch
+from engines.runs.history import History
+from engines.runs.resumption import Resumption
+from engines.runs.state import RunReader, Status
 
 POLL_SECONDS = 0.1
 GONE_SECONDS = 30.0

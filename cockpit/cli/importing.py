@@ -9,7 +9,7 @@ from cockpit.cli import codes
 from cockpit.cli.printing import say, show
 from cockpit.core.foreign.importing import import_log
 from cockpit.core.foreign.logs import Logs
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 
 
 def import_(arguments: Namespace) -> int:

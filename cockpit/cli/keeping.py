@@ -9,9 +9,9 @@ from cockpit.cli import codes
 from cockpit.cli.printing import say
 from cockpit.core.runs import labels, removal
 from cockpit.core.runs.removal import Removal
-from engines.contract.amounts import size
-from engines.contract.errors import DataError, UserError
-from engines.contract.runs import find_run, list_runs, runs_folder
+from engines.basics.amounts import size
+from engines.basics.errors import DataError, UserError
+from engines.runs.store import find_run, list_runs, runs_folder
 
 
 def label(arguments: Namespace) -> int:

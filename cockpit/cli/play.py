@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from cockpit.cli.screen import open_app, require_terminal
-from engines.contract.runs import find_run
+from engines.runs.store import find_run
 
 
 def play(arguments: Namespace) -> int:

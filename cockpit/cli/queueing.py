@@ -7,11 +7,12 @@ from argparse import Namespace
 from cockpit.cli import codes
 from cockpit.cli.following import wait_until_gone
 from cockpit.cli.printing import say, show, show_json, show_table
+from engines.basics.errors import DataError
 from engines.contract import commands as cmd
-from engines.contract import launch, queue
-from engines.contract.errors import DataError
-from engines.contract.runs import find_run
-from engines.contract.state import RunReader
+from engines.host import queue
+from engines.runs import launch
+from engines.runs.state import RunReader
+from engines.runs.store import find_run
 
 
 def show_queue(arguments: Namespace) -> int:

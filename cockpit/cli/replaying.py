@@ -10,11 +10,11 @@ from cockpit.cli.engine import ask_engine
 from cockpit.cli.following import start_and_attend
 from cockpit.cli.printing import say, show
 from cockpit.core.format import count
-from engines.contract import launch, provenance
-from engines.contract.errors import DataError
-from engines.contract.replay import prepare_replay
+from engines.basics.errors import DataError
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import find_run, find_training
+from engines.runs import launch, provenance
+from engines.runs.replay import prepare_replay
+from engines.runs.store import find_run, find_training
 
 
 def replay(arguments: Namespace) -> int:

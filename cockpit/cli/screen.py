@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 
 if TYPE_CHECKING:
     from cockpit.core.foreign.logs import Logs

@@ -10,7 +10,7 @@ from argparse import Namespace
 
 from cockpit.cli import codes
 from cockpit.cli.printing import say
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 
 TOKEN = "COCKPIT_TOKEN"
 SHORTEST_TOKEN = 16

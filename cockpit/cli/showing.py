@@ -20,11 +20,11 @@ from cockpit.core.runs.run_order import ORDERS, ordered
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
 from cockpit.core.times import date_and_clock
-from engines.contract.amounts import duration, money, short_duration, size
-from engines.contract.errors import DataError, UserError
-from engines.contract.runs import find_run, find_training, runs_folder
-from engines.contract.spending import seconds_spent, usd_spent
-from engines.contract.state import RunReader
+from engines.basics.amounts import duration, money, short_duration, size
+from engines.basics.errors import DataError, UserError
+from engines.runs.spending import seconds_spent, usd_spent
+from engines.runs.state import RunReader
+from engines.runs.store import find_run, find_training, runs_folder
 
 
 def ls(arguments: Namespace) -> int:

@@ -10,11 +10,12 @@ from pathlib import Path
 from cockpit.cli import codes
 from cockpit.cli.following import FirstInterrupt, attend, start_and_attend
 from cockpit.cli.printing import say, show
-from engines.contract import launch, on_finish
-from engines.contract.errors import UserError
-from engines.contract.resumption import Resumption
+from engines.basics.errors import UserError
+from engines.contract import on_finish
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import find_training
+from engines.runs import launch
+from engines.runs.resumption import Resumption
+from engines.runs.store import find_training
 
 
 def train(arguments: Namespace) -> int:
@@ -36,7 +37,7 @@ def resume(arguments: Namespace) -> int:
 
 
 def fork(arguments: Namespace) -> int:
-    from engines.contract.fork import prepare_fork
+    from engines.runs.fork import prepare_fork
 
     parent = find_training(arguments.run)
     run, sentences = prepare_fork(parent, _overrides(arguments), checkpoint=arguments.epoch, label=arguments.name)

@@ -15,8 +15,8 @@ from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.glance import glance, line
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
-from engines.contract.errors import UserError
-from engines.contract.runs import runs_folder
+from engines.basics.errors import UserError
+from engines.runs.store import runs_folder
 
 
 def status(arguments: Namespace) -> int:
@@ -32,7 +32,7 @@ def status(arguments: Namespace) -> int:
 
 def _facts(runs: Sequence[RunSummary]) -> dict[str, Any]:
     from cockpit.core.times import first_of_month, midnight, zone
-    from engines.contract.spending import usd_since
+    from engines.runs.spending import usd_since
 
     now = time.time()
     return {
@@ -46,7 +46,7 @@ def _facts(runs: Sequence[RunSummary]) -> dict[str, Any]:
 
 def _show(facts: dict[str, Any], *, as_json: bool) -> None:
     from cockpit.cli.printing import show_json, show_pairs
-    from engines.contract.amounts import money
+    from engines.basics.amounts import money
 
     if as_json:
         show_json(facts)

@@ -13,12 +13,13 @@ from cockpit.core.config.run_config import read_config
 from cockpit.core.run.ending import send_signal
 from cockpit.core.run.orders import Order
 from cockpit.core.steering.number_keys import typed_number
+from engines.basics.errors import DataError, UserError, nearest
 from engines.contract import commands as cmd
-from engines.contract import launch, limits
-from engines.contract.errors import DataError, UserError, nearest
+from engines.contract import limits
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import find_run
-from engines.contract.state import RunReader
+from engines.runs import launch
+from engines.runs.state import RunReader
+from engines.runs.store import find_run
 
 ANSWER_SECONDS = 5.0
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from cockpit.core.config.run_config import read_config
 from cockpit.core.steering.loss_weights import configured
+from engines.basics.errors import DataError
 from engines.contract import commands as cmd
-from engines.contract import spending
-from engines.contract.errors import DataError
-from engines.contract.history import History
 from engines.contract.rundir import Attempt, RunDirectory
-from engines.contract.state import RunReader, describe_end
+from engines.runs import spending
+from engines.runs.history import History
+from engines.runs.state import RunReader, describe_end
 
 
 def summarise(run: RunDirectory) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from cockpit.cli.printing import say, show, show_json, show_table
 from cockpit.core.steering.number_keys import typed_number
 from cockpit.core.thresholds.review import Row, ThresholdReview
 from cockpit.core.thresholds.saved import who
-from engines.contract.errors import UserError, nearest
-from engines.contract.runs import find_training
+from engines.basics.errors import UserError, nearest
+from engines.runs.store import find_training
 from engines.thresholds.bootstrap import LEVEL, RESAMPLES
 
 COLUMNS = (

@@ -7,9 +7,9 @@ from cockpit.cli.printing import say, show_json, show_table
 from cockpit.core.config.run_config import read_config
 from cockpit.core.metrics.run_metrics import RunMetrics
 from cockpit.core.steering.loss_weights import WeightDraft, configured, recent_means, shares
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
 
 
 def show_weights(run: RunDirectory, *, json: bool) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 
 LOG_LINES = 20
 GRACE_SECONDS = 5.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 
 
 def sentence(error: UserError | OSError) -> str:

@@ -1,5 +1,5 @@
 """Numbers as a person reads them: counts, rates, shares, and floats that fit a column; amounts are in
-`engines.contract.amounts`."""
+`engines.basics.amounts`."""
 
 from __future__ import annotations
 

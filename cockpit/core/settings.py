@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from engines.contract.files import make_directory, replace_bytes
-from engines.contract.preferences import settings_path as settings_path
+from engines.basics.files import make_directory, replace_bytes
+from engines.host.preferences import settings_path as settings_path
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):

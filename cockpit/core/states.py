@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from engines.contract.alerts import STALL
 from engines.contract.events import Alert
-from engines.contract.state import LIVE, State
+from engines.runs.state import LIVE, State
 
 Shown = State | Literal["broken", "reading"]
 """What a list of runs shows: a run's state, or that its directory cannot be read, or is still being read."""

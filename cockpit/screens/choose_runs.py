@@ -19,9 +19,9 @@ from cockpit.core.metrics.compare import called
 from cockpit.core.metrics.overlay import MOST
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import list_runs
+from engines.runs.store import list_runs
 
 OFFERED = 200
 """The newest runs; the list of all runs marks any."""

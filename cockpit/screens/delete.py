@@ -13,7 +13,7 @@ from textual.widgets import Static
 from cockpit.core.runs.removal import Removal
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
-from engines.contract.amounts import size
+from engines.basics.amounts import size
 
 NAMED = 10
 """Runs that are named one by one; of more only how many they are."""

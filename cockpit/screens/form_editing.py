@@ -21,7 +21,7 @@ from cockpit.screens.launch_words import about_field, field_line
 from cockpit.widgets.field_editor import FieldEditor
 from cockpit.widgets.form_view import FormView
 from cockpit.widgets.steady import Steady
-from engines.contract import yaml12
+from engines.basics import yaml12
 
 
 class FormEditingScreen(ChangingKeysScreen):

@@ -13,9 +13,9 @@ from cockpit.core.run.model import RunModel
 from cockpit.core.run.orders import Order
 from cockpit.core.text import plain
 from cockpit.screens.working import refuse
-from engines.contract import launch
 from engines.contract.commands import Command
 from engines.contract.rundir import RunDirectory
+from engines.runs import launch
 
 
 @dataclass

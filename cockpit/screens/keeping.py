@@ -15,8 +15,8 @@ from cockpit.core.states import is_live
 from cockpit.screens.delete import DeleteScreen
 from cockpit.screens.label import LabelScreen
 from cockpit.screens.working import in_thread, refuse, tell_from_thread
-from engines.contract.amounts import size
-from engines.contract.errors import UserError
+from engines.basics.amounts import size
+from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
 
 

@@ -24,7 +24,7 @@ from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.heading import heading
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 
 Open = Callable[[], LaunchForm]
 

@@ -16,8 +16,8 @@ from cockpit.core.config.saving import save_config
 from cockpit.core.launch.form import LaunchForm
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
-from engines.contract import yaml12
-from engines.contract.errors import UserError
+from engines.basics import yaml12
+from engines.basics.errors import UserError
 
 
 class BlockScreen(Dialog[str | None]):

@@ -26,9 +26,9 @@ from cockpit.widgets.field_editor import FieldEditor
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.form_view import FormView
 from cockpit.widgets.steady import Steady
-from engines.contract import launch
-from engines.contract.machine import Machine
 from engines.contract.rundir import RunDirectory
+from engines.host.machine import Machine
+from engines.runs import launch
 
 QUEUE = ("launch", "queue")
 

@@ -14,8 +14,8 @@ from cockpit.core.launch.form import Fault, LaunchForm, shown
 from cockpit.core.text import fit_left, plain
 from cockpit.widgets.form_view import FieldLine
 from cockpit.widgets.heading import heading
+from engines.basics.amounts import money
 from engines.contract import on_finish
-from engines.contract.amounts import money
 
 DEVICE, PRICE, BUDGET = ("launch", "device"), ("cost", "usd_per_hour"), ("cost", "budget_usd")
 NOTE_VALUE_WIDTH = 24

@@ -13,8 +13,9 @@ from cockpit.core.text import run_word
 from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.working import in_thread, tell_from_thread
 from engines.contract import commands as cmd
-from engines.contract import launch, queue
 from engines.contract.rundir import RunDirectory
+from engines.host import queue
+from engines.runs import launch
 
 KEYS = (
     Binding(

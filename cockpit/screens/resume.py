@@ -26,12 +26,12 @@ from cockpit.core.run.going_on import USUAL, Outlook
 from cockpit.core.runs.labels import LONGEST_LABEL
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
-from engines.contract.amounts import size
-from engines.contract.errors import UserError
+from engines.basics.amounts import size
+from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
 
 if TYPE_CHECKING:
-    from engines.contract.fork import ForkPoint
+    from engines.runs.fork import ForkPoint
 
 MORE = "section.key=value …"
 

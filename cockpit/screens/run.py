@@ -39,8 +39,8 @@ from cockpit.widgets.run_header import RunHeader
 from cockpit.widgets.status_line import StatusLine
 from cockpit.widgets.throttle import Throttle
 from engines.contract.events import Alert
-from engines.contract.machine import Machine, Reading
 from engines.contract.rundir import RunDirectory
+from engines.host.machine import Machine, Reading
 
 POLL_SECONDS = 0.1
 ENDED_POLL_SECONDS = 0.5

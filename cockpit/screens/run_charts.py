@@ -17,8 +17,8 @@ from cockpit.core.run.model import RunModel
 from cockpit.core.table.weight_sets import edited_weights
 from cockpit.widgets.metric_chart import Drawing
 from engines.contract.events import Epoch
-from engines.contract.history import column_of
 from engines.contract.steps import logged
+from engines.runs.history import column_of
 
 Chart = tuple[list[Member], Drawing]
 ROUND = [digit * 10**power for power in range(9) for digit in (1, 2, 5)]

@@ -17,7 +17,7 @@ from cockpit.widgets.log_view import LogView
 from cockpit.widgets.machine_view import MachineView
 from cockpit.widgets.metric_chart import MetricChart
 from cockpit.widgets.progress_view import ProgressView
-from engines.contract.machine import Reading
+from engines.host.machine import Reading
 
 WIDE = 120
 """Columns from which on panes stand side by side."""

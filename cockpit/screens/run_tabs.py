@@ -22,8 +22,8 @@ from cockpit.widgets.log_pane import LogPane
 from cockpit.widgets.report_pane import ReportPane
 from cockpit.widgets.system_pane import SystemPane
 from cockpit.widgets.table_pane import TablePane
-from engines.contract.machine import Machine
 from engines.contract.rundir import RunDirectory
+from engines.host.machine import Machine
 
 
 @runtime_checkable

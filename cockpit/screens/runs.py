@@ -44,8 +44,8 @@ from cockpit.widgets.runs_table import RunsTable
 from cockpit.widgets.runs_title import RunsTitle
 from cockpit.widgets.steady import Steady
 from cockpit.widgets.throttle import Throttle
-from engines.contract.queue import Where
 from engines.contract.rundir import RunDirectory
+from engines.host.queue import Where
 
 POLL_SECONDS = 0.25
 SHOW_SECONDS = 1.0

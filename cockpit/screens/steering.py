@@ -17,9 +17,9 @@ from cockpit.core.run.control import Action, Target
 from cockpit.core.text import plain
 from cockpit.screens.stopping import Stopping
 from cockpit.screens.working import in_thread, tell_from_thread
-from engines.contract import launch
 from engines.contract.commands import Command
 from engines.contract.rundir import RunDirectory
+from engines.runs import launch
 
 if TYPE_CHECKING:
     from cockpit.screens.resume import Choice

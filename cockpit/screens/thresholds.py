@@ -31,7 +31,7 @@ from cockpit.widgets.cursor_view import CursorView, Facts
 from cockpit.widgets.curve_chart import CurveChart
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.threshold_line import ThresholdLine
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 
 WIDE = 110
 NAMED = 4

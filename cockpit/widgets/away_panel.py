@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from cockpit.core.runs.away import Away
-from engines.contract.amounts import duration
+from engines.basics.amounts import duration
 
 
 class AwayPanel(Static):

@@ -17,7 +17,7 @@ from textual.widgets import Static
 from cockpit.core.engine_question import EngineQuestion, GivenUp
 from cockpit.core.launch.check_facts import facts_of
 from cockpit.core.text import fit_left, plain
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 
 NAME_WIDTH = 12
 HINT = "c reads the data, builds the model and says what a run takes"

@@ -20,9 +20,9 @@ from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.lines_or_sentence import LinesOrSentence
 from cockpit.widgets.pane import Pane
 from cockpit.widgets.searchable import Searchable, find_key
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
 
 POLL_SECONDS = 0.2
 RESOLVED = ""

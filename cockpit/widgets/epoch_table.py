@@ -12,8 +12,8 @@ from cockpit.core.table.table import TableText
 from cockpit.core.table.weight_sets import WeightSets
 from cockpit.widgets.line_view import LineView
 from engines.contract.events import Epoch, RunStarted
-from engines.contract.history import History
 from engines.contract.spec import Column
+from engines.runs.history import History
 
 BEST = "★"
 

@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 from cockpit.core.format import bar, percent
 from cockpit.core.text import plain
-from engines.contract.machine import Gpu, Reading
+from engines.host.machine import Gpu, Reading
 
 GB = 1e9
 NAME_WIDTH = 7

@@ -9,7 +9,7 @@ from textual.widget import Widget
 from cockpit.core.format import bar, count, percent, rate
 from cockpit.core.run.model import RunModel
 from cockpit.core.text import plain
-from engines.contract.amounts import duration
+from engines.basics.amounts import duration
 
 
 class ProgressView(Widget):

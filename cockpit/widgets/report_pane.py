@@ -19,9 +19,9 @@ from cockpit.core.text import plain
 from cockpit.core.text_table import BETWEEN, TextTable
 from cockpit.widgets.lines_or_sentence import LinesOrSentence
 from cockpit.widgets.pane import Pane
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
 
 POLL_SECONDS = 0.5
 WIDE = 110

@@ -12,9 +12,9 @@ from textual.widget import Widget
 from cockpit.core.format import bar, count, percent
 from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_left, plain
-from engines.contract import spending
-from engines.contract.amounts import duration, money
-from engines.contract.state import STALLED
+from engines.basics.amounts import duration, money
+from engines.runs import spending
+from engines.runs.state import STALLED
 
 if TYPE_CHECKING:  # it brings numpy, for which the list of runs need not wait
     from cockpit.core.run.model import RunModel

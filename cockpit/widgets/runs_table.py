@@ -21,9 +21,9 @@ from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_left, fit_right, plain
 from cockpit.widgets.line_view import LineView
 from cockpit.widgets.run_header import tone
-from engines.contract import spending
-from engines.contract.amounts import money, short_duration
-from engines.contract.queue import ordinal
+from engines.basics.amounts import money, short_duration
+from engines.host.queue import ordinal
+from engines.runs import spending
 
 GAP = " "
 NOTE_WIDTH = 20

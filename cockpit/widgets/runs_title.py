@@ -10,8 +10,8 @@ from cockpit.core.states import Shown
 from cockpit.core.times import first_of_month, midnight
 from cockpit.widgets.heading import heading
 from cockpit.widgets.steady import Steady
-from engines.contract import spending
-from engines.contract.amounts import money
+from engines.basics.amounts import money
+from engines.runs import spending
 
 COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
     ("running", frozenset({"running", "stopping"})),

@@ -11,7 +11,7 @@ from cockpit.core.run.model import RunModel
 from cockpit.core.run.orders import Order
 from cockpit.widgets.machine_view import in_short
 from engines.contract import commands as cmd
-from engines.contract.machine import Reading
+from engines.host.machine import Reading
 
 GAP = "   "
 

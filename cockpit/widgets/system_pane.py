@@ -13,8 +13,8 @@ from cockpit.core.metrics.system_metrics import SystemMetrics
 from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.machine_view import MachineView
 from cockpit.widgets.pane import Pane
-from engines.contract.machine import Machine, Reading
 from engines.contract.rundir import RunDirectory
+from engines.host.machine import Machine, Reading
 
 POLL_SECONDS = 2.0
 NOTHING = "No hours were recorded: another program made this run, an older version did, or it has just begun."

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from engines.contract.amounts import size
-from engines.contract.runs import runs_folder
+from engines.basics.amounts import size
 from engines.contract.settings import RunConfig
+from engines.runs.store import runs_folder
 
 CHECKPOINTS_BESIDE_KEPT = 3
 """last.pt, best.pt, and the one being written."""

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Self
 
 from engines.contract import commands as cmd
-from engines.contract import launch
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
-from engines.listener import CommandListener
+from engines.runs import launch
+from engines.runs.state import RunReader
+from engines.runtime.listener import CommandListener
 
 ATTEMPT = 1
 LEAST_STEPS = 8

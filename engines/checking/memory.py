@@ -10,8 +10,8 @@ import psutil
 import torch
 from torch import Tensor, nn
 
-from engines.contract import machine
-from engines.contract.amounts import size
+from engines.basics.amounts import size
+from engines.host import machine
 from engines.training.order import step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context, Project, Split

@@ -20,16 +20,16 @@ from typing import Any
 
 import torch
 
+from engines.basics.errors import DataError
+from engines.basics.jsonl import RecordFollower
+from engines.basics.lock import RunLock, lock_holder
 from engines.checking.driver import ATTEMPT, Driver
 from engines.checking.duration import StepTimes, recorded_step_times
 from engines.contract import events as ev
 from engines.contract.config import LoadedConfig
-from engines.contract.errors import DataError
-from engines.contract.jsonl import RecordFollower
-from engines.contract.lock import RunLock, lock_holder
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import DATA_WAIT, read_series
-from engines.listener import CommandListener
+from engines.runtime.listener import CommandListener
 from engines.training import checkpoint, engine
 from engines.training.loop import Diverged
 from engines.training.precision import choose_device

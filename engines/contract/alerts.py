@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from engines.contract.amounts import duration, money, size
+from engines.basics.amounts import duration, money, size
 from engines.contract.metric_names import whole_loss
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from engines.basics import yaml12
+from engines.basics.errors import UserError, nearest
 from engines.contract import spec as specs
-from engines.contract import yaml12
-from engines.contract.errors import UserError, nearest
 from engines.contract.settings import RunConfig
 from engines.contract.spec import Spec
 

@@ -14,8 +14,8 @@ from typing import Literal
 
 import msgspec
 
+from engines.basics.jsonl import LineWriter
 from engines.contract.commands import Command
-from engines.contract.jsonl import LineWriter
 from engines.contract.spec import Column
 
 PhaseName = Literal["queued", "loading", "compiling", "training", "evaluating", "saving", "paused", "working"]

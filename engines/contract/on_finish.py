@@ -1,6 +1,6 @@
 """`cost.on_finish` in words: a command in a config runs on the machine, so that it is told before anything starts.
 
-`engines.on_finish` carries it out.
+`engines.supervisor.on_finish` carries it out.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from engines.contract import yaml12
+from engines.basics import yaml12
 from engines.contract.rundir import RunDirectory
 
 Command = str | list[str]

@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from engines.contract import files
-from engines.contract.errors import DataError
+from engines.basics import files
+from engines.basics.errors import DataError
 
 Kind = Literal["training", "task"]
 

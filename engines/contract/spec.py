@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from engines.contract.errors import UserError, nearest
+from engines.basics.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -58,7 +58,7 @@ class Spec:
     """`module:class` of the torch side (an `engines.training.project.Project`)."""
     columns: tuple[Column, ...]
     heads: tuple[Head, ...]
-    data_files: str | None = "engines.contract.fingerprint:below"
+    data_files: str | None = "engines.runs.fingerprint:below"
     """`module:function` giving the paths of the files that a config's data is read from, torch-free: a resume or a
     replay tells which of them have changed. All that `data.path` holds where absent; None where the project reads none.
     """

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from engines.contract import files
+from engines.basics import files
 
 FIXED = ("step", "attempt")
 DATA_WAIT = "data_wait"

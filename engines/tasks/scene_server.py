@@ -15,9 +15,9 @@ from typing import Self
 
 import msgspec
 
+from engines.basics.files import FILE_MODE
+from engines.basics.sockets import short_address
 from engines.contract import scenes
-from engines.contract.files import FILE_MODE
-from engines.contract.sockets import short_address
 
 MOST_VIEWERS = 16
 BLOCK = 1 << 16

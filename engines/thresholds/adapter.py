@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from engines.thresholds.head import Head
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -18,8 +18,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.contract import files
-from engines.contract.errors import DataError
+from engines.basics import files
+from engines.basics.errors import DataError
 
 ABOUT = "about.json"
 SAVE_LOCK = "save.lock"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from engines.thresholds.head import Scores
 from engines.thresholds.objectives import Bools, Counts, Floats, Ints, Objective
 from engines.thresholds.plateau import Optimum, best_plateau

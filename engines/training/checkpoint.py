@@ -9,11 +9,11 @@ from typing import IO, Any
 
 import torch
 
-from engines.contract import files
-from engines.contract.errors import DataError
+from engines.basics import files
+from engines.basics.errors import DataError
 from engines.contract.events import Checkpoint
 from engines.contract.rundir import RunDirectory
-from engines.room import Room
+from engines.runtime.room import Room
 
 FORMAT = 1
 

@@ -8,19 +8,20 @@ from typing import Any
 import msgspec
 import torch
 
-from engines.attempt import Attempt
+from engines.basics import files
+from engines.basics.amounts import size
+from engines.basics.errors import DataError
 from engines.contract import events as ev
-from engines.contract import files, provenance
 from engines.contract import spec as specs
-from engines.contract.amounts import size
 from engines.contract.config import LoadedConfig, load_config
-from engines.contract.errors import DataError
-from engines.contract.host import device_name
 from engines.contract.rundir import RunDirectory
 from engines.contract.spec import Column, Spec
-from engines.contract.state import RunReader
-from engines.listener import CommandListener
-from engines.room import is_full
+from engines.host.facts import device_name
+from engines.runs import provenance
+from engines.runs.state import RunReader
+from engines.runtime.attempt import Attempt
+from engines.runtime.listener import CommandListener
+from engines.runtime.room import is_full
 from engines.training import checkpoint
 from engines.training.finish import finish
 from engines.training.loop import Diverged, Trainer

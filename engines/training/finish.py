@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from engines.contract import files
+from engines.basics import files
 from engines.training import checkpoint
 from engines.training.loop import Trainer
 from engines.training.project import Table, TrainingLog

@@ -18,8 +18,8 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.schedule import learning_rate
 from engines.contract.settings import RunConfig
 from engines.contract.spec import Head
-from engines.listener import CommandListener
-from engines.room import Room
+from engines.runtime.listener import CommandListener
+from engines.runtime.room import Room
 from engines.training import checkpoint
 from engines.training.evaluate import evaluate
 from engines.training.gradients import gradient_norms

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from engines.contract.events import Phase, PhaseName
-from engines.room import Room
+from engines.runtime.room import Room
 
 
 class Phases:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 
 
 def choose_device(wanted: str) -> torch.device:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engines.contract.errors import UserError, nearest
+from engines.basics.errors import UserError, nearest
 
 Config = TypeVar("Config")
 Batch = dict[str, Tensor]

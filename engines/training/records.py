@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from engines.basics.jsonl import LineWriter
 from engines.contract.events import Epoch, finite
-from engines.contract.jsonl import LineWriter
 from engines.contract.rundir import RunDirectory
-from engines.room import Room
+from engines.runtime.room import Room
 from engines.thresholds.review import About, write_review
 from engines.training.project import Result
 from engines.training.state import TrainState

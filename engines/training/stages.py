@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from engines.contract.errors import DataError, UserError, nearest
+from engines.basics.errors import DataError, UserError, nearest
 from engines.contract.events import EndReason, StageInfo
 from engines.contract.settings import RunConfig, Stage, Training
 from engines.contract.spec import Head

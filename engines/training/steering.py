@@ -7,12 +7,12 @@ from typing import Literal
 
 import msgspec
 
+from engines.basics.errors import nearest
 from engines.contract import commands as cmd
 from engines.contract import limits
-from engines.contract.errors import nearest
 from engines.contract.events import CommandAnswer
-from engines.listener import CommandListener
-from engines.room import Room
+from engines.runtime.listener import CommandListener
+from engines.runtime.room import Room
 from engines.training.phases import Phases
 from engines.training.state import TrainState
 

@@ -14,7 +14,7 @@ from engines.contract.alerts import NONFINITE
 from engines.contract.events import Alert
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import ABSENT, DATA_WAIT, StepWriter
-from engines.room import Room
+from engines.runtime.room import Room
 
 HOST_COLUMNS = ("epoch", "time", "lr", DATA_WAIT)
 ORDINARY_OVERFLOWS = 16

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engines.contract import yaml12
+from engines.basics import yaml12
 from engines.contract.rundir import RunDirectory
 from engines.writers.attempt_log import AttemptLog
 from engines.writers.writer import Beginning, Writer

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from engines.basics.jsonl import RecordFollower
 from engines.contract import events as ev
 from engines.contract.events import Epoch, Event, RunStarted
-from engines.contract.jsonl import RecordFollower
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import DATA_WAIT, logged, read_segments
 from engines.writers.writer import Values

@@ -9,9 +9,9 @@ import threading
 import time
 from collections.abc import Sequence
 
+from engines.basics.files import FILE_MODE
+from engines.basics.jsonl import last_lines
 from engines.contract.events import Alert, EventWriter
-from engines.contract.files import FILE_MODE
-from engines.contract.jsonl import last_lines
 from engines.contract.rundir import RunDirectory
 from engines.writers import why_not
 

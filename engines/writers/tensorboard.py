@@ -11,7 +11,7 @@ import struct
 import time
 from typing import BinaryIO
 
-from engines.contract import files
+from engines.basics import files
 from engines.writers.writer import Beginning, Values
 
 FOLDER = "tensorboard"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 
 Content = Mapping[str, NDArray[np.generic]]
 ZIP_START = b"PK\x03\x04"

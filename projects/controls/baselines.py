@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.features import frame_features, target_frames
 from projects.controls.layout import CONTROL_SIZE
 from projects.controls.logistic import Frames, Logistic, best_f1_thresholds

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.contract.files import make_directory, replace_together
+from engines.basics.files import make_directory, replace_together
 from engines.training.project import TrainingLog
 from projects.controls.config import ControlsConfig
 from projects.controls.exported import CONFIG_FILE, GRAPH_FILE, LOG_FILE, POLICY_FILE

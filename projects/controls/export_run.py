@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
+from engines.basics.errors import DataError, UserError
+from engines.basics.files import remove_stale_temporaries
+from engines.basics.lock import RunLock
 from engines.contract.config import load_config
-from engines.contract.errors import DataError, UserError
-from engines.contract.files import remove_stale_temporaries
-from engines.contract.lock import RunLock
 from engines.contract.rundir import RunDirectory
 from engines.tasks import TaskContext
 from engines.thresholds.review import SAVE_LOCK, Review, read_review

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.contract.errors import DataError, nearest
+from engines.basics.errors import DataError, nearest
 from projects.controls.layout import (
     ACTION,
     BINARY,

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.basics.errors import DataError, UserError
 from engines.contract.config import load_config
-from engines.contract.errors import DataError, UserError
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Action, Gauge, Kind, Panel, Scene, Span, Strip, View, Words
 from engines.tasks.interactive import IDLE_MINUTES, InteractiveContext, play

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from engines.contract.errors import UserError, nearest
+from engines.basics.errors import UserError, nearest
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig

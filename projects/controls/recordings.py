@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.contract.errors import DataError
-from engines.contract.files import make_directory, replace_with
+from engines.basics.errors import DataError
+from engines.basics.files import make_directory, replace_with
 from projects.controls import arrays
 from projects.controls.layout import CONTROL_SIZE, CURSOR, FRAME_SIZE, LOOK, STATE_SIZE
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from engines.training.evaluate import ENLARGE
 from engines.training.project import Table
 from projects.controls.baselines import evaluate_baselines, target_rows

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.config import ControlsData
 from projects.controls.recordings import Recording, read_folder
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from engines.thresholds.adapter import Arrays, ThresholdAdapter, Thresholds, require
 from engines.thresholds.grid import grid_optimum
 from engines.thresholds.head import Head

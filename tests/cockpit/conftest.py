@@ -15,7 +15,7 @@ from cockpit.core.runs import fleet
 from cockpit.core.settings import SettingsFile
 from cockpit.screens import compare, followed, run, runs
 from cockpit.widgets import charts_panel
-from engines.contract.machine import Gpu, Reading
+from engines.host.machine import Gpu, Reading
 from tests.support.fake_run import FakeRun
 
 NOW = 1_795_812_000.0

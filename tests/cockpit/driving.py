@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from textual.pilot import Pilot
 
+from engines.basics.jsonl import RecordFollower
 from engines.contract import commands as cmd
-from engines.contract.jsonl import RecordFollower
 from tests.support.fake_run import FakeRun
 
 PATIENCE = 120.0

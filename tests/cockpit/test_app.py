@@ -11,8 +11,8 @@ from cockpit.screens.help import HelpScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.theme import variables
+from engines.basics.errors import DataError
 from engines.contract import events as ev
-from engines.contract.errors import DataError
 from engines.contract.rundir import RunDirectory
 from tests.cockpit.driving import commands_of, text, until
 from tests.support.fake_run import FakeRun

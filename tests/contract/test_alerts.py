@@ -20,9 +20,9 @@ from engines.contract import alerts
 from engines.contract import events as ev
 from engines.contract.alerts import Finding, budget_near, disk_low, overfit, plateau, trend
 from engines.contract.events import Epoch
-from engines.contract.history import History
-from engines.contract.stall import StallRule
 from engines.contract.step_alerts import exploding, starving, usual_norm
+from engines.runs.history import History
+from engines.runs.stall import StallRule
 
 Floats = Sequence[float] | npt.NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from engines.contract.amounts import duration, money, short_duration, size
+from engines.basics.amounts import duration, money, short_duration, size
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.contract import yaml12
+from engines.basics import yaml12
+from engines.basics.errors import UserError
 from engines.contract.config import ConfigError, check_config, load_config, with_recorded_environment
-from engines.contract.errors import UserError
 
 MINIMAL = "project: controls\ndata:\n  path: /data/recordings\n"
 

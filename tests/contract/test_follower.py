@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engines.basics import jsonl
+from engines.basics.jsonl import Damage, LineFollower, RecordFollower
 from engines.contract import events as ev
-from engines.contract import jsonl
-from engines.contract.jsonl import Damage, LineFollower, RecordFollower
 
 lines = st.lists(st.binary(max_size=12).map(lambda line: line.replace(b"\n", b"\r")), max_size=12)
 

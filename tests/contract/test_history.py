@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract.history import History, column_value
+from engines.runs.history import History, column_value
 from tests.support.fake_run import COLUMNS, STEPS_PER_EPOCH, epoch
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engines.contract import host
+from engines.host import facts as host
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from engines.contract import files
-from engines.contract.errors import UserError
-from engines.contract.launch import prepare_resume
-from engines.contract.lock import RunLock, lock_holder
+from engines.basics import files
+from engines.basics.errors import UserError
+from engines.basics.lock import RunLock, lock_holder
+from engines.runs.launch import prepare_resume
 from tests.support.fake_run import FakeRun
 
-_TRY = "import sys; from pathlib import Path; from engines.contract.lock import RunLock; " \
+_TRY = "import sys; from pathlib import Path; from engines.basics.lock import RunLock; " \
        "print(RunLock(Path(sys.argv[1])).acquire())"  # fmt: skip
 
 

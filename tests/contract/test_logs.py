@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engines.basics.jsonl import LineWriter, RecordFollower, append_line, last_lines
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract import launch
-from engines.contract.jsonl import LineWriter, RecordFollower, append_line, last_lines
 from engines.contract.rundir import RunDirectory
+from engines.runs import launch
 
 
 def test_a_torn_last_event_is_ended_and_damages_only_itself(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import psutil
 import pytest
 
-from engines.contract import machine
-from engines.contract.machine import Gpu, LocalMachine, memory
+from engines.host import machine
+from engines.host.machine import Gpu, LocalMachine, memory
 
 
 class FakeNvml:

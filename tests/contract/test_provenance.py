@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engines.contract import fingerprint, provenance
 from engines.contract.config import LoadedConfig, load_config
-from engines.contract.fingerprint import BLOCK, BLOCKS
-from engines.contract.launch import prepare_resume
-from engines.contract.provenance import Provenance
+from engines.runs import fingerprint, provenance
+from engines.runs.fingerprint import BLOCK, BLOCKS
+from engines.runs.launch import prepare_resume
+from engines.runs.provenance import Provenance
 from tests.support.fake_run import FakeRun, stopped_early
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from cockpit.core.run.going_on import look_at_resume
+from engines.basics.errors import UserError
+from engines.basics.jsonl import RecordFollower
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract import provenance
 from engines.contract.config import LoadedConfig, check_config, load_config
-from engines.contract.errors import UserError
-from engines.contract.jsonl import RecordFollower
-from engines.contract.launch import prepare_resume
-from engines.contract.resume import applied_config, flatten, plan_resume
 from engines.contract.rundir import RunDirectory
+from engines.runs import provenance
+from engines.runs.launch import prepare_resume
+from engines.runs.resume import applied_config, flatten, plan_resume
 from tests.support.fake_run import FakeRun
 
 TEXT = "project: controls\ndata: {path: /data}\n"

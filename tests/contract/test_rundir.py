@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from engines.contract.errors import DataError, UserError
+from engines.basics.errors import DataError, UserError
 from engines.contract.rundir import Attempt, ProcessMark, RunDirectory
-from engines.contract.runs import create_run, find_run, find_training, list_runs, new_run_id
+from engines.runs.store import create_run, find_run, find_training, list_runs, new_run_id
 from tests.support.fake_run import FakeRun
 
 
@@ -44,7 +44,7 @@ def test_ids_are_of_their_time_in_utc() -> None:
 
 def test_ids_that_are_taken_are_not_given_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = iter(["controls-1-1-oak", "controls-1-1-oak", "controls-1-1-elm", "controls-1-1-elm", "controls-1-1-fir"])
-    monkeypatch.setattr("engines.contract.runs.new_run_id", lambda project: next(ids))
+    monkeypatch.setattr("engines.runs.store.new_run_id", lambda project: next(ids))
     names = [make().path.name, make().path.name, make(path=runs.parent / "own").info.id]
     assert names == ["controls-1-1-oak", "controls-1-1-elm", "controls-1-1-fir"]
 

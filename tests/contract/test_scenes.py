@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from engines.basics.errors import DataError
+from engines.basics.sockets import LONGEST_ADDRESS, short_address
 from engines.contract import scenes
-from engines.contract.errors import DataError
-from engines.contract.sockets import LONGEST_ADDRESS, short_address
 
 SCENE = scenes.Scene(
     title="s", position=3, total=9, view=scenes.View((0, 0), (1, 1), [scenes.Line([(0, 0), (1, 1)], "first")]),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from engines.basics.errors import UserError, nearest
 from engines.contract import spec as specs
-from engines.contract.errors import UserError, nearest
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def test_a_project_that_cannot_be_had_is_one_sentence(name: str, message: str) -
 
 
 def test_references_are_loaded() -> None:
-    assert specs.load("engines.contract.errors:nearest") is nearest
-    assert specs.load_function("engines.contract.errors:nearest")("ab", ["abc"]) == " (did you mean 'abc'?)"
+    assert specs.load("engines.basics.errors:nearest") is nearest
+    assert specs.load_function("engines.basics.errors:nearest")("ab", ["abc"]) == " (did you mean 'abc'?)"
 
 
 def test_the_nearest_name_is_offered_only_when_it_is_near() -> None:
@@ -65,7 +65,7 @@ def test_the_nearest_name_is_offered_only_when_it_is_near() -> None:
 
 def test_reading_the_specs_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from engines.contract import spec, state, launch; spec.installed(); "
+        "import sys; from engines.contract import spec; from engines.runs import state, launch; spec.installed(); "
         "print(sorted({'torch', 'pydantic', 'textual', 'yaml'} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engines.contract import spending
 from engines.contract.rundir import Attempt, End, ProcessMark
-from engines.contract.spending import Span
+from engines.runs import spending
+from engines.runs.spending import Span
 
 MARK = ProcessMark(1, 0.0)
 

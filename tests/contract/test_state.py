@@ -11,7 +11,7 @@ import pytest
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.rundir import End
-from engines.contract.state import LIVE, RunReader, State, Status, describe_end
+from engines.runs.state import LIVE, RunReader, State, Status, describe_end
 from tests.support.fake_run import FakeRun
 
 Facts = Callable[[FakeRun], object]
@@ -143,7 +143,7 @@ def test_an_attempt_that_begins_while_the_status_is_asked_for_is_not_lost(
             fake.begin()
         return answers.pop(0)
 
-    monkeypatch.setattr("engines.contract.state.lock_holder", holder)
+    monkeypatch.setattr("engines.runs.state.lock_holder", holder)
     assert RunReader(fake.run).status() == Status("starting")
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.contract import yaml12
+from engines.basics import yaml12
 
 text = st.text(st.characters(codec="utf-8"), max_size=12)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | text

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engines.contract.runs import list_runs
-from engines.contract.state import RunReader
 from engines.contract.steps import read_series
+from engines.runs.state import RunReader
+from engines.runs.store import list_runs
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "watch.md"
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from engines.contract.lock import lock_holder
-from engines.contract.runs import list_runs
+from engines.basics.lock import lock_holder
+from engines.runs.store import list_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 COCKPIT = Path(sys.executable).with_name("cockpit")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import list_runs
 from engines.contract.steps import read_series
+from engines.runs.store import list_runs
 from tests.e2e.conftest import Terminal, wait_for
 
 CONFIG = """\

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engines.contract import commands as cmd
-from engines.contract import launch
+from engines.runs import launch
 from tests.e2e.conftest import ROOT
 from tests.engines.conftest import LiveRun, effective_table, tensors
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from engines.contract import commands as cmd
-from engines.contract import launch
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import list_runs
+from engines.runs import launch
+from engines.runs.store import list_runs
 from tests.e2e.conftest import COCKPIT, environment
 from tests.engines.conftest import LiveRun, effective_table
 

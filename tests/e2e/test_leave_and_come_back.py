@@ -10,10 +10,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from engines.contract.lock import lock_holder
+from engines.basics.lock import lock_holder
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import list_runs
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
+from engines.runs.store import list_runs
 from tests.e2e.conftest import COCKPIT, Terminal, wait_for
 
 LONG = (

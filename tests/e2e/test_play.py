@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engines.contract import launch
-from engines.contract.lock import lock_holder
-from engines.contract.runs import list_runs
-from engines.contract.state import RunReader
+from engines.basics.lock import lock_holder
+from engines.runs import launch
+from engines.runs.state import RunReader
+from engines.runs.store import list_runs
 from projects.controls.recordings import write_recording
 from tests.e2e.conftest import COCKPIT, ROOT, Terminal, wait_for
 from tests.projects.controls.exports import nested, write

@@ -14,7 +14,7 @@ import aiohttp
 import psutil
 import pytest
 
-from engines.contract.lock import lock_holder
+from engines.basics.lock import lock_holder
 from tests.e2e.browser import browse
 from tests.e2e.conftest import COCKPIT, PATIENCE, wait_for
 from tests.engines.conftest import alive

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.core.runs.remains import processes_of
-from engines.contract.lock import lock_holder
+from engines.basics.lock import lock_holder
 from tests.e2e.conftest import COCKPIT, Terminal, wait_for
 from tests.e2e.person import Person, answers, lines_of, write_config
 from tests.e2e.sshd import SshServer, ssh_server

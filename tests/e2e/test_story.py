@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import list_runs
+from engines.runs.store import list_runs
 from tests.e2e.conftest import COCKPIT, Terminal
 from tests.e2e.person import Person, answers, lines_of, logged, write_config
 from tests.engines.conftest import tensors

@@ -15,11 +15,11 @@ import psutil
 import pytest
 import torch
 
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
-from engines.contract import launch
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
+from engines.runs import launch
+from engines.runs.state import RunReader
 from tests.support import here
 from tests.support.example_project import ExampleProject
 

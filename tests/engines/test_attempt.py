@@ -12,12 +12,13 @@ import msgspec
 import pytest
 
 from engines import task
-from engines.attempt import Attempt, carry_out
+from engines.basics import files
+from engines.basics.errors import DataError
 from engines.contract import commands as cmd
-from engines.contract import files, launch
-from engines.contract.errors import DataError
 from engines.contract.events import CommandAnswer, Ended, EventWriter
 from engines.contract.rundir import RunDirectory
+from engines.runs import launch
+from engines.runtime.attempt import Attempt, carry_out
 from tests.engines.conftest import wait_for
 
 

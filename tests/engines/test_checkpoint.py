@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import torch
 
+from engines.basics import files
+from engines.basics.errors import DataError
+from engines.basics.jsonl import RecordFollower
 from engines.contract import events as ev
-from engines.contract import files
-from engines.contract.errors import DataError
-from engines.contract.jsonl import RecordFollower
 from engines.training import checkpoint, engine
 from tests.engines.conftest import LiveRun
 from tests.engines.toy import ToyProject, ToyRun

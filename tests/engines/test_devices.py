@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from engines.contract.errors import DataError, UserError
+from engines.basics.errors import DataError, UserError
 from engines.training import engine
 from engines.training.precision import choose_device, random_state, restore_random_state, seed_everything
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from msgspec.structs import replace
 
+from engines.basics.errors import UserError
 from engines.contract import commands as cmd
-from engines.contract.errors import UserError
 from engines.contract.steps import read_series
 from tests.engines.conftest import LiveRun, effective_table, prepare_example, tensors, wait_for
 from tests.support.example_project import ExampleProject

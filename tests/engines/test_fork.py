@@ -10,16 +10,16 @@ import msgspec
 import pytest
 import torch
 
+from engines.basics.errors import DataError, UserError
+from engines.basics.files import replace_by_link
+from engines.basics.jsonl import RecordFollower
 from engines.contract import commands as cmd
-from engines.contract import launch
 from engines.contract.config import load_config
-from engines.contract.errors import DataError, UserError
-from engines.contract.files import replace_by_link
-from engines.contract.fork import choose_point, fork_points, forkable, make_fork, plan_fork, prepare_fork
-from engines.contract.jsonl import RecordFollower
-from engines.contract.replay import prepare_replay
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
-from engines.contract.saved import read_saved
+from engines.runs import launch
+from engines.runs.fork import choose_point, fork_points, forkable, make_fork, plan_fork, prepare_fork
+from engines.runs.replay import prepare_replay
+from engines.runs.saved import read_saved
 from tests.engines.conftest import LiveRun, effective_table, prepare_example, tensors
 from tests.support.example_project import ExampleProject
 
@@ -217,7 +217,7 @@ def test_a_fork_without_a_best_checkpoint_of_its_time_finds_its_own(parent: Live
 
 
 def test_a_fork_where_there_is_no_room_leaves_nothing(parent: LiveRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    from engines.contract import files
+    from engines.basics import files
 
     def full(source: Path, target: Path) -> None:
         raise OSError(28, "No space left on device")

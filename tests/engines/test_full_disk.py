@@ -15,15 +15,16 @@ import msgspec
 import pytest
 import torch
 
-from engines import room
+from engines.basics import files
+from engines.basics.jsonl import append_line
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
-from engines.contract import files, launch
 from engines.contract.alerts import FULL_DISK
 from engines.contract.events import Alert, CommandAnswer, Phase
-from engines.contract.jsonl import append_line
-from engines.contract.lock import lock_holder
-from engines.contract.state import RunReader
 from engines.contract.steps import read_segments
+from engines.runs import launch
+from engines.runs.state import RunReader
+from engines.runtime import room
 from engines.training import checkpoint
 from engines.training.engine import _to_the_end
 from tests.engines.conftest import LiveRun, prepare_example, wait_for

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from engines.contract import commands as cmd
 from engines.contract.events import GradientNorms
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
 from engines.training.project import Batch, Context, Loss, Split
 from tests.engines.conftest import tensors
 from tests.engines.test_steering import events_of, final_answers, send

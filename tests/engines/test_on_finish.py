@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from engines.contract import launch, on_finish, yaml12
+from engines.basics import yaml12
+from engines.basics.errors import UserError
+from engines.basics.lock import lock_holder
+from engines.contract import on_finish
 from engines.contract.config import check_config
-from engines.contract.errors import UserError
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import create_run
-from engines.contract.state import RunReader
+from engines.runs import launch
+from engines.runs.state import RunReader
+from engines.runs.store import create_run
 from tests.engines.conftest import alive, wait_for
 
 ENGINE = """
@@ -138,7 +140,10 @@ def test_what_goes_wrong_in_it_is_an_alert_and_changes_no_end(machine: Machine) 
 def test_one_that_takes_too_long_is_ended_with_all_it_has_started(machine: Machine) -> None:
     run = machine.prepare("finished-trains", "sleep 1000 & echo $! > $GO/child; exec sleep 1000")
     (machine.folder / run.path.name).touch()
-    soon = "import sys; from engines import on_finish, supervise; on_finish.SECONDS = 0.5; sys.exit(supervise.main())"
+    soon = (
+        "import sys; from engines import supervise; from engines.supervisor import on_finish; "
+        "on_finish.SECONDS = 0.5; sys.exit(supervise.main())"
+    )
     subprocess.run([sys.executable, "-P", "-c", soon, str(run.path)], check=True, start_new_session=True, timeout=60)
     level, text = told(run)[-1]
     assert (level, text) == ("error", "cost.on_finish was ended: it took more than 0 s")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engines import processes
-from engines.contract.runs import create_run
-from engines.contract.state import describe_end
+from engines.runs.state import describe_end
+from engines.runs.store import create_run
 from engines.supervise import Supervisor
+from engines.supervisor import processes
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from engines.basics.errors import UserError
 from engines.contract import commands as cmd
 from engines.contract import spec as specs
 from engines.contract.config import load_config
-from engines.contract.errors import UserError
 from engines.training import engine
 from engines.training.project import Batch, Context, Loss, Project, Split
 from tests.engines.test_steering import send

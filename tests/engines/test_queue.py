@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from engines.basics.errors import UserError
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
-from engines.contract import launch, queue
-from engines.contract.errors import UserError
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import create_run
-from engines.contract.spending import seconds_spent, spans_of
-from engines.contract.state import RunReader
+from engines.host import queue
+from engines.runs import launch
+from engines.runs.spending import seconds_spent, spans_of
+from engines.runs.state import RunReader
+from engines.runs.store import create_run
 from tests.engines.conftest import wait_for
 
 ENGINE = """

@@ -10,11 +10,11 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from engines import listener
+from engines.basics.jsonl import append_line
 from engines.contract import commands as cmd
 from engines.contract.events import CommandAnswer, decoder
-from engines.contract.jsonl import append_line
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
+from engines.runtime import listener
 from engines.training import checkpoint
 from tests.engines.conftest import wait_for
 from tests.engines.toy import ToyRun

@@ -14,10 +14,10 @@ import numpy as np
 import psutil
 import pytest
 
-from engines import recorder
-from engines.contract.machine import Gpu, Reading
 from engines.contract.steps import logged, read_segments
-from engines.recorder import Recorder
+from engines.host.machine import Gpu, Reading
+from engines.supervisor import recorder
+from engines.supervisor.recorder import Recorder
 from tests.engines.conftest import PATIENCE, wait_for
 
 GB = 10**9

@@ -11,8 +11,8 @@ import pytest
 
 from engines.contract import events as ev
 from engines.contract.rundir import RunDirectory
-from engines.listener import CommandListener
-from engines.room import Room
+from engines.runtime.listener import CommandListener
+from engines.runtime.room import Room
 from engines.training.project import Result
 from engines.training.records import EpochRecorder
 from engines.training.state import LiveSettings, TrainState

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import torch
 
+from engines.basics.errors import UserError
 from engines.compare import compare
 from engines.contract import commands as cmd
-from engines.contract import launch
-from engines.contract.errors import UserError
 from engines.contract.events import CommandAnswer, Event, RunStarted
-from engines.contract.fork import prepare_fork
-from engines.contract.replay import again, interventions, prepare_replay
-from engines.contract.state import RunReader
 from engines.contract.steps import read_series
+from engines.runs import launch
+from engines.runs.fork import prepare_fork
+from engines.runs.replay import again, interventions, prepare_replay
+from engines.runs.state import RunReader
 from engines.thresholds.review import read_review
 from engines.training.project import Context, Result
 from tests.engines.conftest import LiveRun, effective_table, tensors

@@ -15,17 +15,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from engines import reported_run, watchdog
+from engines.basics.errors import UserError
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
-from engines.contract import launch, stall
-from engines.contract.errors import UserError
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import list_runs
-from engines.contract.state import RunReader
 from engines.contract.steps import ABSENT, StepWriter, logged, read_segments, read_series
 from engines.report import Reporter
-from engines.reported_steps import StepBuffer
+from engines.reporter import run as reported_run
+from engines.reporter.steps import StepBuffer
+from engines.runs import launch, stall
+from engines.runs.state import RunReader
+from engines.runs.store import list_runs
+from engines.supervisor import watchdog
 from tests.engines.conftest import wait_for
 
 Script = Callable[[str], "subprocess.Popen[str]"]

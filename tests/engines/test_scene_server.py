@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from engines.basics.sockets import short_address
 from engines.contract import scenes
 from engines.contract.scenes import Scene, View
-from engines.contract.sockets import short_address
 from engines.tasks import scene_server
 from engines.tasks.scene_server import SceneServer
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from engines.basics.errors import DataError, UserError
+from engines.basics.jsonl import append_line
 from engines.contract import commands as cmd
-from engines.contract.errors import DataError, UserError
-from engines.contract.jsonl import append_line
 from engines.contract.settings import Training
 from engines.contract.spec import Head
 from engines.contract.steps import read_series

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
+from engines.basics.jsonl import append_line
 from engines.contract import commands as cmd
 from engines.contract.events import CommandAnswer
-from engines.contract.jsonl import append_line
 from engines.contract.steps import read_series
 from engines.training.steering import edits_after
 from tests.engines.conftest import PATIENCE, LiveRun, wait_for

@@ -13,14 +13,15 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.controls_data import random_recordings
-from engines.contract import launch, limits
+from engines.contract import limits
 from engines.contract.commands import SetLrScale
 from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
 from engines.contract.schedule import learning_rate
 from engines.contract.steps import read_series
-from engines.listener import CommandListener
-from engines.room import Room
+from engines.runs import launch
+from engines.runtime.listener import CommandListener
+from engines.runtime.room import Room
 from engines.training.loop import Diverged
 from engines.training.order import step_generator
 from engines.training.precision import Precision

@@ -15,17 +15,18 @@ import msgspec
 import psutil
 import pytest
 
+from engines.basics import files
+from engines.basics.errors import DataError
+from engines.basics.jsonl import RecordFollower
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
-from engines.contract import files, launch
 from engines.contract.config import check_config, load_config
-from engines.contract.errors import DataError
 from engines.contract.events import Phase
-from engines.contract.jsonl import RecordFollower
-from engines.contract.lock import lock_holder
-from engines.contract.resumption import Resumption
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
-from engines.contract.runs import create_run
-from engines.contract.state import RunReader
+from engines.runs import launch
+from engines.runs.resumption import Resumption
+from engines.runs.state import RunReader
+from engines.runs.store import create_run
 from engines.supervise import Supervisor
 from tests.engines.conftest import PATIENCE, LiveRun, alive, wait_for
 from tests.support.example_project import ExampleProject

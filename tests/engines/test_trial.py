@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 import torch
 
+from engines.basics import files
+from engines.basics.lock import RunLock
 from engines.check import check
 from engines.checking import driver
 from engines.checking.duration import StepTimes, cost_of, recorded_step_times, rough_time, tried_time
 from engines.checking.trial import PREFIX, phase_seconds
-from engines.contract import files
 from engines.contract.events import Alert, Phase
-from engines.contract.lock import RunLock
 from engines.contract.settings import Cost
 from engines.contract.steps import StepWriter
 from engines.training.checkpoint import same

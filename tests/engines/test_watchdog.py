@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engines import notify, watchdog
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import create_run
-from engines.contract.state import RunReader, Status
 from engines.contract.steps import StepWriter
 from engines.report import Reporter
-from engines.watchdog import Watchdog
+from engines.runs.state import RunReader, Status
+from engines.runs.store import create_run
+from engines.supervisor import notify, watchdog
+from engines.supervisor.watchdog import Watchdog
 from tests.engines.conftest import PATIENCE, wait_for
 from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun, epoch
 
@@ -55,8 +55,8 @@ while True:
 """
 SUPERVISE = """
 import sys
-from engines import watchdog
-from engines.contract import stall
+from engines.supervisor import watchdog
+from engines.runs import stall
 watchdog.SECONDS = 0.1
 stall.LEAST_SECONDS["training"] = stall.UNKNOWN_SECONDS = 1.0  # it may have hung before it was looked at
 from engines.supervise import main

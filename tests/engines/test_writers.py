@@ -16,8 +16,8 @@ from cockpit.core.foreign.tensorboard import TensorBoardReader
 from engines import writers
 from engines.contract import commands as cmd
 from engines.contract.rundir import RunInfo
-from engines.contract.state import RunReader
 from engines.contract.steps import read_series
+from engines.runs.state import RunReader
 from engines.writers import beside
 from engines.writers.beside import WritersBeside
 from engines.writers.tensorboard import crc32c

@@ -15,7 +15,7 @@ from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
 from engines.contract.settings import Data, RunConfig, Section
 from engines.contract.spec import Head
-from engines.listener import CommandListener
+from engines.runtime.listener import CommandListener
 from engines.training.loop import Trainer
 from engines.training.project import Batch, Context, Evaluation, Loss, Project, Result, Split
 

@@ -17,9 +17,9 @@ import torch
 
 from engines.contract.config import load_config
 from engines.contract.events import EventWriter
-from engines.contract.machine import Gpu, LocalMachine
 from engines.contract.rundir import RunDirectory
-from engines.listener import CommandListener
+from engines.host.machine import Gpu, LocalMachine
+from engines.runtime.listener import CommandListener
 from engines.training import engine
 from engines.training.loop import Trainer
 from engines.training.order import step_generator

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from engines.contract.host import device_name
+from engines.host.facts import device_name
 from engines.training.precision import choose_device
 from tests.gpu.conftest import ON_GPU, needs_driver, read_gpu
 

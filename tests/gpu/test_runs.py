@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from cockpit.core.run.report import read_report
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
-from engines.contract import launch
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import logged, read_segments
+from engines.runs import launch
 from tests.engines.conftest import LiveRun, effective_table, tensors, wait_for
 from tests.gpu.conftest import CONFIG, DEVICE, ON_GPU, command, needs_driver, read_gpu
 

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from engines.basics.jsonl import RecordFollower
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.config import check_config
-from engines.contract.jsonl import RecordFollower
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory, RunInfo
 from engines.contract.spec import Column
 
@@ -47,7 +47,7 @@ STEPS_PER_EPOCH = 10
 _HOLDER = """
 import signal, sys, time
 from pathlib import Path
-from engines.contract.lock import RunLock
+from engines.basics.lock import RunLock
 lock = RunLock(Path(sys.argv[2]))
 assert lock.acquire()
 def kill(number, frame):

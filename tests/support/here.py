@@ -21,11 +21,11 @@ import pytest
 from cockpit.cli import checking, data, following, replaying
 from cockpit.core.launch import demo
 from engines import task
-from engines.attempt import carry_out
-from engines.contract import launch
-from engines.contract.errors import UserError
-from engines.contract.resumption import Resumption
+from engines.basics.errors import UserError
 from engines.contract.rundir import Attempt, ProcessMark, RunDirectory
+from engines.runs import launch
+from engines.runs.resumption import Resumption
+from engines.runtime.attempt import carry_out
 from engines.supervise import Supervisor
 from engines.training.engine import train
 

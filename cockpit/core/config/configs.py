@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import engines
+from engines.basics import yaml12
 from engines.contract import spec as specs
-from engines.contract import yaml12
 from engines.contract.spec import BrokenSpec
 
 SHIPPED = Path(engines.__file__).parent.parent / "configs"

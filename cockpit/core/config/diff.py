@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from engines.contract import yaml12
+from engines.basics import yaml12
 
 
 class Absent(Enum):

@@ -9,13 +9,13 @@ from typing import Any
 
 from cockpit.core.config.diff import KeyRow, diff
 from cockpit.core.config.fields import NOTHING, fields_of
+from engines.basics import yaml12
+from engines.basics.errors import DataError, UserError
 from engines.contract import commands as cmd
 from engines.contract import spec as specs
-from engines.contract import yaml12
-from engines.contract.errors import DataError, UserError
 from engines.contract.events import CommandAnswer
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import find_run
+from engines.runs.store import find_run
 
 
 @dataclass(frozen=True)

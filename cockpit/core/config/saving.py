@@ -9,9 +9,9 @@ from typing import Any
 
 from cockpit.core.config.yaml_edit import with_value
 from cockpit.core.launch.form import LaunchForm
-from engines.contract import yaml12
-from engines.contract.errors import DataError
-from engines.contract.files import make_directory, replace_bytes
+from engines.basics import yaml12
+from engines.basics.errors import DataError
+from engines.basics.files import make_directory, replace_bytes
 
 WIDTH = 118
 INDENT = "  "

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from engines.contract import yaml12
+from engines.basics import yaml12
 
 Path = tuple[str, ...]
 INDENT = "  "

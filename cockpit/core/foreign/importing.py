@@ -18,13 +18,13 @@ import numpy as np
 from cockpit.core.foreign.epochs import EpochRow, epoch_rows
 from cockpit.core.foreign.kinds import Source
 from cockpit.core.metrics.metric_series import Floats, Series
+from engines.basics import files, yaml12
+from engines.basics.errors import DataError
 from engines.contract import events as ev
-from engines.contract import files, yaml12
-from engines.contract.errors import DataError
-from engines.contract.reported import PLACES, column_name, split_values, table_columns
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
-from engines.contract.runs import create_run
 from engines.contract.steps import ABSENT, StepWriter
+from engines.reporter.names import PLACES, column_name, split_values, table_columns
+from engines.runs.store import create_run
 
 PROJECT = "imported"
 

@@ -21,7 +21,7 @@ from cockpit.core.foreign.tensorboard import TensorBoardReader
 from cockpit.core.foreign.tfrecord import starts_record
 from cockpit.core.foreign.unpacking import PrintedLines, Unpacker
 from cockpit.core.foreign.wandb import WandbReader, begins_wandb
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 
 HEAD = 1 << 16
 """Bytes that are looked at to tell what a file is."""

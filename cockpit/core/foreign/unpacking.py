@@ -6,7 +6,7 @@ import codecs
 import zlib
 from pathlib import Path
 
-from engines.contract.jsonl import ByteFollower, LineFollower
+from engines.basics.jsonl import ByteFollower, LineFollower
 
 AT_ONCE = 1 << 24
 """Bytes read, or unpacked, in one call, so that a screen shows a long log while it is still being read."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from cockpit.core.format import count, percent, rate
 from cockpit.core.times import date_and_clock
-from engines.contract.amounts import duration, money, size
+from engines.basics.amounts import duration, money, size
 
 
 def facts_of(found: dict[str, Any]) -> dict[str, str]:

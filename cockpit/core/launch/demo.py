@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cockpit.core.config.configs import SHIPPED
-from engines.contract import launch
+from engines.basics.errors import DataError, UserError
+from engines.basics.files import make_directory
 from engines.contract import spec as specs
-from engines.contract.errors import DataError, UserError
-from engines.contract.files import make_directory
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import list_runs, runs_folder
-from engines.contract.state import RunReader
+from engines.runs import launch
+from engines.runs.state import RunReader
+from engines.runs.store import list_runs, runs_folder
 
 MARK = "demo.json"
 """In a folder of demo data: says whether it is complete, and is absent where a person's own data lies."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cockpit.core.runs.fleet import Fleet
 from cockpit.core.states import is_live
-from engines.contract.host import device_name
-from engines.contract.machine import Machine
+from engines.host.facts import device_name
+from engines.host.machine import Machine
 
 AUTO, CPU = "auto", "cpu"
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from cockpit.core import format as words
 from cockpit.core.config.fields import NOTHING, Field, fields_of
+from engines.basics import yaml12
+from engines.basics.errors import UserError
 from engines.contract import spec as specs
-from engines.contract import yaml12
-from engines.contract.errors import UserError
 from engines.contract.spec import Spec
 
 Key = tuple[str | int, ...]

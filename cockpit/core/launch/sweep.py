@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engines.contract import launch, yaml12
-from engines.contract.errors import UserError
+from engines.basics import yaml12
+from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
+from engines.runs import launch
 
 MOST = 100
 """Runs of one sweep; more are rather a comma too many."""

@@ -13,9 +13,9 @@ from cockpit.core.metrics.overlay import MOST, Overlay
 from cockpit.core.metrics.run_metrics import RunMetrics
 from cockpit.core.states import Shown
 from cockpit.core.text import plain, run_word
-from engines.contract.errors import DataError, UserError
+from engines.basics.errors import DataError, UserError
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
 
 State = Shown | Literal["gone"]
 

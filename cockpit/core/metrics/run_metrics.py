@@ -12,13 +12,13 @@ import numpy as np
 from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.metrics.steps import StepFollower, Steps
 from cockpit.core.table.weight_sets import edited_weights
+from engines.basics.errors import UserError
 from engines.contract.commands import Edit, SetLossWeights
-from engines.contract.errors import UserError
 from engines.contract.events import Checkpoint, CommandAnswer, Epoch, Event, RunStarted
-from engines.contract.history import History, column_of
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
 from engines.contract.steps import DATA_WAIT, logged
+from engines.runs.history import History, column_of
+from engines.runs.state import RunReader
 
 MarkKind = Literal["checkpoint", "resume", "edit", "best"]
 NO_METRICS = ("step", "attempt", "epoch", "time", DATA_WAIT)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.metrics.steps import StepFollower, Steps
-from engines.contract import yaml12
+from engines.basics import yaml12
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import ABSENT, DATA_WAIT, logged
 

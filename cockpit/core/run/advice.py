@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cockpit.core.runs.progress import RECENT_EPOCHS
-from engines.contract.amounts import duration, money
-from engines.contract.history import History
+from engines.basics.amounts import duration, money
+from engines.runs.history import History
 
 Floats = npt.NDArray[np.float64]
 Shape = Callable[[Floats], Floats]

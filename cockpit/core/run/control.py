@@ -8,8 +8,8 @@ from typing import Literal
 
 from cockpit.core.states import RESUMABLE, Shown, is_live
 from engines.contract import commands as cmd
-from engines.contract import launch
 from engines.contract.rundir import RunDirectory
+from engines.runs import launch
 
 Action = Literal["pause", "continue", "stop", "checkpoint", "resume", "fork"]
 

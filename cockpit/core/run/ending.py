@@ -9,9 +9,9 @@ import contextlib
 import os
 import signal
 
-from engines.contract import files
-from engines.contract.errors import DataError
-from engines.contract.lock import lock_holder
+from engines.basics import files
+from engines.basics.errors import DataError
+from engines.basics.lock import lock_holder
 from engines.contract.rundir import Attempt, RunDirectory
 
 WORDS = {signal.SIGTERM: "ended by SIGTERM on request", signal.SIGQUIT: "killed on request"}

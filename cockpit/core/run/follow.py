@@ -9,14 +9,14 @@ from typing import Any
 from cockpit.core.log.logtail import LogTail
 from cockpit.core.metrics.steps import StepFollower, Steps
 from cockpit.core.runs.attempts import AttemptFollower
+from engines.basics import yaml12
+from engines.basics.errors import UserError
+from engines.basics.jsonl import RecordFollower, damage_in
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
-from engines.contract import yaml12
-from engines.contract.errors import UserError
 from engines.contract.events import Event
-from engines.contract.jsonl import RecordFollower, damage_in
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import Attempt, RunDirectory, RunInfo
-from engines.contract.state import RunReader, Status
+from engines.runs.state import RunReader, Status
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cockpit.core.config.diff import words
-from engines.contract import launch, on_finish
-from engines.contract.errors import DataError, UserError
+from engines.basics.errors import DataError, UserError
+from engines.contract import on_finish
 from engines.contract.rundir import RunDirectory
+from engines.runs import launch
 
 if TYPE_CHECKING:
-    from engines.contract.fork import ForkPlan, ForkPoint
+    from engines.runs.fork import ForkPlan, ForkPoint
 
 USUAL = ("epochs", "patience", "lr")
 """Settings of `training` with a field of their own."""
@@ -54,7 +55,7 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str]) -> Outlook:
 
 def points_of(run: RunDirectory) -> list[ForkPoint]:
     """The checkpoints that can be forked, the newest first. Raises `UserError` where there is none."""
-    from engines.contract.fork import fork_points, forkable
+    from engines.runs.fork import fork_points, forkable
 
     if not (points := fork_points(run, forkable(run))):
         raise DataError(f"{run.path.name} has no checkpoint yet that could be forked; k saves one of a live run.")
@@ -63,22 +64,22 @@ def points_of(run: RunDirectory) -> list[ForkPoint]:
 
 def look_at_fork(run: RunDirectory, point: ForkPoint, overrides: Sequence[str]) -> Outlook:
     """Of a fork from a checkpoint. Raises `UserError`."""
-    from engines.contract.fork import forkable, plan_fork
+    from engines.runs.fork import forkable, plan_fork
 
     return _outlook(plan_fork(run, point, forkable(run), overrides))
 
 
 def changed_since(run: RunDirectory) -> list[str]:
     """What has changed since the run's newest attempt: data, versions, machine. Reads data. Raises `UserError`."""
-    from engines.contract import provenance
     from engines.contract.config import load_config
+    from engines.runs import provenance
 
     return provenance.since_the_newest(run, load_config(run.recorded_config))
 
 
 def fork(run: RunDirectory, point: ForkPoint, overrides: Sequence[str], label: str) -> RunDirectory:
     """Make the fork and start it. Raises `UserError`."""
-    from engines.contract.fork import forkable, make_fork, plan_fork
+    from engines.runs.fork import forkable, make_fork, plan_fork
 
     made, _ = make_fork(plan_fork(run, point, forkable(run), overrides), label=label)
     launch.start(made)
@@ -86,7 +87,7 @@ def fork(run: RunDirectory, point: ForkPoint, overrides: Sequence[str], label: s
 
 
 def _outlook(plan: launch.ResumePlan | ForkPlan) -> Outlook:
-    from engines.contract.resume import flatten
+    from engines.runs.resume import flatten
 
     recorded, now = (flatten(one.settings.model_dump(mode="json")) for one in (plan.recorded, plan.in_force))
     changed = {change.key for change in plan.changes}

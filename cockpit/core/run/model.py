@@ -9,11 +9,11 @@ from cockpit.core.run.advice import Advice, advise
 from cockpit.core.run.follow import Log, News
 from cockpit.core.run.orders import Order
 from cockpit.core.runs import progress
-from engines.contract import spending
 from engines.contract.events import Alert, Checkpoint, CommandAnswer, Epoch, Header, Phase, RunStarted
-from engines.contract.history import History
 from engines.contract.rundir import Attempt, RunInfo
-from engines.contract.state import Status
+from engines.runs import spending
+from engines.runs.history import History
+from engines.runs.state import Status
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from cockpit.core.format import number
 from cockpit.core.run.model import Notable, StageBegan, time_of
 from cockpit.core.run.orders import Order
 from cockpit.core.text import plain
+from engines.basics.amounts import duration, size
 from engines.contract import commands as cmd
-from engines.contract.amounts import duration, size
 from engines.contract.events import Alert, Checkpoint, Epoch, Phase, RunStarted
-from engines.contract.state import describe_end
+from engines.runs.state import describe_end
 
 Kind = Literal["commands", "alerts", "checkpoints", "best", "starts", "phases"]
 Choice = Literal["events", Kind]

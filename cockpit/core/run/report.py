@@ -10,9 +10,9 @@ from typing import Any
 from cockpit.core.failures import sentence
 from cockpit.core.states import is_live
 from cockpit.core.text import plain
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import State
+from engines.runs.state import State
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
 from cockpit.core.text import plain, run_word
-from engines.contract import spending
-from engines.contract.amounts import money
-from engines.contract.files import make_directory, replace_bytes
+from engines.basics.amounts import money
+from engines.basics.files import make_directory, replace_bytes
+from engines.runs import spending
 
 LEAST_SECONDS = 300.0
 """Shorter absences are not worth a line."""

@@ -13,8 +13,8 @@ from cockpit.core.format import number
 from cockpit.core.runs.summary import RunSummary, look
 from cockpit.core.states import GLYPHS, is_live
 from cockpit.core.text import fit_left, run_word
-from engines.contract.errors import UserError
-from engines.contract.lock import lock_holder
+from engines.basics.errors import UserError
+from engines.basics.lock import lock_holder
 from engines.contract.rundir import RunDirectory
 
 RECENT_SECONDS = 24 * 3600.0

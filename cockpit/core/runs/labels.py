@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.core.text import plain
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
 
 LONGEST_LABEL = 80

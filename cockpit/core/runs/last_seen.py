@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from engines.contract.files import make_directory, replace_bytes
+from engines.basics.files import make_directory, replace_bytes
 
 MOST_RUNS = 2000
 """Runs that are remembered, those looked at last."""

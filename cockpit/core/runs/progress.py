@@ -6,7 +6,7 @@ import math
 from itertools import islice
 
 from engines.contract.commands import StopEarly
-from engines.contract.history import History
+from engines.runs.history import History
 
 RECENT_EPOCHS = 5
 LEAST_STEPS = 5

@@ -8,7 +8,7 @@ import time
 import psutil
 
 from cockpit.core.text import run_word
-from engines.contract.lock import lock_holder
+from engines.basics.lock import lock_holder
 from engines.contract.rundir import ProcessMark, RunDirectory
 
 LEAVING_SECONDS = 10.0

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cockpit.core.text import plain
-from engines.contract.errors import UserError
-from engines.contract.lock import RunLock, lock_holder
+from engines.basics.errors import UserError
+from engines.basics.lock import RunLock, lock_holder
 from engines.contract.rundir import RunDirectory
 
 _LEFTOVER = ".deleted"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from cockpit.core.format import count
 from cockpit.core.run.model import RunModel
 from cockpit.core.runs.away import LEAST_SECONDS, Away
-from engines.contract import spending
-from engines.contract.amounts import money
-from engines.contract.history import History
+from engines.basics.amounts import money
+from engines.runs import spending
+from engines.runs.history import History
 
 
 def since(model: RunModel, moment: float | None, now: float) -> Away | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import GLYPHS, is_live
-from engines.contract import spending
+from engines.runs import spending
 
 Value = float | str | None
 _STATES = tuple(GLYPHS)

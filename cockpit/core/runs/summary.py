@@ -13,13 +13,13 @@ from pathlib import Path
 from cockpit.core.failures import sentence
 from cockpit.core.runs.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
-from engines.contract import spending
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
+from engines.basics.lock import lock_holder
 from engines.contract.events import Alert
-from engines.contract.lock import lock_holder
-from engines.contract.queue import parse_standing
 from engines.contract.rundir import Attempt, RunDirectory, RunInfo
-from engines.contract.state import RunReader
+from engines.host.queue import parse_standing
+from engines.runs import spending
+from engines.runs.state import RunReader
 
 SCORES_KEPT = 32
 SETTLED_NS = 2_000_000_000

@@ -11,17 +11,18 @@ from pathlib import Path
 import msgspec
 
 from cockpit.core.states import is_live
+from engines.basics.errors import DataError, UserError
+from engines.basics.jsonl import last_lines
+from engines.basics.lock import lock_holder
+from engines.basics.sockets import short_address
 from engines.contract import commands as cmd
-from engines.contract import launch, scenes
+from engines.contract import scenes
 from engines.contract import spec as specs
-from engines.contract.errors import DataError, UserError
 from engines.contract.events import Progress
-from engines.contract.jsonl import last_lines
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import list_runs
-from engines.contract.sockets import short_address
-from engines.contract.state import RunReader, Status
+from engines.runs import launch
+from engines.runs.state import RunReader, Status
+from engines.runs.store import list_runs
 
 TASK = "play"
 """Name of the interactive task in a project's spec."""

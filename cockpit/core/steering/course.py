@@ -12,7 +12,7 @@ from cockpit.core.steering.loss_weights import nudged, rounded
 from cockpit.core.steering.number_keys import typed_number
 from engines.contract import commands as cmd
 from engines.contract import limits
-from engines.contract.history import History
+from engines.runs.history import History
 
 Setting = Literal["rate", "epochs", "patience"]
 Deed = Literal["early", "evaluate", "checkpoint"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from cockpit.core.metrics.metric_series import Series
 from cockpit.core.steering.number_keys import typed_number
-from engines.contract.history import History
+from engines.runs.history import History
 
 FINE = 5
 """Fine steps in a step."""

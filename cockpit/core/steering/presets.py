@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cockpit.core.steering.loss_weights import typed_weight
-from engines.contract import yaml12
-from engines.contract.errors import DataError, UserError, nearest
-from engines.contract.files import make_directory, replace_bytes
+from engines.basics import yaml12
+from engines.basics.errors import DataError, UserError, nearest
+from engines.basics.files import make_directory, replace_bytes
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from cockpit.core.metrics.steps import Steps
 from engines.contract.events import Epoch, RunStarted
-from engines.contract.history import column_value
 from engines.contract.steps import logged
+from engines.runs.history import column_value
 
 LONG_EPOCH_SECONDS = 120.0
 LEVELS = (0, 5, 10, 20, 50)

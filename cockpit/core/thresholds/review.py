@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from cockpit.core.thresholds.saved import SavedThresholds, Saving
+from engines.basics import yaml12
+from engines.basics.errors import DataError, UserError
 from engines.contract import spec as specs
-from engines.contract import yaml12
-from engines.contract.errors import DataError, UserError
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
 from engines.thresholds.adapter import ThresholdAdapter
 from engines.thresholds.bootstrap import Interval, session_interval
 from engines.thresholds.head import Head

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from engines.contract import files
-from engines.contract.errors import DataError
-from engines.contract.jsonl import append_line
-from engines.contract.lock import RunLock
+from engines.basics import files
+from engines.basics.errors import DataError
+from engines.basics.jsonl import append_line
+from engines.basics.lock import RunLock
 from engines.contract.rundir import RunDirectory
 from engines.thresholds.adapter import ThresholdAdapter
 from engines.thresholds.review import SAVE_LOCK, About

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cockpit.core.thresholds.review import HeadReview, Row, ThresholdReview
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 
 FINE, COARSE = 1000, 20
 """Parts of the range between the lowest and the highest sensible threshold that a step is long."""

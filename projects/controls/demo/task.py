@@ -17,8 +17,8 @@ from typing import IO, Any
 import msgspec
 import numpy as np
 
-from engines.contract.errors import DataError, UserError
-from engines.contract.files import make_directory, remove_stale_temporaries, replace_bytes, replace_with
+from engines.basics.errors import DataError, UserError
+from engines.basics.files import make_directory, remove_stale_temporaries, replace_bytes, replace_with
 from engines.tasks import TaskContext
 from projects.controls.demo.session import make_session, session_name
 from projects.controls.recordings import write_recording

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.importers.lines import size, unreadable
 from projects.controls.importers.meter import Meter
 from projects.controls.importers.ticks import BIT, MOST_TURN, Tick

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.importers.meter import Meter
 
 LONGEST_LINE = 1 << 20

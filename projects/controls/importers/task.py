@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from engines.contract.errors import DataError, UserError
-from engines.contract.files import make_directory, remove_stale_temporaries
+from engines.basics.errors import DataError, UserError
+from engines.basics.files import make_directory, remove_stale_temporaries
 from engines.tasks import TaskContext
 from projects.controls.importers import kinds
 from projects.controls.importers.kinds import Kind, Take

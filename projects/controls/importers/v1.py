@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls import arrays
 from projects.controls.importers.meter import Meter
 from projects.controls.layout import (

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.exported import ExportedConfig
 from projects.controls.layout import ACTION, CURSOR, HOTBAR, INV, LOOK, WINDOW
 from projects.controls.masks import Floats

@@ -12,8 +12,8 @@ import pytest
 import cockpit as package
 from cockpit.cli import main, showing
 from cockpit.cli.arguments import parse
-from engines.contract.errors import DataError, UserError
-from engines.contract.lock import lock_holder
+from engines.basics.errors import DataError, UserError
+from engines.basics.lock import lock_holder
 from tests.cockpit.cli.conftest import Cockpit
 from tests.support.fake_run import FakeRun
 

@@ -12,9 +12,9 @@ import pytest
 
 from cockpit.cli import checking, data, main
 from cockpit.core.times import date_and_clock
+from engines.basics.errors import UserError
 from engines.contract import spec as specs
-from engines.contract.errors import UserError
-from engines.contract.runs import list_runs
+from engines.runs.store import list_runs
 from tests.cockpit.cli.conftest import COMMAND, Cockpit
 
 FOUND: dict[str, Any] = {

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from engines.basics.jsonl import RecordFollower
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract import launch
-from engines.contract.jsonl import RecordFollower
 from engines.report import Reporter
+from engines.runs import launch
 from tests.cockpit.cli.conftest import Cockpit
 from tests.support.fake_run import FakeEngine, FakeRun, stopped_early
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.contract.runs import create_run, list_runs
+from engines.runs.store import create_run, list_runs
 from tests.cockpit.cli.conftest import Cockpit
 from tests.support.example_project import ExampleProject
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from cockpit.cli import main
-from engines.contract import launch, queue
-from engines.contract.lock import lock_holder
-from engines.contract.runs import create_run, find_run, list_runs
-from engines.contract.state import RunReader
+from engines.basics.lock import lock_holder
+from engines.host import queue
+from engines.runs import launch
+from engines.runs.state import RunReader
+from engines.runs.store import create_run, find_run, list_runs
 
 Capture = pytest.CaptureFixture[str]
 

@@ -11,8 +11,8 @@ import pytest
 
 from cockpit.cli import codes, replaying
 from engines.compare import compare
-from engines.contract import launch, provenance
 from engines.contract.rundir import RunDirectory
+from engines.runs import launch, provenance
 from engines.training.project import Result, Split
 from tests.cockpit.cli.conftest import Cockpit
 from tests.engines.conftest import LiveRun, prepare_example
@@ -31,7 +31,7 @@ def seeded(
     )  # fmt: skip
     (tmp_path / "seed").write_text("1")
     spec, project = (importlib.import_module(f"spiral.{name}") for name in ("spec", "project"))
-    reads = dataclasses.replace(spec.SPEC, data_files="engines.contract.fingerprint:below")
+    reads = dataclasses.replace(spec.SPEC, data_files="engines.runs.fingerprint:below")
     monkeypatch.setattr(spec, "SPEC", reads)
 
     def data(self: Any, cfg: Any, device: Any) -> Split:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from cockpit.cli import main
+from engines.basics.jsonl import RecordFollower
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
-from engines.contract.jsonl import RecordFollower
-from engines.contract.lock import lock_holder
-from engines.contract.runs import find_run, list_runs
-from engines.contract.state import RunReader
+from engines.runs.state import RunReader
+from engines.runs.store import find_run, list_runs
 from tests.cockpit.cli.conftest import COMMAND, Cockpit
 from tests.support.example_project import ExampleProject
 from tests.support.here import engines_here

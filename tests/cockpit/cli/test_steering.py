@@ -15,13 +15,13 @@ import pytest
 from cockpit.cli import steering
 from cockpit.cli.steering import parse_scale, parse_weights
 from cockpit.core.run import ending
+from engines.basics.errors import UserError
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract import launch
-from engines.contract.errors import UserError
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import StepWriter
+from engines.runs import launch
 from tests.cockpit.cli.conftest import COMMAND, Cockpit
 from tests.support.fake_run import FakeEngine, FakeRun
 

@@ -8,7 +8,7 @@ import pytest
 from cockpit.core.metrics.steps import WIDE, Steps
 from cockpit.core.table.rows import StepRow, step_rows
 from cockpit.core.times import clock, date_and_clock, zone
-from engines.contract.amounts import duration, short_duration
+from engines.basics.amounts import duration, short_duration
 
 
 @pytest.mark.parametrize("moment", [1e308, -1e308, 1e18, math.inf, math.nan])

@@ -12,7 +12,7 @@ import pytest
 
 from cockpit.core import engine_question
 from cockpit.core.engine_question import EngineQuestion, GivenUp
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 from tests.cockpit.driving import PATIENCE
 
 ANSWERS = """

@@ -9,7 +9,7 @@ import pytest
 
 import cockpit
 from cockpit.core.times import clock, date_and_clock, first_of_month, midnight, zone
-from engines.contract.spending import Span, seconds_spent, usd_since, usd_spent
+from engines.runs.spending import Span, seconds_spent, usd_since, usd_spent
 
 # In Berlin the clocks went back on 2026-10-25, from 03:00 CEST to 02:00 CET, which was 01:00 in Greenwich.
 CHANGE = 1_792_890_000.0

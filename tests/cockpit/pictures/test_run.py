@@ -17,8 +17,8 @@ from cockpit.core.runs.last_seen import LastSeen, last_seen_path
 from cockpit.screens.columns import ColumnsScreen
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract import launch
 from engines.contract.steps import StepWriter
+from engines.runs import launch
 from projects.controls.spec import SPEC
 from tests.cockpit.conftest import NOW
 from tests.cockpit.driving import shows, text, until

@@ -19,10 +19,10 @@ from cockpit.screens.launch_words import about_start
 from cockpit.screens.run import RunScreen
 from cockpit.widgets import check_pane
 from cockpit.widgets.field_editor import FieldEditor
-from engines.contract import launch
+from engines.basics.errors import UserError
 from engines.contract.config import load_config
-from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
+from engines.runs import launch
 from tests.cockpit.driving import PATIENCE, keys, text, until
 from tests.support.fake_run import FakeRun
 

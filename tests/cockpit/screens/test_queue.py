@@ -18,12 +18,13 @@ from cockpit.cli import main
 from cockpit.screens.compare import CompareScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
+from engines.basics.lock import lock_holder
 from engines.contract import events as ev
-from engines.contract import launch, queue
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import create_run, list_runs
-from engines.contract.state import RunReader
+from engines.host import queue
+from engines.runs import launch
+from engines.runs.state import RunReader
+from engines.runs.store import create_run, list_runs
 from tests.cockpit.driving import keys, text, until
 from tests.support.fake_run import FakeRun
 

@@ -15,11 +15,11 @@ from cockpit.screens.resume import ForkScreen, ResumeScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
 from engines.contract import commands as cmd
-from engines.contract import launch, provenance
 from engines.contract.config import load_config
-from engines.contract.provenance import Provenance
-from engines.contract.resumption import Resumption
 from engines.contract.rundir import RunDirectory
+from engines.runs import launch, provenance
+from engines.runs.provenance import Provenance
+from engines.runs.resumption import Resumption
 from tests.cockpit.driving import commands_of, keys, text, until
 from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun, stopped_early
 

@@ -24,11 +24,11 @@ from cockpit.widgets.metric_chart import MetricChart
 from cockpit.widgets.status_line import StatusLine
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract import launch
-from engines.contract.machine import Reading
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
 from engines.contract.steps import StepWriter
+from engines.host.machine import Reading
+from engines.runs import launch
+from engines.runs.state import RunReader
 from tests.cockpit.conftest import StillMachine
 from tests.cockpit.driving import commands_of, keys, text, until
 from tests.support.fake_run import FakeEngine, FakeRun, epoch

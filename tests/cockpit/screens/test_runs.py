@@ -17,13 +17,13 @@ from cockpit.notice import Notice
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.widgets.runs_table import RunsTable
+from engines.basics.errors import UserError
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract import launch
 from engines.contract.alerts import OVERFIT
-from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
+from engines.runs import launch
+from engines.runs.state import RunReader
 from tests.cockpit.driving import commands_of, keys, shows, text, until
 from tests.support.fake_run import FakeRun
 

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from engines.thresholds import search
 from engines.thresholds.head import Head
 from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_IDLE, Objective

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from engines.contract import files
-from engines.contract.errors import DataError
+from engines.basics import files
+from engines.basics.errors import DataError
 from engines.thresholds import review as reviews
 from engines.thresholds.review import About, read_review, write_review
 

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.baselines import evaluate_baselines, target_rows
 from projects.controls.batches import WindowSource
 from projects.controls.demo.names import ATTACK, DROP, FORWARD, LEFT_CLICK, SHIFT

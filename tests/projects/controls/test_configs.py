@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from engines.check import check
-from engines.contract import launch
 from engines.contract.config import load_config
+from engines.runs import launch
 from projects.controls.recordings import write_recording
 from tests.engines.conftest import LiveRun
 from tests.projects.controls.sessions import random_session

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from engines.contract import launch
 from engines.contract.config import load_config
+from engines.runs import launch
 from engines.training.project import Context
 from engines.training.stages import StagePlan
 from projects.controls.batches import WindowSource

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engines.contract.errors import DataError, UserError
+from engines.basics.errors import DataError, UserError
 from engines.tasks import StopRequested
 from projects.controls.baselines import read_ceiling
 from projects.controls.demo.session import make_session

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 import torch
 
-from engines.attempt import carry_out
-from engines.contract import launch
+from engines.basics.errors import DataError, UserError
 from engines.contract.config import load_config
-from engines.contract.errors import DataError, UserError
 from engines.contract.rundir import RunDirectory
+from engines.runs import launch
+from engines.runtime.attempt import carry_out
 from engines.tasks import StopRequested
 from engines.training.engine import train
 from projects.controls import export_run
@@ -251,7 +251,7 @@ def test_a_review_ahead_of_its_checkpoint_is_waited_for(run: RunDirectory, monke
 
 @pytest.mark.usefixtures("no_trace")
 def test_an_export_waits_for_no_one_who_saves_thresholds(run: RunDirectory) -> None:
-    saving = "from pathlib import Path; from engines.contract.lock import RunLock; import sys; "
+    saving = "from pathlib import Path; from engines.basics.lock import RunLock; import sys; "
     saving += "assert RunLock(Path(sys.argv[1])).acquire(); print('held', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", saving, str(run.review / "save.lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:

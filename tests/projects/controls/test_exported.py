@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.exported import read_exported
 from projects.controls.policy import ControlPolicy
 from tests.projects.controls.exports import THRESHOLDS, flat, nested, tiny_model, write

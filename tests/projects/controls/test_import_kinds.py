@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.demo.names import ATTACK, BACK, DROP, FIRST_SLOT, FORWARD, INVENTORY, JUMP, PITCH, SPRINT, YAW
 from projects.controls.importers.kinds import KINDS, recognise
 from projects.controls.importers.task import parse

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.importers.task import parse
 from projects.controls.layout import DEFAULT_STATE
 from projects.controls.recordings import read_folder, read_recording

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.demo.names import (
     ATTACK,
     BACK,

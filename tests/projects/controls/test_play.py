@@ -11,12 +11,13 @@ import pytest
 import torch
 
 from cockpit.core.scenes.play import PlayFollower, open_play
-from engines.contract import launch, scenes
-from engines.contract.errors import DataError
-from engines.contract.lock import lock_holder
+from engines.basics.errors import DataError
+from engines.basics.lock import lock_holder
+from engines.contract import scenes
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Gauge, Scene
-from engines.contract.state import RunReader
+from engines.runs import launch
+from engines.runs.state import RunReader
 from projects.controls.decisions import Decisions, decide, differences
 from projects.controls.features import window_features
 from projects.controls.layout import (

@@ -14,7 +14,7 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 from engines.training.project import Context, Result, Split, TrainingLog
 from projects.controls.config import ControlsConfig
 from projects.controls.layout import ACTION, BINARY, CONTROL_NAMES

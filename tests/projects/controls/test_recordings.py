@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.recordings import read_folder, read_recording, write_recording
 from tests.projects.controls.sessions import random_session
 

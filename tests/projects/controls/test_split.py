@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.config import ControlsData
 from projects.controls.recordings import write_recording
 from projects.controls.split import read_split, validation_sessions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from engines.training.project import Table
 from projects.controls.demo.names import ATTACK, FIRST_SLOT, LEFT_CLICK
 from projects.controls.layout import SCREEN_OPEN

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from projects.controls.layout import ACTION, INV
 from projects.controls.masks import Masks
 from projects.controls.metrics import Prediction, Thresholds, Truth, score_controls

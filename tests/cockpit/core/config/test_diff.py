@@ -12,8 +12,8 @@ from cockpit.core.config.diff import ABSENT, KeyRow, diff, equal_keys, leaves, w
 from cockpit.core.config.lines import change_lines, matching, resolved_lines
 from cockpit.core.config.run_config import default_tree, differences, edited_settings, read_config
 from cockpit.core.runs.run_filter import RunFilter
+from engines.basics.errors import DataError, UserError
 from engines.contract import commands as cmd
-from engines.contract.errors import DataError, UserError
 from engines.contract.events import CommandAnswer
 from tests.support.fake_run import FakeRun
 

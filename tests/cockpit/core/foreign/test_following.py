@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cockpit.core.foreign.logs import Logs
 from cockpit.core.metrics.watched import WatchedLogs
-from engines.contract.jsonl import ByteFollower
+from engines.basics.jsonl import ByteFollower
 from tests.cockpit.core.foreign.reading import plain, points, read, read_on
 
 

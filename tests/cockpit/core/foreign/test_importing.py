@@ -16,12 +16,12 @@ from cockpit.core.foreign import importing
 from cockpit.core.foreign.importing import import_log
 from cockpit.core.foreign.kinds import open_logs
 from cockpit.core.foreign.run_directory import RunSource
+from engines.basics.errors import DataError, UserError
 from engines.contract import events as ev
-from engines.contract.errors import DataError, UserError
-from engines.contract.launch import prepare_resume
 from engines.contract.rundir import RunDirectory
-from engines.contract.state import RunReader
 from engines.contract.steps import read_series
+from engines.runs.launch import prepare_resume
+from engines.runs.state import RunReader
 from tests.cockpit.core.foreign.reading import points, read_on
 
 

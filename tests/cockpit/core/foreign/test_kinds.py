@@ -10,7 +10,7 @@ import pytest
 from cockpit.core.foreign import kinds
 from cockpit.core.foreign.kinds import KINDS, open_logs
 from cockpit.core.foreign.logs import Logs
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from tests.cockpit.core.foreign.event_files import VERSION, record
 from tests.cockpit.core.foreign.reading import points
 

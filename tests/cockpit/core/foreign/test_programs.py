@@ -17,7 +17,7 @@ import pytest
 
 from cockpit.core.foreign.importing import import_log
 from cockpit.core.foreign.kinds import HEAD, open_logs
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from engines.contract.steps import read_series
 from tests.cockpit.core.foreign.event_files import VERSION, event, record, simple
 from tests.cockpit.core.foreign.reading import points, read, read_on

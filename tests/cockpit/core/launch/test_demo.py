@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from cockpit.core.launch.demo import Demo
-from engines.contract import launch, yaml12
+from engines.basics import yaml12
+from engines.basics.errors import UserError
 from engines.contract import spec as specs
-from engines.contract.errors import UserError
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import list_runs
+from engines.runs import launch
+from engines.runs.store import list_runs
 from tests.support.fake_run import FakeRun
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cockpit.core.launch.sweep import Combination, combinations, prepare_sweep
+from engines.basics.errors import UserError
 from engines.contract.config import load_config
-from engines.contract.errors import UserError
-from engines.contract.runs import list_runs
+from engines.runs.store import list_runs
 
 CONFIG = "project: controls\ndata: {path: recordings}\n"
 

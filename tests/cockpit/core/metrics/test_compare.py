@@ -10,9 +10,9 @@ import pytest
 
 from cockpit.core.metrics.compare import CompareSource, compare
 from cockpit.core.metrics.compare_tables import config_table, direction, metric_rows, values_table
+from engines.basics.errors import UserError
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract.errors import UserError
 from tests.support.fake_run import CONFIG, FakeRun, epoch
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cockpit.core.run.advice import AHEAD, LEAST_SCORES, Gain, Shape, advise, expected_gain
-from engines.contract.history import History
+from engines.runs.history import History
 from tests.support.fake_run import epoch
 
 LOGS = Path(__file__).parents[5] / "shared" / "data" / "runlogs"

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from cockpit.core.run.ending import send_signal
-from engines.contract.lock import lock_holder
-from engines.contract.state import RunReader, Status
+from engines.basics.lock import lock_holder
+from engines.runs.state import RunReader, Status
 from tests.support.fake_run import FakeRun
 from tests.support.reporting_script import reporting_script
 

@@ -11,8 +11,8 @@ from cockpit.core.run.model import RunModel
 from cockpit.core.run.orders import Order
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract import launch
 from engines.contract.steps import StepWriter
+from engines.runs import launch
 from tests.support.fake_run import FakeRun
 
 

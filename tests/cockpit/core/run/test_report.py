@@ -12,7 +12,7 @@ import pytest
 
 from cockpit.core.run.report import NamedTable, no_report, read_report
 from cockpit.core.text_table import TextTable
-from engines.contract.errors import DataError
+from engines.basics.errors import DataError
 from tests.support.fake_run import FakeRun
 
 

@@ -11,7 +11,7 @@ import pytest
 from cockpit.core.runs.away import Away, Lookout, read, seen_path, while_away, write
 from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.summary import RunSummary
-from engines.contract.spending import Span
+from engines.runs.spending import Span
 from tests.support.fake_run import FakeRun
 
 LEFT = 1_000_000.0

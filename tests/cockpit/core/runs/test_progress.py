@@ -7,7 +7,7 @@ import pytest
 from cockpit.core.runs import progress
 from engines.contract import commands as cmd
 from engines.contract import events as ev
-from engines.contract.history import History
+from engines.runs.history import History
 
 
 def started(*, attempt: int = 1, epochs: int = 10, resumed: int = 0, time: float = 100.0) -> ev.RunStarted:

@@ -19,13 +19,13 @@ from cockpit.core.settings import SettingsFile
 from cockpit.screens import confirm
 from cockpit.screens.confirm import StopHarder
 from cockpit.screens.run import RunScreen
+from engines.basics.jsonl import RecordFollower
+from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
-from engines.contract import launch
-from engines.contract.jsonl import RecordFollower
-from engines.contract.lock import lock_holder
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import create_run
-from engines.contract.state import RunReader, Status
+from engines.runs import launch
+from engines.runs.state import RunReader, Status
+from engines.runs.store import create_run
 from engines.training import checkpoint
 from tests.cockpit.driving import keys, text, until
 from tests.engines.conftest import LiveRun, prepare_example

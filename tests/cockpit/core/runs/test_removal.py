@@ -11,10 +11,10 @@ import pytest
 from cockpit.core.runs import removal
 from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.labels import describe
-from engines.contract.errors import DataError, UserError
-from engines.contract.lock import RunLock
+from engines.basics.errors import DataError, UserError
+from engines.basics.lock import RunLock
 from engines.contract.rundir import RunDirectory
-from engines.contract.runs import list_runs
+from engines.runs.store import list_runs
 from tests.support.fake_run import FakeRun
 
 

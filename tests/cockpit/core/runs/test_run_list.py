@@ -11,7 +11,7 @@ import pytest
 from cockpit.core.runs.run_filter import RunFilter
 from cockpit.core.runs.run_order import ORDERS, choose, ordered
 from cockpit.core.runs.summary import RunSummary
-from engines.contract.spending import Span
+from engines.runs.spending import Span
 
 NOW = 10_000.0
 

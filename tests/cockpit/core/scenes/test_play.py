@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from cockpit.core.scenes.play import PlayFollower, can_play, open_play
+from engines.basics.errors import DataError, UserError
+from engines.basics.sockets import short_address
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract import scenes
-from engines.contract.errors import DataError, UserError
-from engines.contract.sockets import short_address
 from tests.cockpit.driving import commands_of
 from tests.engines.conftest import wait_for
 from tests.support.fake_run import FakeRun

@@ -15,11 +15,11 @@ from cockpit.core.steering.loss_weights import RECENT, WeightDraft, nudged, rece
 from cockpit.core.steering.lr_plan import planned
 from cockpit.core.steering.number_keys import typed_number
 from cockpit.core.steering.presets import Presets
+from engines.basics.errors import UserError
 from engines.contract import commands as cmd
-from engines.contract.errors import UserError
 from engines.contract.events import CommandAnswer
-from engines.contract.history import History
 from engines.contract.steps import read_series
+from engines.runs.history import History
 from tests.engines.toy import ToyRun
 
 WEIGHTS = st.dictionaries(st.sampled_from("abcdef"), st.floats(1e-3, 1e3), min_size=2)

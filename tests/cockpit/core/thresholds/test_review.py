@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from cockpit.core.thresholds.review import ThresholdReview
-from engines.contract import files
-from engines.contract.errors import DataError, UserError
+from engines.basics import files
+from engines.basics.errors import DataError, UserError
 from engines.contract.rundir import RunDirectory
 from engines.thresholds.review import SAVE_LOCK, About, write_review
 from projects.controls.thresholds import NAMES
@@ -27,7 +27,7 @@ import sys
 import threading
 from pathlib import Path
 from typing import Any
-from engines.contract.lock import RunLock
+from engines.basics.lock import RunLock
 assert RunLock(Path(sys.argv[1])).acquire()
 print("held", flush=True)
 sys.stdin.read()

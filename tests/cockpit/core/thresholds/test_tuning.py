@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cockpit.core.thresholds.curves import curves, histogram
 from cockpit.core.thresholds.review import HeadReview, ThresholdReview
 from cockpit.core.thresholds.tuning import Tuning, coarse_step, fine_step
-from engines.contract.errors import UserError
+from engines.basics.errors import UserError
 from engines.thresholds.head import Head
 from engines.thresholds.objectives import F1
 from tests.support.fake_review import review_arrays, reviewed_run

@@ -1,0 +1,1 @@
+"""What everything else is built on: files, logs, locks, errors, amounts; knows nothing of runs."""

@@ -1,0 +1,56 @@
+"""One engine a run directory: a POSIX record lock, asked about without being taken.
+
+Record locks, not flock: a flock lives on in forked workers. They end when the holder closes *any* descriptor of the
+file, so the holder opens it once.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from pathlib import Path
+
+from engines.basics.files import FILE_MODE
+
+_FLOCK = "hhqqi"  # l_type, l_whence, l_start, l_len, l_pid: `struct flock` on 64-bit Linux
+
+
+class RunLock:
+    """Held by the supervisor from before the engine starts until nothing of it is left."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def acquire(self) -> bool:
+        """Take the lock; False when another process holds it. Raises OSError for an unusable directory."""
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.release()
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                return False
+            raise
+        return True
+
+    def release(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def lock_holder(path: Path) -> int | None:
+    """Process id of the holder of the lock at `path`, None when it is free. Never to be called by the holder."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        question = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_GETLK, question))
+        return None if kind == fcntl.F_UNLCK else pid
+    finally:
+        os.close(file)

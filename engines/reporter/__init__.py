@@ -1,0 +1,1 @@
+"""What `engines.report` is made of: a run that a script writes by itself."""

@@ -1,0 +1,97 @@
+"""Running a training once more with everything a person did to it, at the same steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from engines.basics import files
+from engines.basics.errors import DataError, UserError
+from engines.contract import commands as cmd
+from engines.contract.events import Checkpoint, CommandAnswer, Event
+from engines.contract.rundir import RunDirectory
+from engines.runs import launch
+from engines.runs.history import History
+from engines.runs.state import RunReader
+from engines.runs.store import create_run
+
+ATTEMPT = 1
+"""A replay is one attempt: what was done in several is done in one."""
+DONE_AGAIN = cmd.Edit | cmd.Evaluate | cmd.StopEarly
+NATURAL_ENDS = ("finished", "early-stopped")
+
+
+def interventions(events: Iterable[Event]) -> list[CommandAnswer]:
+    """What was done to a training and is part of what it became, in the order of its steps.
+
+    An attempt that resumed made everything done beyond its checkpoint undone; what it did again it answered again.
+    """
+    history = History()
+    history.extend(events)
+    newest = history.started.attempt if history.started else 0
+    return [
+        answer for answer in history.effective
+        if isinstance(answer.command, DONE_AGAIN)
+        and not (isinstance(answer.command, cmd.StopEarly) and answer.attempt < newest)  # whoever resumed it undid that
+    ]  # fmt: skip
+
+
+def again(answer: CommandAnswer) -> cmd.Command:
+    """The command of `answer`, to be applied where it was applied then."""
+    return msgspec.structs.replace(
+        answer.command, attempt=ATTEMPT, id=cmd.new_id(), at_step=answer.step, at_epoch=answer.epoch
+    )
+
+
+def _begin_where_it_began(run: RunDirectory, copy: RunDirectory, events: Iterable[Event]) -> None:
+    """Give `copy` what the fork `run` began with. A best checkpoint that has been beaten since will be beaten again."""
+    files.replace_by_link(run.fork, copy.fork)
+    copy.write_info(msgspec.structs.replace(copy.info, fork_best=run.info.fork_best))
+    beaten = any(isinstance(event, Checkpoint) and run.best.name in event.files for event in events)
+    if run.best.is_file() and not beaten:
+        take_best(run, run.best, copy)
+
+
+def take_best(run: RunDirectory, best: Path, copy: RunDirectory) -> None:
+    """Give `copy` the checkpoint `best` as its best one, and the review of it that `run` has."""
+    files.replace_by_link(best, copy.best)
+    for file in [*run.review.glob("*.npy"), *run.review.glob("about.json")]:
+        files.replace_by_link(file, copy.review / file.name)
+
+
+def prepare_replay(run: RunDirectory) -> RunDirectory:
+    """Make the run directory of a replay. Raises `UserError` when `run` is alive, or left nothing to come to.
+
+    A run that ended by itself is replayed to its end, every other one to its last checkpoint.
+    """
+    from engines.contract.config import check_config, load_config
+
+    info = run.info
+    if info.kind != "training" or not info.engine:
+        raise UserError(f"{info.id} is no training of the cockpit's engine, and only such a one can be replayed.")
+    reader = RunReader(run)
+    events = reader.poll()
+    status = reader.status()
+    if status.live:
+        raise UserError(f"{info.id} is {status.state}; replay it when it has ended.")
+    ends = [event for event in events if isinstance(event, Checkpoint) and run.last.name in event.files]
+    if not ends:
+        raise DataError(f"{info.id} has written no checkpoint that a replay could come to.")
+    recorded = load_config(run.recorded_config)
+    tree = recorded.settings.model_dump(mode="json")
+    tree["output"]["dir"] = tree["cost"]["budget_usd"] = None  # a place and a purse of its own
+    tree["cost"]["on_finish"] = None  # of the run, not of looking at it again
+    copy = create_run(
+        info.project, check_config(tree, str(run.config), {}, ()).dump(), kind="training", engine=info.engine,
+        title=info.title, label=f"replay of {info.label or info.id}", replay_of=info.id,
+        fork_step=info.fork_step,
+    )  # fmt: skip
+    if run.fork.is_file():
+        _begin_where_it_began(run, copy, events)
+    for answer in interventions(events):
+        launch.send(copy, again(answer))
+    if status.state not in NATURAL_ENDS:
+        launch.send(copy, cmd.Stop(attempt=ATTEMPT, at_step=ends[-1].step, at_epoch=ends[-1].epoch))
+    return copy

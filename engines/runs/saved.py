@@ -1,0 +1,87 @@
+"""Where a checkpoint stands and what was in force there, as the file itself says it; read without torch.
+
+Events tell it too, but a moment after the file has got its name: of a run that saves just now only the file is sure.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engines.basics.errors import DataError
+from engines.contract import commands as cmd
+
+if TYPE_CHECKING:
+    from engines.contract.config import LoadedConfig
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Counters and live settings of a checkpoint."""
+
+    step: int
+    epoch: int
+    """Epochs done."""
+    inside: bool
+    """It stands inside an epoch, or before an epoch's evaluation."""
+    weights: dict[str, float]
+    """Loss weights by head."""
+    lr_scale: float
+    epochs: int
+    patience: int | None
+    """None where nobody has changed the config's."""
+
+    def edits(self, recorded: LoadedConfig, attempt: int) -> list[cmd.Edit]:
+        """What makes these settings of the recorded ones."""
+        configured = recorded.settings.loss_weights.model_dump()
+        weights = {head: weight for head, weight in self.weights.items() if configured.get(head) != weight}
+        found: list[cmd.Edit] = [cmd.SetLossWeights(attempt=attempt, weights=weights)] if weights else []
+        if self.lr_scale != 1:
+            found.append(cmd.SetLrScale(attempt=attempt, scale=self.lr_scale))
+        if self.epochs != recorded.settings.training.epochs:
+            found.append(cmd.SetEpochs(attempt=attempt, epochs=self.epochs))
+        if self.patience is not None:
+            found.append(cmd.SetPatience(attempt=attempt, patience=self.patience))
+        return found
+
+
+def read_saved(path: Path) -> Saved:
+    """What the checkpoint at `path` says of itself. Raises `DataError` for what is none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            name = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
+            with archive.open(name) as file:
+                state = _NumbersAndWords(file).load()["state"]
+        live = state["live"]
+        return Saved(
+            step=int(state["step"]), epoch=int(state["epoch"]), inside=state["step_in_epoch"] > 0,
+            weights={head: float(weight) for head, weight in live["weights"].items()},
+            lr_scale=float(live["lr_scale"]), epochs=int(live["epochs"]), patience=live["patience"],
+        )  # fmt: skip
+    except Exception as error:  # damaged bytes can mean anything to what reads them
+        reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
+        raise DataError(f"{path} is not a whole checkpoint of this program ({reason}); choose another one.") from None
+
+
+class _Nothing:
+    """Stands for a tensor, or for whatever else is no number and no word."""
+
+    def __init__(self, *parts: Any) -> None:
+        pass
+
+    def __setstate__(self, state: Any) -> None:
+        pass
+
+
+class _NumbersAndWords(pickle.Unpickler):
+    """Runs no code: whatever names a class or a function gets `_Nothing`."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        return OrderedDict if (module, name) == ("collections", "OrderedDict") else _Nothing
+
+    def persistent_load(self, pid: Any) -> None:
+        return None

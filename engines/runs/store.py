@@ -1,0 +1,152 @@
+"""The runs folder: runs made in it, listed, and found by what a person types."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from engines.basics import files
+from engines.basics.errors import DataError, UserError, nearest
+from engines.contract.rundir import Kind, RunDirectory, RunInfo
+
+WORDS = tuple(
+    """
+    amber ash aspen basil birch cedar cobalt copper coral crane delta dune ember fern fjord flint garnet harbor
+    hazel heron indigo iris ivory jade juniper kelp lark linen lotus maple marsh meadow mica moss north oak ocean
+    olive onyx opal otter pearl pine plum quartz raven reed river robin rose sable sage sand slate spruce stone
+    storm swift teal thorn tide topaz tulip umber vale violet willow wren
+    """.split()
+)
+
+
+def runs_folder() -> Path:
+    """Where runs live: `$COCKPIT_RUNS`, else `./runs`."""
+    return Path(os.environ.get("COCKPIT_RUNS") or "runs").absolute()
+
+
+def new_run_id(project: str, now: float | None = None) -> str:
+    """`<project>-<yyyymmdd-hhmmss>-<word>`, in UTC: sortable, and easy to say."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    return f"{project}-{stamp}-{secrets.choice(WORDS)}"
+
+
+def _claim(folder: Path, project: str, make: Callable[[Path], None]) -> Path:
+    """What `make` makes in `folder` under a run id that no other run has."""
+    while True:
+        entry = folder / new_run_id(project)
+        try:
+            make(entry)
+        except FileExistsError:
+            continue
+        return entry
+
+
+def create_run(
+    project: str,
+    resolved_config: str,
+    *,
+    kind: Kind,
+    engine: str,
+    title: str,
+    label: str = "",
+    path: Path | None = None,
+    parent: str | None = None,
+    fork_step: int | None = None,
+    replay_of: str | None = None,
+) -> RunDirectory:
+    """Make a run directory (at `path`, linked from the runs folder, or a new one there) and write what the run is.
+
+    Raises `DataError` when the place cannot be written or is occupied.
+    """
+    folder = runs_folder()
+    try:
+        files.make_directory(folder)
+        if path is None:
+            path = entry = _claim(folder, project, lambda new: new.mkdir(mode=files.DIRECTORY_MODE))
+        else:
+            path = path.absolute()
+            if path.exists() and (not path.is_dir() or any(path.iterdir())):
+                raise DataError(
+                    f"The output directory {path} is occupied; resume the run in it with `cockpit resume {path}`, "
+                    "or choose another output.dir."
+                )
+            files.make_directory(path)
+            listed = path.parent.samefile(folder)
+            entry = path if listed else _claim(folder, project, lambda new: new.symlink_to(path))
+    except OSError as error:
+        raise DataError(
+            f"No run directory can be made at {error.filename or folder} ({error.strerror}); choose another output.dir "
+            "or set COCKPIT_RUNS to a folder you may write to."
+        ) from None
+    run = RunDirectory(path)
+    run.make()
+    run.write_config(resolved_config)
+    run.write_info(
+        RunInfo(
+            id=entry.name, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time(),
+            parent=parent, fork_step=fork_step, replay_of=replay_of,
+        )
+    )  # fmt: skip
+    return run
+
+
+def list_runs(folder: Path | None = None) -> list[RunDirectory]:
+    """Every run in the runs folder, newest first; entries without a run.json, or being deleted, are not runs."""
+    folder = folder or runs_folder()
+    if not folder.is_dir():
+        return []
+    entries = (entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    # os.path.isfile: Path.is_file raises for a folder that may not be entered, which would hide every other run.
+    runs = [RunDirectory(entry) for entry in entries if os.path.isfile(entry / "run.json")]
+    return sorted(runs, key=lambda run: run.path.name.rsplit("-", 3)[1:], reverse=True)
+
+
+def _created(run: RunDirectory) -> float:
+    try:
+        return run.info.created
+    except DataError:  # a damaged run is never the one that is meant
+        return 0.0
+
+
+def find_run(name: str) -> RunDirectory:
+    """The run that `name` means: a path, an id, a unique prefix, or `last`. Raises `UserError`."""
+    if not name:
+        raise UserError("RUN is empty: give an id, a unique prefix, a path, or `last`.")
+    path = Path(name)
+    if os.path.isfile(path / "run.json"):
+        return RunDirectory(path)
+    runs = list_runs()
+    if name == "last" and runs:
+        return max(runs, key=_created)
+    named = {run.path.name: run for run in runs}
+    if name in named:
+        return named[name]
+    matches = [run_id for run_id in named if run_id.startswith(name)]
+    if len(matches) == 1:
+        return named[matches[0]]
+    if matches:
+        raise UserError(f"{name!r} could be {' or '.join(sorted(matches)[:4])}; give more of the id.")
+    if os.path.lexists(runs_folder() / name):
+        _ = RunDirectory(runs_folder() / name).info  # raises, saying why what is there cannot be meant
+    raise UserError(
+        f"No run is called {name!r} in {runs_folder()}{nearest(name, named)}; `cockpit ls` shows the runs there are."
+    )
+
+
+def find_training(name: str) -> RunDirectory:
+    """As `find_run`, among trainings: `last` is the newest of them, whatever task came later. Raises `UserError`."""
+    trainings = [run for run in list_runs() if _kind(run) == "training"] if name == "last" else []
+    run = max(trainings, key=_created) if trainings else find_run(name)
+    if (info := run.info).kind != "training":
+        raise UserError(f"{info.id} is a {info.kind} ({info.title}); expected a training.")
+    return run
+
+
+def _kind(run: RunDirectory) -> Kind | None:
+    try:
+        return run.info.kind
+    except DataError:
+        return None
