@@ -17,6 +17,7 @@ from textual.app import App
 from textual.driver import Driver
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.timer import Timer
 from textual.widget import Widget
 
 from cockpit.pasted import take_pastes_whole
@@ -24,7 +25,7 @@ from cockpit.pasted import take_pastes_whole
 KeyOrPaste = events.Key | events.Paste
 
 PATIENCE_SECONDS = 0.5
-"""After it the next key is given all the same: a widget that is gone, or that waits, gives nothing back."""
+"""How long a key is waited for; then the next is given: a widget that is gone, or that waits, gives nothing back."""
 
 MOMENT_SECONDS = 0.001
 """Until it is looked again whether a key has done all that it leads to."""
@@ -34,17 +35,19 @@ class OrderedKeysApp(App[None]):
     """An app that gives one key at a time."""
 
     class Through(Message):
-        """Comes up behind a key, by the way that the key takes from its `taker`."""
+        """Follows a key, by the way that the key takes from its `taker`; `turn` counts the keys given."""
 
-        def __init__(self, taker: Widget) -> None:
+        def __init__(self, taker: Widget, turn: int) -> None:
             super().__init__()
-            self.taker = taker
+            self.taker, self.turn = taker, turn
             self.set_sender(taker)
 
     def __init__(self) -> None:
         super().__init__()
         self._waiting_keys: deque[KeyOrPaste] = deque()
         self._key_on_its_way = False
+        self._turn = 0
+        self._patience: Timer | None = None
         self._keys_went_to: MessagePump | None = None
         """The screen that was there for the last key."""
 
@@ -58,7 +61,6 @@ class OrderedKeysApp(App[None]):
             await super().on_event(event)
         elif self._key_on_its_way:
             self._waiting_keys.append(event)
-            self.set_timer(PATIENCE_SECONDS, lambda: self._give_late(event))
         else:
             await self._give(event)
 
@@ -69,32 +71,35 @@ class OrderedKeysApp(App[None]):
         self._follow(taker)
 
     def _follow(self, taker: Widget) -> None:
-        """Send a messenger behind what `taker` has been given."""
-        self._key_on_its_way = taker.post_message(self.Through(taker))
+        """Send a messenger after what `taker` has been given, and wait for it, but not for ever."""
+        self._turn += 1
+        if self._patience is not None:
+            self._patience.stop()
+        self._patience = self.set_timer(PATIENCE_SECONDS, partial(self._give_next, self._turn))
+        self._key_on_its_way = taker.post_message(self.Through(taker, self._turn))
 
     @on(Through)
     def _come_through(self, message: Through) -> None:
-        self._let_it_finish(message.taker)
+        self._let_it_finish(message.taker, message.turn)
 
-    def _let_it_finish(self, taker: Widget) -> None:
+    def _let_it_finish(self, taker: Widget, turn: int) -> None:
         """Wait until nothing waits on the way; what was put off for the app, as the focus, stands in line then.
 
         Without further messengers: a screen that the key has closed would take one along.
         """
         way = (node for node in taker.ancestors_with_self if node is not self and node.is_running)
         if any(node.message_queue_size for node in way):
-            self.set_timer(MOMENT_SECONDS, partial(self._let_it_finish, taker))
+            self.set_timer(MOMENT_SECONDS, partial(self._let_it_finish, taker, turn))
         else:
-            self.call_later(self._give_next)
+            self.call_later(self._give_next, turn)
 
-    async def _give_next(self) -> None:
+    async def _give_next(self, turn: int) -> None:
+        """Give the key after the one of `turn`, unless that has happened: a key is through, or late, only once."""
+        if turn != self._turn:
+            return
         self._key_on_its_way = False
         if self._waiting_keys and self.screen is not self._keys_went_to:
             self._keys_went_to = self.screen  # a new one: it is to be there, with its focus, before it has keys
             self._follow(self.screen)
         if self._waiting_keys and not self._key_on_its_way:
             await self._give(self._waiting_keys.popleft())
-
-    async def _give_late(self, key: KeyOrPaste) -> None:
-        if key in self._waiting_keys:
-            await self._give_next()

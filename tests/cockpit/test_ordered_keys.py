@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from textual import events, on
 from textual.app import ComposeResult
@@ -38,6 +40,32 @@ class Numbers(Widget, can_focus=True):
 
     async def action_vanish(self) -> None:
         await self.remove()
+
+
+class Slow(Widget, can_focus=True):
+    """Has work to do for each key, as on a busy machine; a key that comes meanwhile is too early."""
+
+    class Worked(Message):
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.typed, self.early, self.at_work = "", "", False
+
+    async def on_key(self, event: events.Key) -> None:
+        event.stop()
+        if self.at_work:
+            self.early += event.key
+        self.at_work = True
+        await asyncio.sleep(0.03)
+        self.post_message(self.Worked(event.key))
+
+    @on(Worked)
+    def worked(self, message: Worked) -> None:
+        self.typed += message.key
+        self.at_work = False
 
 
 class Line(Vertical):
@@ -132,3 +160,21 @@ async def test_a_widget_that_goes_with_a_key_takes_no_others_along(monkeypatch: 
         await burst(pilot, "x", "d")
         assert not pilot.app.query(Numbers)
         assert pilot.app.query_one("#line", Input).value == "d"
+
+
+async def test_many_keys_at_once_wait_for_each_other_though_all_together_take_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The patience is with one key: it does not begin when the key comes, far back in the queue."""
+    monkeypatch.setattr(ordered_keys, "PATIENCE_SECONDS", 0.2)
+
+    class SlowHost(OrderedKeysApp):
+        def compose(self) -> ComposeResult:
+            yield Slow()
+
+    async with SlowHost().run_test() as pilot:
+        for key in "1234567890":
+            pilot.app.post_message(events.Key(key, key))
+        slow = pilot.app.query_one(Slow)
+        await until(pilot, lambda: len(slow.typed) == 10)
+        assert (slow.typed, slow.early) == ("1234567890", "")
