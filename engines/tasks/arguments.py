@@ -109,10 +109,14 @@ def _expected(kind: inspect.Type) -> str:
 
 def _range(kind: inspect.IntType | inspect.FloatType) -> str:
     if kind.ge is not None and kind.le is not None:
-        return f" from {kind.ge:g} to {kind.le:g}"
+        return f" from {_number(kind.ge)} to {_number(kind.le)}"
     words = {"of at least": kind.ge, "above": kind.gt, "of at most": kind.le, "below": kind.lt}
-    limits = [f"{word} {limit:g}" for word, limit in words.items() if limit is not None]
+    limits = [f"{word} {_number(limit)}" for word, limit in words.items() if limit is not None]
     return f" {' and '.join(limits)}" if limits else ""
+
+
+def _number(limit: int | float) -> str:
+    return f"{limit:g}" if isinstance(limit, float) else str(limit)
 
 
 def _hint(value: Any, kind: inspect.Type) -> str:

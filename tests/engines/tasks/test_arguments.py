@@ -16,7 +16,7 @@ from engines.tasks.arguments import as_struct
 
 class Rollout(msgspec.Struct):
     out: Path
-    starts: Annotated[int, Meta(ge=1, le=1000)] = 300
+    starts: Annotated[int, Meta(ge=1, le=1000000)] = 300
     rate: Annotated[float, Meta(gt=0)] = 20.0
     sessions: Annotated[int, Meta(ge=2, description="one to train on and one to validate")] = 8
     share: Annotated[float, Meta(gt=0, lt=1)] | None = None
@@ -59,10 +59,10 @@ def test_what_is_absent_has_its_default_and_a_single_value_is_a_list() -> None:
     ("given", "sentence"),
     [
         ({"start": 3}, r"start is not known here \(did you mean 'starts'\?\); expected out, starts, .* or title"),
-        ({"starts": 2.5}, "starts is 2.5, expected a whole number from 1 to 1000"),
+        ({"starts": 2.5}, "starts is 2.5, expected a whole number from 1 to 1000000"),
         ({"starts": "many"}, "starts is 'many', expected a whole number"),
         ({"starts": True}, "starts is true, expected a whole number"),
-        ({"starts": 0}, "starts is 0, expected a whole number from 1 to 1000"),
+        ({"starts": 0}, "starts is 0, expected a whole number from 1 to 1000000"),
         ({"starts": None}, "starts is empty, expected a whole number"),
         ({"rate": 0}, "rate is 0, expected a number above 0"),
         ({"rate": math.nan}, "rate is nan, expected a number above 0"),
