@@ -80,7 +80,7 @@ def hold_out(
 def drawn(kinds: Sequence[str], fraction: float, seed: int) -> list[int]:
     """Indices of the groups held out: `fraction` of all, at least one, never all, spread evenly over their kinds.
 
-    Group k of c of its kind, in shuffled order, stands at (k + ½)/c; those that stand first are taken, so each kind
+    Group k of c of its kind, in shuffled order, has the place (k + ½)/c; the first places are taken, so each kind
     gives its share and a kind of one group is kept for training while others can give.
     """
     rng = np.random.default_rng(seed)
