@@ -60,7 +60,7 @@ def hold_out(
     if both := set(validation) & set(test):
         raise DataError(f"{where}: {min(both)!r} is named for validation and for the test, expected in one of them.")
     tested = _named(where, names, unit, test)
-    left = [index for index in range(len(names)) if index not in set(tested)]
+    left = sorted(set(range(len(names))) - set(tested))
     if len(left) < 2:
         some = f"one {unit} only ({names[left[0]]})" if left else f"no {unit}"
         raise DataError(
