@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cockpit.core.config.run_config import in_force, read_config
-from cockpit.core.metrics.metric_series import Series
 from cockpit.core.metrics.overlay import MOST, Overlay
 from cockpit.core.metrics.run_metrics import RunMetrics
+from cockpit.core.series import Series
 from cockpit.core.states import Shown
 from cockpit.core.text import plain, run_word
 from engines.basics.errors import DataError, UserError
