@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cockpit.cli import checking, data, main
+from cockpit.cli import checking, data, main, tasks
 from cockpit.core.times import date_and_clock
 from engines.basics.errors import UserError
 from engines.contract import spec as specs
@@ -177,11 +177,12 @@ def test_wrong_use_of_data_is_one_sentence(
     assert answer.err.count("\n") == 1
 
 
-def test_a_project_without_the_task_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    bare = specs.Spec(name="bare", title="", config="", project="", columns=(), heads=(), tasks={"makes": "m:f"})
-    monkeypatch.setattr(specs, "find", lambda name: bare)
+def test_a_project_without_the_task_says_so() -> None:
+    bare = specs.Spec(
+        name="bare", title="", config="", project="", columns=(), heads=(), tasks={"makes": specs.Task("m:f", "")}
+    )
     with pytest.raises(UserError, match=r"The project 'bare' has no task 'make' \(did you mean 'makes'\?\)"):
-        data._do("bare", "make", {}, [], title="")
+        tasks.carry_out(tasks.Target(bare), "make", {}, [])
 
 
 def test_statistics_are_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
