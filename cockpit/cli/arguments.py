@@ -11,6 +11,7 @@ from cockpit import __version__
 from cockpit.cli import codes
 
 ASCII_HELP = "draw with plain characters only"
+WHOSE_HELP = "whose data it is; default: found out from the data"
 RUN_HELP = "id, unique prefix, path, or `last`"
 EPILOG = """\
 RUN is an id, a unique prefix of one, a path, or `last`. Runs live in $COCKPIT_RUNS, else ./runs.
@@ -235,12 +236,12 @@ def _add_data(commands: Commands[Parser]) -> None:
     parse_ = _add(verbs, "parse", "data:parse", "turn logs from elsewhere into a project's data")
     parse_.add_argument("source", metavar="SRC", help="file or folder to read")
     parse_.add_argument("out", metavar="OUT", help="folder to make")
-    parse_.add_argument("--project", default="controls", metavar="PROJECT", help="default: controls")
+    parse_.add_argument("--project", metavar="PROJECT", help=WHOSE_HELP)
     _set_option(parse_, "an argument of the project's task")
 
     stats = _add(verbs, "stats", "data:stats", "describe data: counts, ceiling, baselines")
     stats.add_argument("path", metavar="PATH", help="folder of data")
-    stats.add_argument("--project", default="controls", metavar="PROJECT", help="default: controls")
+    stats.add_argument("--project", metavar="PROJECT", help=WHOSE_HELP)
     _json_option(stats)
 
 

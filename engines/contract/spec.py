@@ -79,6 +79,9 @@ class Spec:
     """
     tasks: Mapping[str, Task] = field(default_factory=dict)
     """Other long work by name: `cockpit task` starts any of it."""
+    reads: str | None = None
+    """`module:function`, torch-free, taking the path of a file or folder and giving an empty text where it is data that
+    the project describes or parses, else what it looked for there in vain: how `cockpit data` finds out whose it is."""
     stats: str | None = None
     """`module:function` taking a data path and giving named tables, for `cockpit data stats`."""
     thresholds: str | None = None

@@ -50,6 +50,7 @@ SPEC = Spec(
         "export": Task("projects.controls.export_run:export", "write the export of a run again", needs="run"),
         "play": Task("projects.controls.play:step_through", "step through a session with the policy", needs="run"),
     },
+    reads="projects.controls.importers.kinds:why_not",
     stats="projects.controls.stats:tables",
     thresholds="projects.controls.thresholds:THRESHOLDS",
     demo="controls_demo.yaml",

@@ -20,6 +20,7 @@ SPEC = Spec(
     columns=(),
     heads=(Head(name="balance", title="Balance"),),
     aliases={"pace.batch": "training.batch_size"},
+    reads="walk.data:why_not",
     stats="walk.data:stats",
     tasks={
         "count": Task("walk.tasks:count", "add numbers up"),

@@ -12,8 +12,9 @@ import pytest
 
 from engines.runs.state import RunReader
 from engines.runs.store import create_run, find_run
-from tests.cockpit.cli.conftest import COMMAND, Answer, Cockpit
+from tests.cockpit.cli.conftest import COMMAND, Cockpit
 from tests.support import walking_project
+from tests.support.command import Answer
 
 SUMS = {"sums": {"columns": ["n", "sum", "share"], "rows": [[5, 10, None]], "note": "added up"}}
 
