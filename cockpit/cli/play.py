@@ -1,10 +1,11 @@
-"""Stepping through a session with a trained policy."""
+"""The screen of a project's interactive task."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 
 from cockpit.cli.screen import open_app, require_terminal
+from cockpit.cli.tasks import parsed
 from engines.runs.store import find_run
 
 
@@ -13,5 +14,5 @@ def play(arguments: Namespace) -> int:
     from cockpit.core.scenes.play import open_play
 
     require_terminal()
-    session = open_play(find_run(arguments.run), arguments.recording or "")
+    session = open_play(find_run(arguments.run), arguments.recording or "", parsed(arguments.overrides))
     return open_app(play=session, ascii_only=arguments.ascii)

@@ -13,12 +13,12 @@ from cockpit.cli.following import Watch
 from cockpit.cli.printing import say, show, show_json, show_named_tables, show_pairs, show_table
 from cockpit.cli.summary import summarise
 from cockpit.core.format import number
-from cockpit.core.run.report import no_report, read_report
+from cockpit.core.run.report import named_tables, no_report
 from cockpit.core.runs.fleet import Fleet
-from cockpit.core.runs.run_filter import RunFilter
-from cockpit.core.runs.run_order import ORDERS, ordered
+from cockpit.core.runs.run_order import ORDERS, matching, ordered
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
+from cockpit.core.text_filter import TextFilter
 from cockpit.core.times import date_and_clock
 from engines.basics.amounts import duration, money, short_duration, size
 from engines.basics.errors import DataError, UserError
@@ -28,14 +28,14 @@ from engines.runs.store import find_run, find_training, runs_folder
 
 
 def ls(arguments: Namespace) -> int:
-    chosen = RunFilter.parse(arguments.filter)
+    chosen = TextFilter.parse(arguments.filter)
     if chosen.problem:
         raise UserError(f"--filter {arguments.filter!r}: {chosen.problem}")
     orders = {order.name: order.written for order in ORDERS}
     if arguments.sort and arguments.sort not in orders:
         raise UserError(f"--sort {arguments.sort!r}: expected one of {', '.join(orders)}.")
     found = Fleet(runs_folder()).poll(most=sys.maxsize).changed
-    runs = ordered(chosen.matching(found), orders.get(arguments.sort, ""), time.time())
+    runs = ordered(matching(found, chosen), orders.get(arguments.sort, ""), time.time())
     if arguments.json:
         show_json([_facts(run) for run in runs])
     elif not runs and found:
@@ -155,12 +155,10 @@ def tail(arguments: Namespace) -> int:
 
 
 def report(arguments: Namespace) -> int:
-    run = find_training(arguments.run)
-    try:
-        found = read_report(run)
-    except FileNotFoundError:
-        raise DataError(f"{run.info.id}: {no_report(run, RunReader(run).status().state)}") from None
-    tables = {table.name: {"columns": table.columns, "rows": table.rows, "note": table.note} for table in found}
+    run = find_training(arguments.run) if arguments.run == "last" else find_run(arguments.run)
+    tables = named_tables(run)
+    if not tables and not run.report.exists():
+        raise DataError(f"{run.info.id}: {no_report(run, RunReader(run).status().state)}")
     if arguments.json:
         show_json(tables)
     elif not tables:

@@ -99,8 +99,11 @@ def status_of(locked: bool, attempt: Attempt | None, history: History, asked_to_
 
 
 def _doing(history: History) -> str:
-    """Its phase, and whether it hangs in it: the process lives all the same."""
-    phase = history.phase.phase if history.phase else ""
+    """Its phase, how far it is in reading its data, and whether it hangs: the process lives all the same."""
+    phase: str = history.phase.phase if history.phase else ""
+    if phase == "loading" and (progress := history.progress) is not None and progress.attempt == history.attempt:
+        unit = "".join(filter(str.isprintable, progress.unit))
+        phase = f"loading, {progress.done:,.0f} of {progress.total:,.0f} {unit}"
     return f"{STALLED} in {phase}" if STALL in history.standing else phase
 
 

@@ -21,6 +21,7 @@ from engines.runs import provenance
 from engines.runs.state import RunReader
 from engines.runtime.attempt import Attempt
 from engines.runtime.listener import CommandListener
+from engines.runtime.progress import ProgressEvents, StopRequested
 from engines.runtime.room import is_full
 from engines.training import checkpoint
 from engines.training.finish import finish
@@ -37,6 +38,7 @@ def load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listen
     device = choose_device(settings.launch.device)
     seed_everything(settings.training.seed)
     project: Project[Any] = specs.load(loaded.spec.project)()
+    project.data_progress = ProgressEvents(events, listener)  # type: ignore[method-assign]
     data = project.data(settings, device)
     for key, value in data.summary.items():
         print(f"data: {key} {value}")
@@ -134,6 +136,8 @@ def train(attempt: Attempt) -> ev.Ended:
         return _train(attempt)
     except torch.OutOfMemoryError:
         raise DataError(_no_room()) from None
+    except StopRequested:
+        return ev.Ended(reason="stopped", step=attempt.listener.step(), detail="stopped while it was loading")
 
 
 def _no_room() -> str:

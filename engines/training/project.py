@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from engines.basics.errors import UserError, nearest
+from engines.contract.tables import Cell as Cell
+from engines.contract.tables import Table as Table
 
 Config = TypeVar("Config")
 Batch = dict[str, Tensor]
@@ -76,18 +78,6 @@ class Context:
     """Of those heads, the ones that are on in part only, each with its parts that are on."""
 
 
-Cell = str | float | int | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """A named table of report.json: shown as a tab and printed by `cockpit report`."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
-
-
 @dataclass(frozen=True)
 class Result:
     """What an evaluation found."""
@@ -115,6 +105,13 @@ class Evaluation(ABC):
 
 class Project(ABC, Generic[Config]):
     """One thing to train. The engine makes an instance with no arguments."""
+
+    def data_progress(self, done: int, total: int, unit: str) -> None:
+        """For `data` where it takes long: how far it is, as `(120, 5000, "files")`. Not for overriding.
+
+        Raises where a user has asked for a stop: leave files in order and let it pass. Alone it does nothing; the
+        engine puts its own in this place.
+        """
 
     @abstractmethod
     def data(self, cfg: Config, device: torch.device) -> Split:

@@ -1,7 +1,7 @@
 """The clock and the keys of an interactive engine, with time given from outside, and the loop around them."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from cockpit.core.scenes.play import PlayFollower, PlayNews
 from engines.contract import scenes
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Action, Scene, View
-from engines.tasks import StopRequested
+from engines.tasks import StopRequested, Table
 from engines.tasks.interactive import Transport, play
 from tests.engines.conftest import PATIENCE, wait_for
 
@@ -105,6 +105,9 @@ class Context:
 
     def log(self, text: str) -> None:
         self.lines.append(text)
+
+    def report(self, tables: Mapping[str, Table]) -> None:
+        raise NotImplementedError
 
 
 def run_in_thread(work: Callable[[], None]) -> threading.Thread:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from cockpit.core.states import is_live
+from engines.basics import yaml12
 from engines.basics.errors import DataError, UserError
 from engines.basics.jsonl import last_lines
 from engines.basics.lock import lock_holder
@@ -42,10 +45,11 @@ def can_play(run: RunDirectory) -> bool:
         return False
 
 
-def open_play(run: RunDirectory, recording: str = "") -> RunDirectory:
+def open_play(run: RunDirectory, recording: str = "", more: Mapping[str, Any] | None = None) -> RunDirectory:
     """The play engine of `run`, started now, or the one that still waits for its viewer to come back.
 
-    `recording`: a file; the project chooses where empty. Raises `UserError` where that cannot be played.
+    `recording`: a file; the project chooses where empty. `more`: other arguments of its task.
+    Raises `UserError` where that cannot be played.
     """
     info = run.info
     if info.kind == "task":
@@ -58,8 +62,8 @@ def open_play(run: RunDirectory, recording: str = "") -> RunDirectory:
         raise DataError(f"{info.id} has exported nothing yet; make its files with `cockpit export {info.id}`.")
     if recording and not Path(recording).is_file():
         raise DataError(f"{recording}: there is no such file; expected a recording to play.")
-    arguments = {"run": str(run.path), "recording": recording and str(Path(recording).absolute())}
-    title = f"{info.id} played on {Path(recording).name or 'its first validation session'}"
+    arguments = {"run": str(run.path), "recording": recording and str(Path(recording).absolute()), **(more or {})}
+    title = f"{info.id} played" + (f" on {Path(recording).name}" if recording else "")
     if (waiting := _waiting(title, arguments)) is not None:
         return waiting
     play = launch.prepare_task(info.project, TASK, arguments, title=title)
@@ -67,13 +71,13 @@ def open_play(run: RunDirectory, recording: str = "") -> RunDirectory:
     return play
 
 
-def _waiting(title: str, arguments: dict[str, str]) -> RunDirectory | None:
+def _waiting(title: str, arguments: dict[str, Any]) -> RunDirectory | None:
     """A live engine that was given the same order."""
     for run in list_runs():
         with contextlib.suppress(DataError, OSError):
             if run.info.title == title and lock_holder(run.lock) is not None:
-                text = run.config.read_text(encoding="utf-8")
-                if all(value in text for value in arguments.values()):
+                order, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
+                if order["arguments"] == arguments:
                     return run
     return None
 
