@@ -112,7 +112,7 @@ def test_800_million_windows_need_little_memory(samples: Samples) -> None:
 
 
 def test_a_mixture_has_the_probabilities_that_were_stated() -> None:
-    sets = [range(1000), np.array([1003, 1001]), range(2000, 2100)]
+    sets: list[Samples] = [range(1000), np.array([1003, 1001]), range(2000, 2100)]
     order = MixedOrder(sets, [0.5, 0.2, 0.3], batch_size=500, seed=3, draws=20_499)
     assert order.steps_per_pass == 40
     drawn = np.array(one_pass(order, 0))
@@ -149,7 +149,7 @@ class Grouped(ToyProject):
             self.seen.append(indices.tolist())
             return batch(indices, *rest)
 
-        source.batch = noting  # type: ignore[method-assign]
+        source.batch = noting  # type: ignore[method-assign,assignment]
         return split
 
     def select(self, cfg: ToyConfig, data: Split, data_filter: str) -> Ranges:
