@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from engines.basics.errors import UserError, nearest
+from engines.contract.settings import RunConfig
 
-Config = TypeVar("Config")
+Config = TypeVar("Config", bound=RunConfig)
 Batch = dict[str, Tensor]
 """Named tensors of one batch, on the run's device; the first dimension of each is the batch."""
 
@@ -152,6 +153,13 @@ class Project(ABC, Generic[Config]):
             (decayed if parameter.ndim >= 2 and id(parameter) not in embeddings else plain).append(parameter)
         groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
         return [group for group in groups if group["params"]]
+
+    def optimizer(self, groups: list[dict[str, Any]], cfg: Config) -> torch.optim.Optimizer:
+        """The optimizer of `param_groups`; its `step` takes no closure and it has one rate a group.
+
+        A fused one, as the default is, leaves a step out where the loss is not finite; every other one is put back.
+        """
+        return torch.optim.AdamW(groups, lr=cfg.training.lr, fused=True)
 
     def freeze(self, model: nn.Module, patterns: list[str]) -> None:
         """Turn gradients off for parameters whose name matches a pattern, on for all others.
