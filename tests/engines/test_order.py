@@ -58,7 +58,7 @@ def test_the_default_order_is_that_of_runs_made_before(tmp_path: Path) -> None:
     toy = ToyRun(tmp_path)
     for epoch in (0, 2):
         drawn = np.random.Generator(np.random.Philox(np.random.SeedSequence((7, 0, epoch, 0))))
-        assert one_pass(toy.trainer.order, epoch) == drawn.permutation(np.arange(256)).tolist()
+        assert one_pass(toy.trainer.schedule.order, epoch) == drawn.permutation(np.arange(256)).tolist()
 
 
 @pytest.mark.parametrize(("batch", "block", "group"), [(4, 5, 2), (8, 50, 1), (16, 1, 7), (71, 8, 3), (5, 3, 100)])
