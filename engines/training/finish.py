@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import msgspec
-
-from engines.basics import files
 from engines.training import checkpoint
 from engines.training.loop import Trainer
-from engines.training.project import Table, TrainingLog
-
-
-def write_report(trainer: Trainer, tables: Mapping[str, Table]) -> None:
-    """Write report.json: named tables with columns, rows and a note."""
-    content = {"tables": {name: msgspec.to_builtins(table) for name, table in tables.items()}}
-    files.replace_bytes(trainer.run.report, msgspec.json.encode(content))
+from engines.training.project import TrainingLog
 
 
 def finish(trainer: Trainer) -> bool:
@@ -31,8 +20,7 @@ def finish(trainer: Trainer) -> bool:
         return False
     trainer.phases.enter("saving", "report and export")
     trainer.model.eval()
-    tables = {**result.tables, **project.report(settings, data, trainer.model, result)}
-    trainer.room.when_possible(lambda: write_report(trainer, tables))
+    trainer.records.write_report({**result.tables, **project.report(settings, data, trainer.model, result)})
     best = state.best_score if state.best_score is not None else float("nan")
     log = TrainingLog(tuple(state.log), state.best_epoch, best)
     trainer.room.when_possible(lambda: project.export(settings, run.export, trainer.model, data, result, log))

@@ -20,7 +20,7 @@ from engines.training import gradients
 from engines.training.evaluate import Evaluator
 from engines.training.phases import Phases
 from engines.training.precision import Precision
-from engines.training.project import Project, Split
+from engines.training.project import Project, Result, Split
 from engines.training.records import EpochRecorder
 from engines.training.saving import Checkpoints, Diverged
 from engines.training.schedule import Schedule
@@ -75,7 +75,7 @@ class Trainer:
         self.records.begin_epoch()
         while not steering.at_boundary():
             if schedule.epoch_is_trained:
-                if self._finish_epoch():
+                if self._finish_epoch(early=steering.wants_end):
                     steering.at_epoch_end()
                 continue
             begins = state.step_in_epoch == 0  # a patience set lower inside an epoch lets that be evaluated first
@@ -129,13 +129,15 @@ class Trainer:
     def _close(self, reason: str) -> None:
         self.room.when_possible(lambda: self.listener.close(reason))
 
-    def _finish_epoch(self) -> bool:
+    def _finish_epoch(self, *, early: bool) -> bool:
         """Evaluate, decide what is best, record, move on, save. False when a stop cut the evaluation short."""
         state, plan = self.state, self.schedule.plan
         self.flush()
-        result = self.evaluate()
+        evaluated = plan.evaluates(state, early=early)
+        result = self.evaluate() if evaluated else Result(values={}, score=None)
         if result is None:
             return False
+        state.evaluated = evaluated
         rate = self.schedule.rate(last=True)
         state.step_in_epoch = 0
         state.epoch += 1
@@ -147,7 +149,9 @@ class Trainer:
         self.step.sums.zero_()
         if best:
             self.records.write_review(result, step=state.step, epoch=state.epoch)
-        if not plan.is_last(state) and plan.stage_over(state):
+            if result.tables:
+                self.records.write_report(result.tables)
+        if evaluated and not plan.is_last(state) and plan.stage_over(state):
             self._next_stage()
         keep = self.settings.output.keep_epochs
         saved = self.checkpoints.save_or_warn(best=best, keep=bool(keep) and state.epoch % keep == 0)

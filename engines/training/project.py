@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -62,6 +62,9 @@ class Split:
     validation: Source
     summary: Mapping[str, Any] = field(default_factory=dict)
     """What the log says about the data (sessions, windows, support a control …)."""
+    read_ahead: bool = False
+    """A thread gathers the next training batch while the device works: for what is read or decoded for each batch. It
+    calls `train.batch` alone, one call at a time, and never beside an evaluation."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,10 @@ class Context:
 
 
 Cell = str | float | int | None
+Piece = tuple[float, float, str]
+"""How much of something is done, of how much, and of what: `(3, 20, "episodes")`."""
+ENLARGE = 4
+"""Validation batches are this much larger than training batches: no gradients are kept."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +118,16 @@ class Evaluation(ABC):
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         """Run the model on one batch, keep what `result` needs, and give the unweighted losses."""
 
+    def after(self, model: nn.Module, ctx: Context) -> Generator[Piece]:
+        """More of the evaluation once every batch was added, such as rollouts or played episodes, in pieces.
+
+        What it yields is shown as progress; a stop is heard there, and closes it. `result` comes after its end.
+        """
+        yield from ()
+
     @abstractmethod
     def result(self) -> Result:
-        """The metrics over everything that was added."""
+        """The metrics over everything that was added, and that `after` has found."""
 
 
 class Project(ABC, Generic[Config]):
@@ -134,6 +148,10 @@ class Project(ABC, Generic[Config]):
     @abstractmethod
     def evaluation(self, cfg: Config, data: Split) -> Evaluation:
         """A fresh evaluation."""
+
+    def validation_batch(self, cfg: Config) -> int:
+        """Samples of a validation batch; the default is four training batches."""
+        return ENLARGE * cfg.training.batch_size
 
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
         """The `count` of each loss without running the model. Needed only for `training.micro_batches` above 1."""

@@ -84,13 +84,28 @@ class StagePlan:
     def is_last(self, state: TrainState) -> bool:
         return state.stage == len(self.stages) - 1
 
+    def evaluates(self, state: TrainState, *, early: bool) -> bool:
+        """Whether the epoch that was trained, and is not counted yet, is evaluated; `early`: the run is to end here.
+
+        Where the stage, the run or the patience may end with it, it always is.
+        """
+        epoch, length = state.epoch + 1, self.current(state).epochs
+        ends = epoch >= state.live.epochs or (length is not None and state.stage_epoch + 1 >= length)
+        last_chance = state.epochs_without_best + 1 >= self.patience(state)
+        return epoch % self._training.evaluate_every == 0 or ends or last_chance or early
+
     def stage_over(self, state: TrainState) -> bool:
         """Whether the current stage has had its epochs or its patience."""
         epochs = self.current(state).epochs
         return (epochs is not None and state.stage_epoch >= epochs) or self._out_of_patience(state)
 
     def ending(self, state: TrainState, *, early: bool = False) -> EndReason | None:
-        """Why the run is over, None while it is not; `early`: a person wants it to end here."""
+        """Why the run is over, None while it is not; `early`: the user wants it to end here.
+
+        It goes one epoch further where the last one was not evaluated, as when its patience is set lower just then.
+        """
+        if not state.evaluated:
+            return None
         if self.is_last(state) and self._out_of_patience(state) and state.epoch < state.live.epochs:
             return "early-stopped"
         over = state.epoch >= state.live.epochs or (self.is_last(state) and self.stage_over(state))
