@@ -45,7 +45,7 @@ def timed_steps(
     while len(seconds) <= MOST_STEPS and (len(seconds) < 2 or sum(seconds) < MOST_SECONDS):
         began = time.perf_counter()
         place = len(seconds) % order.steps_per_pass
-        batch = data.train.batch(order.indices(0, place), step_generator(training.seed, 0, place))
+        batch = data.train.batch(order.indices(0, place), step_generator(training.seed, 0, place), ctx)
         step(batch, ctx, training.min_lr).tolist()  # waits for the device
         seconds.append(time.perf_counter() - began)
     return StepTimes.of(np.array(seconds[1:]))

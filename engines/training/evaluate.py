@@ -43,7 +43,7 @@ def evaluate(
             for indices in torch.arange(len(data.validation)).split(project.validation_batch(cfg)):  # type: ignore[no-untyped-call]
                 if interrupted():
                     return None
-                losses = evaluation.add(model, data.validation.batch(indices, None), ctx)
+                losses = evaluation.add(model, data.validation.batch(indices, None, ctx), ctx)
                 batch_sums = torch.stack(stack_losses(losses, active))
                 sums = batch_sums if sums is None else sums + batch_sums
             with closing(evaluation.after(model, ctx)) as pieces:

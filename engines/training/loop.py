@@ -85,10 +85,10 @@ class Trainer:
                     self.checkpoints.save()
                 return reason
             indices, randomness = schedule.draw()
-            asked = time.perf_counter()
-            batch = self.data.train.batch(indices, randomness)
-            waited = time.perf_counter() - asked
             rate, ctx = schedule.rate(), schedule.context()
+            asked = time.perf_counter()
+            batch = self.data.train.batch(indices, randomness, ctx)
+            waited = time.perf_counter() - asked
             row = self.step(batch, ctx, rate)
             with torch.no_grad():
                 self.project.after_step(self.model, ctx)

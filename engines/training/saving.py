@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import msgspec
 import torch
 
+from engines.basics.errors import UserError
 from engines.contract.alerts import CHECKPOINT_FAILED
 from engines.contract.events import Alert
 from engines.training import checkpoint
@@ -29,11 +31,26 @@ class Diverged(Exception):
         )
 
 
+def _as_json(metadata: Mapping[str, Any], project: str) -> Any:
+    """As it is read from a checkpoint again. Raises `UserError` for what JSON cannot say."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(metadata))
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise UserError(
+            f"{project}.metadata gave what a checkpoint cannot hold ({error}); expected words, numbers, lists and "
+            "mappings of them."
+        ) from None
+
+
 class Checkpoints:
-    """Saves a training and restores it. `flush` puts on disk what was logged up to the step that is saved."""
+    """Saves a training and restores it. `flush` puts on disk what was logged up to the step that is saved.
+
+    Raises `UserError` for metadata that is no JSON.
+    """
 
     def __init__(self, work: Work, step: TrainStep, flush: Callable[[], None]) -> None:
         self._work, self._step, self._flush = work, step, flush
+        self._metadata = _as_json(work.project.metadata(work.settings, work.data), type(work.project).__name__)
         self._saved = time.monotonic()
         self._saved_at: tuple[int, int] | None = None
 
@@ -87,6 +104,7 @@ class Checkpoints:
             "random": random_state(),
             "sums": step.sums,
             "state": work.state.dump(),
+            "metadata": self._metadata,
         }
 
     def restore(self, content: dict[str, Any]) -> None:

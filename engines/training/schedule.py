@@ -17,7 +17,7 @@ class Schedule:
 
     def __init__(self, work: Work, plan: StagePlan) -> None:
         self.plan = plan
-        self._state, self._training = work.state, work.settings.training
+        self._state, self._settings, self._training = work.state, work.settings, work.settings.training
         self._orders = plan.orders(work.project, work.settings, work.data)
         plan.rehearse(work.project, work.model)
         self.enter()
@@ -51,4 +51,4 @@ class Schedule:
         state = self._state
         progress = (state.epoch + state.step_in_epoch / self.steps_per_epoch) / state.live.epochs
         stage, on = self.plan.current(state).name, self.plan.on(state)
-        return Context(state.step, state.epoch, min(1.0, progress), stage, on.heads, on.parts)
+        return Context(state.step, state.epoch, min(1.0, progress), stage, on.heads, on.parts, self._settings)

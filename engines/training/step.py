@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from engines.training.precision import Precision
-from engines.training.project import Batch, Context, Loss, Project
+from engines.training.project import Batch, Context, Loss, Project, mean
 from engines.training.update import Update
 
 
@@ -96,18 +96,18 @@ class TrainStep:
                 totals, part_counts = stack_losses(self._project.losses(self._model, part, ctx), self._active)
             if counts is None:
                 counts = part_counts
-            loss = (totals / counts.clamp(min=1) * weights).sum()
+            loss = (mean(totals, counts) * weights).sum()
             self.precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             summed += totals.detach()
         assert counts is not None
-        return summed, counts, (summed / counts.clamp(min=1) * weights).sum()
+        return summed, counts, (mean(summed, counts) * weights).sum()
 
     def _log_row(self, totals: Tensor, counts: Tensor, loss: Tensor, norm: Tensor, skipped: Tensor) -> Tensor:
         row = torch.cat([totals, counts, loss[None], torch.ones_like(loss)[None]])
         counted = torch.where(skipped.bool(), torch.zeros_like(row), row).to(self.sums.dtype)
         self.sums.index_add_(0, self._places, counted)
         measured = self._none.index_copy(0, self._index, counts)
-        per_head = self._none.index_copy(0, self._index, totals / counts.clamp(min=1))
+        per_head = self._none.index_copy(0, self._index, mean(totals, counts))
         return torch.cat([measured, loss[None], per_head, norm[None], skipped[None]])
 
     def epoch_means(self) -> dict[str, float | None]:
