@@ -17,6 +17,7 @@ from engines.contract.spec import Head
 from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
 from engines.training import gradients
+from engines.training.batches import Batches
 from engines.training.evaluate import Evaluator
 from engines.training.phases import Phases
 from engines.training.precision import Precision
@@ -63,12 +64,17 @@ class Trainer:
         self.records = EpochRecorder(run, self.room)
         self.schedule = Schedule(self.work, StagePlan(self.training, heads))
         self.evaluate = Evaluator(self.work, self.schedule)
-        self.measure_gradients = partial(gradients.measure, self.work, self.schedule, precision)
+        self.batches = Batches(self.work, self.schedule)
+        self.measure_gradients = partial(gradients.measure, self.work, self.batches, precision)
         self.checkpoints = Checkpoints(self.work, self.step, self.flush)
         self._enter_stage()
 
     def train(self, replay: Sequence[CommandAnswer] = ()) -> EndReason:
         """Train to the end and say why it ended. Raises `Diverged`, or OSError where nothing can be written."""
+        with self.batches:
+            return self._train(replay)
+
+    def _train(self, replay: Sequence[CommandAnswer]) -> EndReason:
         state, schedule = self.state, self.schedule
         steering = self._steering(edits_after(replay, state.step, state.epoch))
         self.phases.enter("compiling" if self.training.compile else "training")
@@ -84,11 +90,10 @@ class Trainer:
                 if not self.checkpoints.current:  # the disk was full when the last epoch ended
                     self.checkpoints.save()
                 return reason
-            indices, randomness = schedule.draw()
-            rate, ctx = schedule.rate(), schedule.context()
             asked = time.perf_counter()
-            batch = self.data.train.batch(indices, randomness, ctx)
+            batch, ctx = self.batches.next()
             waited = time.perf_counter() - asked
+            rate = schedule.rate()
             row = self.step(batch, ctx, rate)
             with torch.no_grad():
                 self.project.after_step(self.model, ctx)
@@ -162,6 +167,7 @@ class Trainer:
 
     def _evaluate_on_demand(self) -> bool:
         """False when a stop cut it short."""
+        self.batches.settle()
         if (result := self.evaluate()) is None:
             return False
         self.records.write_validation(self.state, result, on_demand=True)

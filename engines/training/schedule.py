@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from torch import Tensor
-
 from engines.contract.schedule import learning_rate
-from engines.training.order import step_generator
 from engines.training.project import Context
 from engines.training.stages import StagePlan
 from engines.training.work import Work
@@ -32,10 +28,14 @@ class Schedule:
         """Whether all steps of the running epoch are done: its evaluation comes next."""
         return self._state.step_in_epoch == self.steps_per_epoch
 
-    def draw(self) -> tuple[Tensor, np.random.Generator]:
-        """Samples of the next step, (batch,) int64, and their randomness; at an epoch's end those of its last step."""
-        epoch, place = self._state.epoch, min(self._state.step_in_epoch, self.steps_per_epoch - 1)
-        return self.order.indices(epoch, place), step_generator(self._training.seed, epoch, place)
+    @property
+    def last_of_epoch(self) -> bool:
+        """Whether the next step is the last of its epoch."""
+        return self._state.step_in_epoch + 1 >= self.steps_per_epoch
+
+    def place(self, ahead: int = 0) -> int:
+        """Place in its epoch, from 0, of the step so many after the next one; at an epoch's end that of its last."""
+        return min(self._state.step_in_epoch + ahead, self.steps_per_epoch - 1)
 
     def rate(self, *, last: bool = False) -> float:
         """Learning rate of the next step (of the step just done, with `last`)."""
@@ -47,8 +47,9 @@ class Schedule:
         )  # fmt: skip
         return rate * state.live.lr_scale
 
-    def context(self) -> Context:
+    def context(self, ahead: int = 0) -> Context:
+        """Of the next step, or of one so many after it in its epoch."""
         state = self._state
-        progress = (state.epoch + state.step_in_epoch / self.steps_per_epoch) / state.live.epochs
+        progress = (state.epoch + (state.step_in_epoch + ahead) / self.steps_per_epoch) / state.live.epochs
         stage, on = self.plan.current(state).name, self.plan.on(state)
-        return Context(state.step, state.epoch, min(1.0, progress), stage, on.heads, on.parts, self._settings)
+        return Context(state.step + ahead, state.epoch, min(1.0, progress), stage, on.heads, on.parts, self._settings)
