@@ -25,7 +25,7 @@ class Schedule:
     def enter(self) -> None:
         """Take the samples of the stage that the counters are in."""
         self.order = self._orders[self._state.stage]
-        self.steps_per_epoch = self._training.steps_per_epoch or self.order.steps_per_pass
+        self.steps_per_epoch = self.plan.steps_per_epoch(self._state.stage, self.order)
 
     @property
     def epoch_is_trained(self) -> bool:

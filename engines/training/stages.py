@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,7 +41,7 @@ class StagePlan:
     def __init__(self, training: Training, heads: Sequence[Head]) -> None:
         self.stages = training.stages or [WHOLE]
         self.switches = [_switches(stage, heads) for stage in self.stages]
-        self._training = training
+        self._training, self._heads = training, heads
 
     def current(self, state: TrainState) -> Stage:
         return self.stages[state.stage]
@@ -52,10 +53,16 @@ class StagePlan:
     def rehearse(self, project: Project[Any], model: nn.Module) -> None:
         """Freeze as every stage will, the first one last, so that a bad pattern is found before the first step.
 
-        What the `model` was made without a gradient (a pretrained part, a teacher) stays so in all of them.
+        What the `model` was made without a gradient (a pretrained part, a teacher) stays so in all of them, and what a
+        head that is on names too is left to it.
         """
+        names = [name for name, _ in model.named_parameters()]
         never = tuple(name for name, parameter in model.named_parameters() if not parameter.requires_grad)
-        self.switches = [replace(switches, frozen=(*switches.frozen, *never)) for switches in self.switches]
+        for place, (stage, switches) in enumerate(zip(self.stages, self.switches, strict=True)):
+            kept = [pattern for head in self._heads if head.name in switches.heads for pattern in head.patterns]
+            off = switches.frozen[len(stage.frozen) :]
+            frozen = [name for pattern in off for name in _apart(pattern, kept, names)]
+            self.switches[place] = replace(switches, frozen=(*stage.frozen, *frozen, *never))
         for stage, switches in reversed(list(zip(self.stages, self.switches, strict=True))):
             try:
                 project.freeze(model, list(switches.frozen))
@@ -74,8 +81,15 @@ class StagePlan:
                 raise DataError(
                     f"{filtered if stage.data else settings.data.path} leaves no training samples; choose other data."
                 )
-            orders.append(ShuffledOrder(samples, self._training.batch_size, self._training.seed))
+            orders.append(ShuffledOrder(samples, stage.batch_size or self._training.batch_size, self._training.seed))
         return orders
+
+    def steps_per_epoch(self, index: int, order: ShuffledOrder) -> int:
+        """Steps of an epoch of stage `index`, whose samples come in `order`."""
+        return self.stages[index].steps_per_epoch or self._training.steps_per_epoch or order.steps_per_pass
+
+    def grad_clip(self, state: TrainState) -> float:
+        return self.current(state).grad_clip or self._training.grad_clip
 
     def patience(self, state: TrainState) -> int:
         return state.live.patience or self.current(state).patience or self._training.patience
@@ -110,7 +124,7 @@ class StagePlan:
     def advance(self, state: TrainState) -> None:
         """Move the counters to the next stage."""
         state.stage += 1
-        state.stage_epoch = 0
+        state.stage_epoch, state.stage_over = 0, False
         stage = self.current(state)
         if stage.restart_schedule:
             state.schedule_stage, state.schedule_epoch = state.stage, state.epoch
@@ -143,12 +157,20 @@ def _switches(stage: Stage, heads: Sequence[Head]) -> Switches:
                 f"the heads are {', '.join(names)}{_example(heads)}."
             )
     on = frozenset(head.name for head in heads if head.name in chosen or parts[head.name])
-    off = tuple(head.parameters for head in heads if head.parameters and head.name not in on)
+    kept = [pattern for head in heads if head.name in on for pattern in head.patterns]
+    off = (pattern for head in heads if head.name not in on for pattern in head.patterns if pattern not in kept)
     return Switches(
         heads=on,
         parts={name: parts[name] for name in names if name in on and name not in chosen},
-        frozen=(*stage.frozen, *off),
+        frozen=(*stage.frozen, *dict.fromkeys(off)),
     )
+
+
+def _apart(pattern: str, kept: Sequence[str], names: Sequence[str]) -> list[str]:
+    """What `pattern` freezes beside what the `kept` ones match: itself where they match nothing of it, else names."""
+    matched = fnmatch.filter(names, pattern)
+    left = [name for name in matched if not any(fnmatch.fnmatchcase(name, each) for each in kept)]
+    return [pattern] if left == matched else left
 
 
 def _example(heads: Sequence[Head]) -> str:
