@@ -11,7 +11,7 @@ import torch
 from engines.checking.duration import StepTimes
 from engines.contract.settings import RunConfig
 from engines.contract.spec import Spec
-from engines.training.order import ShuffledOrder, step_generator
+from engines.training.order import Order, step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context, Project, Split
 from engines.training.step import TrainStep
@@ -24,7 +24,7 @@ def timed_steps(
     project: Project[Any],
     model: torch.nn.Module,
     data: Split,
-    order: ShuffledOrder,
+    order: Order,
     ctx: Context,
     precision: Precision,
     settings: RunConfig,

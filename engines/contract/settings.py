@@ -77,6 +77,8 @@ class Training(Section):
     """AdamW weight decay; norms, biases and embeddings get none."""
     warmup_epochs: NonNegative = 5.0
     """Epochs of linear warm-up; the first step's rate is above zero."""
+    evaluate_every: Count = 1
+    """Epochs from one evaluation to the next; those that may end the run, a stage or its patience too."""
     patience: Count = 25
     """Epochs without a better score before the run stops early."""
     grad_clip: Positive = 1.0

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import msgspec
-
-from engines.basics import files
 from engines.training import checkpoint
 from engines.training.loop import Trainer
 from engines.training.project import Cell, Table, TrainingLog
-
-
-def write_report(trainer: Trainer, tables: Mapping[str, Table]) -> None:
-    """Write report.json: named tables with columns, rows and a note."""
-    content = {"tables": {name: msgspec.to_builtins(table) for name, table in tables.items()}}
-    files.replace_bytes(trainer.run.report, msgspec.json.encode(content))
 
 
 def stages_table(trainer: Trainer) -> Table:
@@ -50,7 +39,7 @@ def finish(trainer: Trainer) -> bool:
     tables = {**result.tables, **project.report(settings, data, trainer.model, result)}
     if len(trainer.schedule.plan.stages) > 1:
         tables["stages"] = stages_table(trainer)
-    trainer.room.when_possible(lambda: write_report(trainer, tables))
+    trainer.records.write_report(tables)
     best = state.best_score if state.best_score is not None else float("nan")
     log = TrainingLog(tuple(state.log), state.best_epoch, best)
     trainer.room.when_possible(lambda: project.export(settings, run.export, trainer.model, data, result, log))

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from engines.contract.events import GradientNorms, finite
+from engines.training.batches import Batches
 from engines.training.precision import Precision, random_state_kept
 from engines.training.project import Batch, Context, Project, mean
-from engines.training.schedule import Schedule
 from engines.training.step import split_batch
 from engines.training.work import Work
 
@@ -45,10 +45,9 @@ def gradient_norms(
     return norms, sum(parameters[place].numel() for place in shared)
 
 
-def measure(work: Work, schedule: Schedule, precision: Precision) -> None:
+def measure(work: Work, batches: Batches, precision: Precision) -> None:
     """Record the norms on the batch of the next step; at an epoch's end on its last."""
-    ctx = schedule.context()
-    batch = work.data.train.batch(*schedule.draw(), ctx)
+    batch, ctx = batches.look()
     part = split_batch(batch, work.settings.training.micro_batches)[0]
     norms, shared = gradient_norms(work.project, work.model, part, ctx, work.heads, precision)
     numbers, bad = finite(norms)

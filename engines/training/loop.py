@@ -17,10 +17,11 @@ from engines.contract.spec import Head
 from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
 from engines.training import gradients
+from engines.training.batches import Batches
 from engines.training.evaluate import Evaluator
 from engines.training.phases import Phases
 from engines.training.precision import Precision
-from engines.training.project import Project, Split
+from engines.training.project import Project, Result, Split
 from engines.training.records import EpochRecorder
 from engines.training.saving import Checkpoints, Diverged
 from engines.training.schedule import Schedule
@@ -63,13 +64,18 @@ class Trainer:
         self.records = EpochRecorder(run, self.room)
         self.schedule = Schedule(self.work, StagePlan(self.training, heads))
         self.evaluate = Evaluator(self.work, self.schedule)
-        self.measure_gradients = partial(gradients.measure, self.work, self.schedule, precision)
+        self.batches = Batches(self.work, self.schedule)
+        self.measure_gradients = partial(gradients.measure, self.work, self.batches, precision)
         self.checkpoints = Checkpoints(self.work, self.step, self.flush)
         self._fresh = True
         self._enter_stage()
 
     def train(self, replay: Sequence[CommandAnswer] = ()) -> EndReason:
         """Train to the end and say why it ended. Raises `Diverged`, or OSError where nothing can be written."""
+        with self.batches:
+            return self._train(replay)
+
+    def _train(self, replay: Sequence[CommandAnswer]) -> EndReason:
         state, schedule = self.state, self.schedule
         steering = self._steering(edits_after(replay, state.step, state.epoch))
         self.phases.enter("compiling" if self.training.compile else "training")
@@ -80,7 +86,7 @@ class Trainer:
         self.records.begin_epoch()
         while not steering.at_boundary():
             if schedule.epoch_is_trained:
-                if self._finish_epoch():
+                if self._finish_epoch(early=steering.wants_end):
                     steering.at_epoch_end()
                 continue
             begins = state.step_in_epoch == 0  # a patience set lower inside an epoch lets that be evaluated first
@@ -89,11 +95,10 @@ class Trainer:
                 if not self.checkpoints.current:  # the disk was full when the last epoch ended
                     self.checkpoints.save()
                 return reason
-            indices, randomness = schedule.draw()
-            rate, ctx = schedule.rate(), schedule.context()
             asked = time.perf_counter()
-            batch = self.data.train.batch(indices, randomness, ctx)
+            batch, ctx = self.batches.next()
             waited = time.perf_counter() - asked
+            rate = schedule.rate()
             row = self.step(batch, ctx, rate)
             with torch.no_grad():
                 self.project.after_step(self.model, ctx)
@@ -135,13 +140,15 @@ class Trainer:
     def _close(self, reason: str) -> None:
         self.room.when_possible(lambda: self.listener.close(reason))
 
-    def _finish_epoch(self) -> bool:
+    def _finish_epoch(self, *, early: bool) -> bool:
         """Evaluate, decide what is best, record, move on, save. False when a stop cut the evaluation short."""
         state, plan = self.state, self.schedule.plan
         self.flush()
-        result = self.evaluate()
+        evaluated = plan.evaluates(state, early=early)
+        result = self.evaluate() if evaluated else Result(values={}, score=None)
         if result is None:
             return False
+        state.evaluated = evaluated
         rate = self.schedule.rate(last=True)
         state.step_in_epoch = 0
         state.epoch += 1
@@ -153,7 +160,9 @@ class Trainer:
         self.step.sums.zero_()
         if best:
             self.records.write_review(result, step=state.step, epoch=state.epoch)
-        state.stage_over = not plan.is_last(state) and plan.stage_over(state)
+            if result.tables:
+                self.records.write_report(result.tables)
+        state.stage_over = evaluated and not plan.is_last(state) and plan.stage_over(state)
         keep = self.settings.output.keep_epochs
         saved = self.checkpoints.save_or_warn(best=best, keep=bool(keep) and state.epoch % keep == 0)
         if not saved and state.best_epoch == state.epoch:  # what best.pt still holds is what there is to beat
@@ -165,6 +174,7 @@ class Trainer:
 
     def _evaluate_on_demand(self) -> bool:
         """False when a stop cut it short."""
+        self.batches.settle()
         if (result := self.evaluate()) is None:
             return False
         self.records.write_validation(self.state, result, on_demand=True)
@@ -193,7 +203,7 @@ class Trainer:
         """Turn on what the current stage trains, and take its data."""
         on = self.schedule.plan.on(self.state)
         self.project.freeze(self.model, list(on.frozen))
-        self.step.enter_stage(on.heads, self.schedule.plan.grad_clip(self.state))
+        self.step.enter_stage(on.heads, self.schedule.plan.trainings[self.state.stage].grad_clip)
         self._weights_changed()
         self.schedule.enter()
 

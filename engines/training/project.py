@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 from engines.basics.errors import UserError, nearest
 from engines.contract.settings import RunConfig
+from engines.training.order import Order, ShuffledOrder
+from engines.training.samples import Ranges, Samples
 
 Config = TypeVar("Config", bound=RunConfig)
 Batch = dict[str, Tensor]
@@ -66,6 +68,9 @@ class Split:
     validation: Source
     summary: Mapping[str, Any] = field(default_factory=dict)
     """What the log says about the data (sessions, windows, support a control …)."""
+    read_ahead: bool = False
+    """A thread gathers the next training batch while the device works: for what is read or decoded for each batch. It
+    calls `train.batch` alone, one call at a time, and never beside an evaluation."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,10 @@ class Context:
 
 
 Cell = str | float | int | None
+Piece = tuple[float, float, str]
+"""How much of something is done, of how much, and of what: `(3, 20, "episodes")`."""
+ENLARGE = 4
+"""Validation batches are this much larger than training batches: no gradients are kept."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +126,16 @@ class Evaluation(ABC):
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         """Run the model on one batch, keep what `result` needs, and give the unweighted losses."""
 
+    def after(self, model: nn.Module, ctx: Context) -> Generator[Piece]:
+        """More of the evaluation once every batch was added, such as rollouts or played episodes, in pieces.
+
+        What it yields is shown as progress; a stop is heard there, and closes it. `result` comes after its end.
+        """
+        yield from ()
+
     @abstractmethod
     def result(self) -> Result:
-        """The metrics over everything that was added."""
+        """The metrics over everything that was added, and that `after` has found."""
 
 
 class Project(ABC, Generic[Config]):
@@ -155,13 +171,24 @@ class Project(ABC, Generic[Config]):
     def evaluation(self, cfg: Config, data: Split) -> Evaluation:
         """A fresh evaluation."""
 
+    def validation_batch(self, cfg: Config) -> int:
+        """Samples of a validation batch; the default is four training batches."""
+        return ENLARGE * cfg.training.batch_size
+
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
         """The `count` of each loss without running the model. Needed only for `training.micro_batches` above 1."""
         raise UserError(f"training.micro_batches: {type(self).__name__} has no counts(), and trains with 1 only.")
 
-    def select(self, cfg: Config, data: Split, data_filter: str) -> np.ndarray:
-        """Indices of the training samples that a stage's `data` filter keeps: (kept,) int64. Raises `UserError`."""
+    def select(self, cfg: Config, data: Split, data_filter: str) -> Samples:
+        """The training samples that a stage's `data` filter keeps: indices (kept,) int64, or ranges of them.
+
+        Raises `UserError` for a filter it does not know.
+        """
         raise UserError(f"training.stages: {type(self).__name__} knows no data filter, got {data_filter!r}.")
+
+    def order(self, cfg: Config, data: Split, samples: Ranges) -> Order:
+        """In which order a stage sees its `samples`; the default shuffles all of them in memory."""
+        return ShuffledOrder(samples, cfg.training.batch_size, cfg.training.seed)
 
     def param_groups(self, model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
         """Optimizer groups; the default decays matrices but not norms, biases and embeddings.

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from torch import nn
 
 from engines.basics.errors import DataError, UserError, nearest
 from engines.contract.events import EndReason, StageInfo
 from engines.contract.settings import RunConfig, Stage, Training
 from engines.contract.spec import Head
-from engines.training.order import ShuffledOrder
+from engines.training.order import Order
 from engines.training.project import Project, Split
+from engines.training.samples import Ranges, Samples
 from engines.training.state import TrainState
 
 WHOLE = Stage(name="train")
@@ -41,6 +41,8 @@ class StagePlan:
     def __init__(self, training: Training, heads: Sequence[Head]) -> None:
         self.stages = training.stages or [WHOLE]
         self.switches = [_switches(stage, heads) for stage in self.stages]
+        self.trainings = [_training(stage, training) for stage in self.stages]
+        """The run's settings as each stage has them."""
         self._training, self._heads = training, heads
 
     def current(self, state: TrainState) -> Stage:
@@ -69,27 +71,22 @@ class StagePlan:
             except UserError as error:
                 raise UserError(f"training.stages, stage {stage.name!r}: {error}") from None
 
-    def orders(self, project: Project[Any], settings: RunConfig, data: Split) -> list[ShuffledOrder]:
+    def orders(self, project: Project[Any], settings: RunConfig, data: Split) -> list[Order]:
         """The order of each stage's samples. Raises `DataError` for a stage without any."""
         orders = []
-        for stage in self.stages:
-            samples = np.arange(len(data.train))
+        for place, stage in enumerate(self.stages):
+            chosen: Samples = range(len(data.train))
             if stage.data is not None:
-                samples = project.select(settings, data, stage.data)
+                chosen = project.select(settings, data, stage.data)
+            samples = Ranges.of(chosen)
             if not len(samples):
                 filtered = f"the data filter {stage.data!r} of stage {stage.name!r}"
                 raise DataError(
                     f"{filtered if stage.data else settings.data.path} leaves no training samples; choose other data."
                 )
-            orders.append(ShuffledOrder(samples, stage.batch_size or self._training.batch_size, self._training.seed))
+            own = settings.model_copy(update={"training": self.trainings[place]})
+            orders.append(project.order(own, data, samples))
         return orders
-
-    def steps_per_epoch(self, index: int, order: ShuffledOrder) -> int:
-        """Steps of an epoch of stage `index`, whose samples come in `order`."""
-        return self.stages[index].steps_per_epoch or self._training.steps_per_epoch or order.steps_per_pass
-
-    def grad_clip(self, state: TrainState) -> float:
-        return self.current(state).grad_clip or self._training.grad_clip
 
     def patience(self, state: TrainState) -> int:
         return state.live.patience or self.current(state).patience or self._training.patience
@@ -97,13 +94,28 @@ class StagePlan:
     def is_last(self, state: TrainState) -> bool:
         return state.stage == len(self.stages) - 1
 
+    def evaluates(self, state: TrainState, *, early: bool) -> bool:
+        """Whether the epoch that was trained, and is not counted yet, is evaluated; `early`: the run is to end here.
+
+        Where the stage, the run or the patience may end with it, it always is.
+        """
+        epoch, length = state.epoch + 1, self.current(state).epochs
+        ends = epoch >= state.live.epochs or (length is not None and state.stage_epoch + 1 >= length)
+        last_chance = state.epochs_without_best + 1 >= self.patience(state)
+        return epoch % self._training.evaluate_every == 0 or ends or last_chance or early
+
     def stage_over(self, state: TrainState) -> bool:
         """Whether the current stage has had its epochs or its patience."""
         epochs = self.current(state).epochs
         return (epochs is not None and state.stage_epoch >= epochs) or self._out_of_patience(state)
 
     def ending(self, state: TrainState, *, early: bool = False) -> EndReason | None:
-        """Why the run is over, None while it is not; `early`: a person wants it to end here."""
+        """Why the run is over, None while it is not; `early`: the user wants it to end here.
+
+        It goes one epoch further where the last one was not evaluated, as when its patience is set lower just then.
+        """
+        if not state.evaluated:
+            return None
         if self.is_last(state) and self._out_of_patience(state) and state.epoch < state.live.epochs:
             return "early-stopped"
         over = state.epoch >= state.live.epochs or (self.is_last(state) and self.stage_over(state))
@@ -142,6 +154,11 @@ class StagePlan:
 
     def _out_of_patience(self, state: TrainState) -> bool:
         return state.epochs_without_best >= self.patience(state)
+
+
+def _training(stage: Stage, training: Training) -> Training:
+    own = {key: getattr(stage, key) for key in ("batch_size", "steps_per_epoch", "grad_clip", "lr")}
+    return training.model_copy(update={key: value for key, value in own.items() if value is not None})
 
 
 def _switches(stage: Stage, heads: Sequence[Head]) -> Switches:

@@ -39,6 +39,8 @@ class TrainState:
     best_score: float | None = None
     best_epoch: int = 0
     epochs_without_best: int = 0
+    evaluated: bool = True
+    """Whether the last epoch done was; the run cannot end where it was not."""
     bad_steps: int = 0
     """Non-finite steps in a row."""
     log: list[dict[str, Any]] = field(default_factory=list)
