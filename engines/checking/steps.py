@@ -36,9 +36,9 @@ def timed_steps(
     optimizer = project.optimizer(project.param_groups(model, training.weight_decay), settings)
     step = TrainStep(
         project, model, optimizer, precision, [head.name for head in spec.heads],
-        grad_clip=training.grad_clip, micro_batches=training.micro_batches,
+        micro_batches=training.micro_batches,
     )  # fmt: skip
-    step.set_active(ctx.heads)
+    step.enter_stage(ctx.heads, training.grad_clip)
     step.set_weights(weights)
     model.train()
     seconds: list[float] = []

@@ -67,6 +67,7 @@ class Trainer:
         self.batches = Batches(self.work, self.schedule)
         self.measure_gradients = partial(gradients.measure, self.work, self.batches, precision)
         self.checkpoints = Checkpoints(self.work, self.step, self.flush)
+        self._fresh = True
         self._enter_stage()
 
     def train(self, replay: Sequence[CommandAnswer] = ()) -> EndReason:
@@ -78,6 +79,10 @@ class Trainer:
         state, schedule = self.state, self.schedule
         steering = self._steering(edits_after(replay, state.step, state.epoch))
         self.phases.enter("compiling" if self.training.compile else "training")
+        if state.stage_over:
+            self._next_stage()
+        elif self._fresh:
+            self._begin_stage()
         self.records.begin_epoch()
         while not steering.at_boundary():
             if schedule.epoch_is_trained:
@@ -114,6 +119,7 @@ class Trainer:
         """Go on from what a checkpoint holds."""
         self.checkpoints.restore(content)
         self._enter_stage()
+        self._fresh = False
 
     def flush(self) -> None:
         """Bring the logged steps over and look at them. Raises `Diverged`."""
@@ -156,12 +162,13 @@ class Trainer:
             self.records.write_review(result, step=state.step, epoch=state.epoch)
             if result.tables:
                 self.records.write_report(result.tables)
-        if evaluated and not plan.is_last(state) and plan.stage_over(state):
-            self._next_stage()
+        state.stage_over = evaluated and not plan.is_last(state) and plan.stage_over(state)
         keep = self.settings.output.keep_epochs
         saved = self.checkpoints.save_or_warn(best=best, keep=bool(keep) and state.epoch % keep == 0)
         if not saved and state.best_epoch == state.epoch:  # what best.pt still holds is what there is to beat
             state.best_score, state.best_epoch = best_before
+        if state.stage_over:
+            self._next_stage()
         self.records.begin_epoch()
         return True
 
@@ -174,20 +181,29 @@ class Trainer:
         return True
 
     def _next_stage(self) -> None:
+        """Go from a stage that is over, and saved, to the next one: a resume from that save does it again."""
         plan = self.schedule.plan
+        best = self.checkpoints.keep_best()
         plan.advance(self.state)
         stage = plan.current(self.state)
+        if stage.begin == "best":
+            self.checkpoints.go_back(best)
         if stage.restart_optimizer:
             self.step.optimizer.state.clear()
         self._enter_stage()
+        self._begin_stage()
         text = f"stage {stage.name} begins: {', '.join(stage.heads or ['everything on'])}"
         self.room.write(Alert(code="stage", level="info", text=text, step=self.state.step))
+
+    def _begin_stage(self) -> None:
+        with torch.no_grad():
+            self.project.begin_stage(self.model, self.schedule.context())
 
     def _enter_stage(self) -> None:
         """Turn on what the current stage trains, and take its data."""
         on = self.schedule.plan.on(self.state)
         self.project.freeze(self.model, list(on.frozen))
-        self.step.set_active(on.heads)
+        self.step.enter_stage(on.heads, self.schedule.plan.trainings[self.state.stage].grad_clip)
         self._weights_changed()
         self.schedule.enter()
 
@@ -200,7 +216,4 @@ def _make_step(work: Work, precision: Precision) -> TrainStep:
     project, training = work.project, work.settings.training
     optimizer = project.optimizer(project.param_groups(work.model, training.weight_decay), work.settings)
     model: nn.Module = torch.compile(work.model) if training.compile else work.model  # type: ignore[assignment]
-    return TrainStep(
-        project, model, optimizer, precision, work.heads,
-        grad_clip=training.grad_clip, micro_batches=training.micro_batches,
-    )  # fmt: skip
+    return TrainStep(project, model, optimizer, precision, work.heads, micro_batches=training.micro_batches)

@@ -193,7 +193,8 @@ class Project(ABC, Generic[Config]):
     def param_groups(self, model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
         """Optimizer groups; the default decays matrices but not norms, biases and embeddings.
 
-        A group's own `lr_scale` multiplies the learning rate for its parameters, in every stage.
+        A group's own `lr_scale` multiplies the learning rate for its parameters: a number for every stage, or numbers
+        by the names of stages, 1 for those that are not in it.
         """
         embeddings = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
         decayed: list[nn.Parameter] = []
@@ -229,6 +230,13 @@ class Project(ABC, Generic[Config]):
             raise UserError("every parameter is frozen, so nothing would be trained; expected some that are not.")
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(name not in frozen)
+
+    def begin_stage(self, model: nn.Module, ctx: Context) -> None:
+        """Once as a stage begins, the first one too, without gradients: a prior is copied, a head made fresh.
+
+        It changes parameters and buffers in place, and nothing else; a resume has its work in the checkpoint. The
+        optimizer keeps its moments unless the stage says `restart_optimizer`.
+        """
 
     def after_step(self, model: nn.Module, ctx: Context) -> None:
         """Once behind every step, also one that was skipped, without gradients: a moving average of the weights.

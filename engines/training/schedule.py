@@ -21,7 +21,7 @@ class Schedule:
     def enter(self) -> None:
         """Take the samples of the stage that the counters are in."""
         self.order = self._orders[self._state.stage]
-        self.steps_per_epoch = self._training.steps_per_epoch or self.order.steps_per_pass
+        self.steps_per_epoch = self.plan.trainings[self._state.stage].steps_per_epoch or self.order.steps_per_pass
 
     @property
     def epoch_is_trained(self) -> bool:
@@ -43,7 +43,7 @@ class Schedule:
         position = state.epoch - state.schedule_epoch + (state.step_in_epoch - last) * size
         rate = learning_rate(
             position, step_size=size, total=self.plan.schedule_epochs(state), warmup=self._training.warmup_epochs,
-            peak=self.plan.stages[state.schedule_stage].lr or self._training.lr, least=self._training.min_lr,
+            peak=self.plan.trainings[state.schedule_stage].lr, least=self._training.min_lr,
         )  # fmt: skip
         return rate * state.live.lr_scale
 

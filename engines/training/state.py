@@ -30,6 +30,8 @@ class TrainState:
     stage: int = 0
     stage_epoch: int = 0
     """Epochs done in this stage."""
+    stage_over: bool = False
+    """Its last epoch is saved, and the next stage has not begun: that comes before anything else."""
     schedule_stage: int = 0
     """Stage in which the learning-rate schedule began."""
     schedule_epoch: int = 0
