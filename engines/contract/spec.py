@@ -28,11 +28,13 @@ class Column(msgspec.Struct, frozen=True):
     """One column of the epoch table.
 
     `source` is `epoch`, `score`, `lr`, `best`, `train.<key>` or `validation.<key>`; `format` is a Python format spec.
+    A `wide` column is left out where the table is too narrow for all of them, the last one first.
     """
 
     title: str
     source: str
     format: str = ".3f"
+    wide: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +45,13 @@ class Head:
     title: str
     parts: tuple[str, ...] = ()
     """What a stage may turn on by itself, as `head.part`."""
-    parameters: str = ""
-    """Name pattern of the parameters that serve this head alone: frozen in a stage where it is off."""
+    parameters: str | tuple[str, ...] = ()
+    """Name patterns of the parameters that serve this head: frozen in a stage where no head that is on names them."""
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The name patterns, however they were written."""
+        return (self.parameters,) if isinstance(self.parameters, str) else self.parameters
 
 
 @dataclass(frozen=True)

@@ -99,12 +99,15 @@ def status_of(locked: bool, attempt: Attempt | None, history: History, asked_to_
 
 
 def _doing(history: History) -> str:
-    """Its phase, how far it is in reading its data, and whether it hangs: the process lives all the same."""
+    """Its phase, how far that is, and whether it hangs in it: the process lives all the same."""
     phase: str = history.phase.phase if history.phase else ""
-    if phase == "loading" and (progress := history.progress) is not None and progress.attempt == history.attempt:
+    if STALL in history.standing:
+        return f"{STALLED} in {phase}"
+    progress = history.progress
+    if phase in ("loading", "evaluating") and progress is not None and progress.attempt == history.attempt:
         unit = "".join(filter(str.isprintable, progress.unit))
-        phase = f"loading, {progress.done:,.0f} of {progress.total:,.0f} {unit}"
-    return f"{STALLED} in {phase}" if STALL in history.standing else phase
+        return f"{phase}, {progress.done:,g} of {progress.total:,g} {unit}"
+    return phase
 
 
 class RunReader:

@@ -67,7 +67,7 @@ def no_report(run: RunDirectory, state: State) -> str:
         if run.info.kind == "task":
             return "No report: the task has written none" + (f" yet; it is {state} now." if is_live(state) else ".")
     if is_live(state):
-        return f"The report comes when the training finishes; it is {state} now."
+        return f"The report comes with a best epoch, at the latest when the training finishes; it is {state} now."
     if state in ("finished", "early-stopped"):
         return "The run has ended without a report: its project makes none."
     return f"No report: it is written when a training finishes, and this one is {state}. Resume it to finish it."
