@@ -240,7 +240,8 @@ def _add_data(commands: Commands[Parser]) -> None:
 
 def _add_playing(commands: Commands[Parser]) -> None:
     play = _run_command(commands, "play", "play:play", "step through a session with what a run has exported")
-    play.add_argument("--recording", metavar="FILE", help="default: the run's first validation session")
+    play.add_argument("--recording", metavar="PATH", help="default: the run's first validation session")
+    play.add_argument("--as", dest="seat", metavar="SEAT", help="join the live session of this run, as in --as p2")
     _ascii_option(play)
 
 

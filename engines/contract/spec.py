@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -64,6 +64,8 @@ class Spec:
     """
     tasks: Mapping[str, str] = field(default_factory=dict)
     """Other long work by name, each `module:function` taking (arguments, `engines.tasks.TaskContext`)."""
+    recordings: Literal["file", "folder", "either"] = "file"
+    """What `cockpit play RUN --recording` takes."""
     stats: str | None = None
     """`module:function` taking a data path and giving named tables, for `cockpit data stats`."""
     thresholds: str | None = None
