@@ -32,7 +32,7 @@ TAPE = (
     Action("end", "end", "newest", "To the newest step", minor=True),
     Action("slower", "minus", "slower", "To the next lower speed", minor=True),
     Action("faster", "plus,equals_sign", "faster", "To the next higher speed", minor=True),
-    Action("restart", "R", "restart", "Drop the tape and begin again"),
+    Action("restart", "R", "restart", "Drop the tape and begin again", minor=True),
 )
 """What every live session can do; its own actions have other ids and keys."""
 
