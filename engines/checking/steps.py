@@ -33,7 +33,7 @@ def timed_steps(
     """Up to `MOST_STEPS` steps with their batches, after one that is not counted; fewer where they are slow."""
     training = settings.training
     weights = settings.loss_weights.model_dump()
-    optimizer = torch.optim.AdamW(project.param_groups(model, training.weight_decay), lr=training.lr, fused=True)
+    optimizer = project.optimizer(project.param_groups(model, training.weight_decay), settings)
     step = TrainStep(
         project, model, optimizer, precision, [head.name for head in spec.heads],
         grad_clip=training.grad_clip, micro_batches=training.micro_batches,
@@ -45,7 +45,7 @@ def timed_steps(
     while len(seconds) <= MOST_STEPS and (len(seconds) < 2 or sum(seconds) < MOST_SECONDS):
         began = time.perf_counter()
         place = len(seconds) % order.steps_per_pass
-        batch = data.train.batch(order.indices(0, place), step_generator(training.seed, 0, place))
+        batch = data.train.batch(order.indices(0, place), step_generator(training.seed, 0, place), ctx)
         step(batch, ctx, training.min_lr).tolist()  # waits for the device
         seconds.append(time.perf_counter() - began)
     return StepTimes.of(np.array(seconds[1:]))

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pickle
 import zipfile
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ class Saved:
     epochs: int
     patience: int | None
     """None where nobody has changed the config's."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What the project wrote into it (`Project.metadata`)."""
 
     def edits(self, recorded: LoadedConfig, attempt: int) -> list[cmd.Edit]:
         """What makes these settings of the recorded ones."""
@@ -55,12 +58,14 @@ def read_saved(path: Path) -> Saved:
         with zipfile.ZipFile(path) as archive:
             name = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
             with archive.open(name) as file:
-                state = _NumbersAndWords(file).load()["state"]
+                content = _NumbersAndWords(file).load()
+        state, metadata = content["state"], content.get("metadata", {})
         live = state["live"]
         return Saved(
             step=int(state["step"]), epoch=int(state["epoch"]), inside=state["step_in_epoch"] > 0,
             weights={head: float(weight) for head, weight in live["weights"].items()},
             lr_scale=float(live["lr_scale"]), epochs=int(live["epochs"]), patience=live["patience"],
+            metadata=metadata,
         )  # fmt: skip
     except Exception as error:  # damaged bytes can mean anything to what reads them
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__

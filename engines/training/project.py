@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from engines.basics.errors import UserError, nearest
+from engines.contract.settings import RunConfig
 
-Config = TypeVar("Config")
+Config = TypeVar("Config", bound=RunConfig)
 Batch = dict[str, Tensor]
 """Named tensors of one batch, on the run's device; the first dimension of each is the batch."""
 
@@ -28,12 +29,17 @@ class Loss:
     """An unweighted loss as a sum and what to divide it by, both on the device and without a host sync.
 
     total: scalar tensor, the sum over everything that counts (attached to the graph even when nothing does).
-    count: scalar tensor, how many elements were summed; the engine adds both over micro-batches, then divides by
-        max(count, 1). Must depend on the batch alone, never on the model.
+    count: scalar tensor, how many elements were summed, or the sum of their weights; the engine adds both over
+        micro-batches, then divides. Must depend on the batch alone, never on the model.
     """
 
     total: Tensor
     count: Tensor
+
+
+def mean(totals: Tensor, counts: Tensor) -> Tensor:
+    """`totals / counts`, and the total itself where nothing counts; a count may be a sum of weights below 1."""
+    return totals / torch.where(counts > 0, counts, 1.0)
 
 
 class Source(Protocol):
@@ -43,10 +49,11 @@ class Source(Protocol):
         """Number of samples (windows)."""
         ...
 
-    def batch(self, indices: Tensor, rng: np.random.Generator | None) -> Batch:
+    def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> Batch:
         """The samples `indices: (batch,) int64`, gathered at once.
 
-        `rng` drives augmentation and history dropout; None (evaluation) means neither.
+        `rng` drives augmentation and history dropout; None (evaluation) means neither. The engine gives the `ctx` that
+        the losses of this batch get (a curriculum that hardens); None is for reports, which are outside the run.
         """
         ...
 
@@ -74,6 +81,8 @@ class Context:
     """Loss terms that are on in this stage."""
     parts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Of those heads, the ones that are on in part only, each with its parts that are on."""
+    cfg: Any = None
+    """The run's settings, the project's own model of them."""
 
 
 Cell = str | float | int | None
@@ -120,9 +129,23 @@ class Project(ABC, Generic[Config]):
     def data(self, cfg: Config, device: torch.device) -> Split:
         """Read and check the data. Raises `DataError` with one clear sentence."""
 
-    @abstractmethod
+    def build(self, cfg: Config) -> nn.Module:
+        """The model of a config, without its data: with `load_trainable_state` a trained one. Raises `UserError`.
+
+        Override it where the data does not decide the shape: whatever opens a trained model has no data.
+        """
+        raise UserError(f"{type(self).__name__} has no build(), so its models cannot be opened without their data.")
+
     def model(self, cfg: Config, data: Split) -> nn.Module:
-        """A new model; the engine has seeded torch and moves it to the device."""
+        """A new model; the engine has seeded torch and moves it to the device. Override it where the data decides."""
+        return self.build(cfg)
+
+    def metadata(self, cfg: Config, data: Split) -> Mapping[str, Any]:
+        """What whoever opens a checkpoint must know beside its weights: names, sizes, statistics.
+
+        Words, numbers, lists and mappings of them. Read with `engines.runs.saved`, which needs no torch.
+        """
+        return {}
 
     @abstractmethod
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
@@ -152,6 +175,13 @@ class Project(ABC, Generic[Config]):
             (decayed if parameter.ndim >= 2 and id(parameter) not in embeddings else plain).append(parameter)
         groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
         return [group for group in groups if group["params"]]
+
+    def optimizer(self, groups: list[dict[str, Any]], cfg: Config) -> torch.optim.Optimizer:
+        """The optimizer of `param_groups`; its `step` takes no closure and it has one rate a group.
+
+        A fused one, as the default is, leaves a step out where the loss is not finite; every other one is put back.
+        """
+        return torch.optim.AdamW(groups, lr=cfg.training.lr, fused=True)
 
     def freeze(self, model: nn.Module, patterns: list[str]) -> None:
         """Turn gradients off for parameters whose name matches a pattern, on for all others.

@@ -26,7 +26,7 @@ class Ones:
     def __len__(self) -> int:
         return SAMPLES
 
-    def batch(self, indices: Tensor, rng: np.random.Generator | None) -> dict[str, Tensor]:
+    def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> dict[str, Tensor]:
         return {"x": torch.ones(len(indices), 1)}
 
 
