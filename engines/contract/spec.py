@@ -88,6 +88,8 @@ class Spec:
     """`module:object`, an `engines.thresholds.adapter.ThresholdAdapter`, for the review of thresholds; torch-free."""
     demo: str | None = None
     """File name of the demo config under `configs/`."""
+    demo_first: bool = False
+    """It is what `cockpit demo` shows where several projects have one."""
 
     def task(self, name: str) -> Task:
         """The task called `name`. Raises `UserError` naming those there are."""

@@ -39,7 +39,7 @@ def test_every_control_is_shown_with_what_it_reaches(cockpit: Cockpit, exported:
 def test_json_diff_and_save_tell_the_same(cockpit: Cockpit, exported: Path) -> None:
     shown = json.loads(cockpit("thresholds", "last", "--optimize", "--set", "jump=0.25", "--json").stdout)
     assert (shown["checkpoint"], shown["epoch"], shown["step"], shown["saved_to"]) == ("best.pt", 2, 20, None)
-    controls: dict[str, dict[str, Any]] = {control["name"]: control for control in shown["controls"]}
+    controls: dict[str, dict[str, Any]] = {control["name"]: control for control in shown["heads"]}
     assert controls["jump"]["new"] == 0.25 != controls["jump"]["best"]
     assert controls["sneak"]["new"] == controls["sneak"]["best"]
     assert controls["swap_offhand"]["best"] is None
