@@ -289,7 +289,7 @@ class ThresholdsScreen(ReviewingScreen):
         named = [f"{name} {number(saved[name])} → {number(new[name])}" for name in tuning.changed[:NAMED]]
         more = len(tuning.changed) - len(named)
         words = ", ".join(named) + (f" and {more} more" if more else "")
-        why_not = "" if self.prepared else "It can be reviewed when all controls are sorted."
+        why_not = "" if self.prepared else f"It can be reviewed when all {tuning.review.titles.heads} are sorted."
         self.app.push_screen(UnappliedScreen(Changes(words, "review it, to save it there", why_not)), self._leave)
 
     def _leave(self, answer: Answer | None) -> None:

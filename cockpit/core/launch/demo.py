@@ -30,7 +30,7 @@ class Demo:
 
         spec = specs.find(project) if project is not None else _the_one_with_a_demo()
         if spec.demo is None or "make" not in spec.tasks:
-            raise UserError(f"The project {project!r} has no demo; train a config of your own with `cockpit train`.")
+            raise UserError(f"The project {spec.name!r} has no demo; train a config of your own with `cockpit train`.")
         self.project = spec.name
         self.overrides = tuple(overrides)
         self.config = _config_file(spec.demo)

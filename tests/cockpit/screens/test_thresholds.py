@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ from cockpit.screens.unapplied import UnappliedScreen
 from cockpit.widgets.curve_chart import CurveChart
 from cockpit.widgets.thresholds_table import ThresholdsTable
 from engines.contract.rundir import RunDirectory
+from engines.thresholds.adapter import Titles
 from engines.thresholds.review import write_review
+from projects.controls.thresholds import ControlThresholds
 from tests.cockpit.driving import keys, text, until
 from tests.support.fake_review import ABOUT, review_arrays, reviewed_run
 
@@ -135,6 +138,20 @@ async def test_a_number_is_typed(cockpit: Make, run: RunDirectory) -> None:
         await pilot.press("9", "escape")
         assert values(screen)["move_forward"] == 0.3
         assert isinstance(pilot.app.focused, ThresholdsTable)
+
+
+async def test_another_project_reads_its_own_words(
+    cockpit: Make, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ControlThresholds, "titles", Titles())
+    async with cockpit().run_test(size=SIZE) as pilot:
+        await ready(pilot, run)
+        shown = text(pilot)
+        assert "validation groups of recordings/demo" in shown
+        header = next(line for line in shown.splitlines() if "saved" in line and "Prec" in line)
+        assert header.strip("│ ").split()[:8] == "Head Thr saved F1 Prec Rec alarms n+".split()
+        assert "─ Heads ─" in shown
+        assert not re.search(r"\b(controls?|idle FP|sessions?)\b", shown, re.IGNORECASE)
 
 
 async def test_another_objective_has_another_best(cockpit: Make, run: RunDirectory) -> None:
