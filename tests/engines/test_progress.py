@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -77,9 +76,13 @@ def test_a_stop_is_heard_while_data_is_read(fake: FakeRun) -> None:
 
 
 def test_a_try_that_is_interrupted_while_data_is_read_is_interrupted(fake: FakeRun) -> None:
-    with pytest.raises(KeyboardInterrupt), trial._listening(fake.run, 1) as (events, listener):
-        os.kill(os.getpid(), signal.SIGINT)
-        ProgressEvents(events, listener)(0, 1, "files")
+    def read_data() -> None:
+        with trial._listening(fake.run, 1) as (events, listener):
+            signal.raise_signal(signal.SIGINT)
+            ProgressEvents(events, listener)(0, 1, "files")
+
+    with pytest.raises(KeyboardInterrupt):
+        read_data()
 
 
 def test_the_state_of_a_run_says_how_far_its_data_is(tmp_path: Path) -> None:
