@@ -91,6 +91,12 @@ class Spec:
     demo_first: bool = False
     """It is what `cockpit demo` shows where several projects have one."""
 
+    def __post_init__(self) -> None:
+        """Raises TypeError for a slip that would otherwise be met when the task is started."""
+        for name, task in self.tasks.items():
+            if not isinstance(task, Task):
+                raise TypeError(f"the task {name!r} is a {type(task).__name__}, expected a Task")
+
     def task(self, name: str) -> Task:
         """The task called `name`. Raises `UserError` naming those there are."""
         if name not in self.tasks:
