@@ -116,7 +116,7 @@ def _run_command(commands: Commands[Parser], name: str, command: str, help: str)
 
 def _add_starting(commands: Commands[Parser]) -> None:
     demo = _add(commands, "demo", "starting:demo", "make demo data if absent, train the demo config and show it")
-    demo.add_argument("project", nargs="?", default="controls", metavar="PROJECT", help="default: controls")
+    demo.add_argument("project", nargs="?", metavar="PROJECT", help="default: the one with a demo")
     demo.add_argument("--headless", action="store_true", help="no screen: the table on stdout")
     _ascii_option(demo)
     _set_option(demo)
@@ -169,7 +169,7 @@ def _add_steering(commands: Commands[Parser]) -> None:
     _run_command(commands, "kill", "steering:kill", "end a run at once, without saving")
     weights = _run_command(commands, "weights", "steering:weights", "show loss weights, or change them")
     weights.add_argument(
-        "weights", nargs="*", default=[], metavar="HEAD=WEIGHT", help="as in look=0.25; none: show them all"
+        "weights", nargs="*", default=[], metavar="HEAD=WEIGHT", help="as in NAME=0.25; none: show them all"
     )
     weights.add_argument("--at", choices=("step", "epoch"), default="step", help="the next one; default: step")
     weights.add_argument("--measure", action="store_true", help="measure each head's share of the gradient first")
@@ -209,8 +209,8 @@ def _add_showing(commands: Commands[Parser]) -> None:
     _json_option(together)
     _run_command(commands, "tail", "showing:tail", "show a run's table until it ends; Ctrl-C only stops watching")
     review = _run_command(commands, "thresholds", "thresholds:thresholds", "review thresholds, change and save them")
-    review.add_argument("--optimize", action="store_true", help="take the best threshold of every control")
-    _set_option(review, "take this threshold for a control, as in --set sprint=0.4")
+    review.add_argument("--optimize", action="store_true", help="take the best threshold of every head")
+    _set_option(review, "take this threshold for a head, as in --set NAME=0.4")
     review.add_argument("--diff", action="store_true", help="show only what changes")
     review.add_argument("--save", action="store_true", help="show what changes and save it in the exported config")
     _json_option(review)

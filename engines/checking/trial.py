@@ -30,6 +30,7 @@ from engines.contract.config import LoadedConfig
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import DATA_WAIT, read_series
 from engines.runtime.listener import CommandListener
+from engines.runtime.progress import StopRequested
 from engines.training import checkpoint, engine
 from engines.training.precision import choose_device
 from engines.training.saving import Diverged
@@ -140,6 +141,8 @@ def _listening(run: RunDirectory, attempt: int) -> Iterator[tuple[ev.EventWriter
     try:
         with _signals_kept(), CommandListener(run, attempt, events) as listener:
             yield events, listener
+    except StopRequested:  # by a project that reads its data
+        raise KeyboardInterrupt from None
     finally:
         events.close()
 

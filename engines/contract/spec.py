@@ -97,6 +97,14 @@ class Spec:
     """`module:object`, an `engines.thresholds.adapter.ThresholdAdapter`, for the review of thresholds; torch-free."""
     demo: str | None = None
     """File name of the demo config under `configs/`."""
+    demo_first: bool = False
+    """It is what `cockpit demo` shows where several projects have one."""
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for a slip that would otherwise be met when the task is started."""
+        for name, task in self.tasks.items():
+            if not isinstance(task, Task):
+                raise TypeError(f"the task {name!r} is a {type(task).__name__}, expected a Task")
 
     def task(self, name: str) -> Task:
         """The task called `name`. Raises `UserError` naming those there are."""
