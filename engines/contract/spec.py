@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from engines.contract.rundir import RunInfo
 
 GROUP = "cockpit.projects"
+SCALE = ".scale"
+"""Ends the name of the metric that is a head's scale."""
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -47,6 +49,9 @@ class Head:
     """What a stage may turn on by itself, as `head.part`."""
     parameters: str | tuple[str, ...] = ()
     """Name patterns of the parameters that serve this head: frozen in a stage where no head that is on names them."""
+
+    scaled: bool = False
+    """Its loss comes with a `scale`, which is logged as the metric `<head>.scale`."""
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -80,6 +85,8 @@ class Spec:
     heads: tuple[Head, ...]
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other names that its configs may use: dotted path → the setting's own, as `optim.rate` → `training.lr`."""
+    metrics: tuple[str, ...] = ()
+    """Names of what `losses` measures beside the heads (KL, entropy): charted, a column as `train.<name>`, no loss."""
     data_files: str | None = "engines.runs.fingerprint:below"
     """`module:function` giving the paths of the files that a config's data is read from, torch-free: a resume or a
     replay tells which of them have changed. All that `data.path` holds where absent; None where the project reads none.
@@ -114,6 +121,11 @@ class Spec:
                 f"The project {self.name!r} has no task {name!r}{nearest(name, self.tasks)}; it has {known}."
             )
         return self.tasks[name]
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The metrics, and the scale of every head that has one."""
+        return (*self.metrics, *(head.name + SCALE for head in self.heads if head.scaled))
 
 
 @dataclass(frozen=True)
