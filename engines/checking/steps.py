@@ -36,7 +36,7 @@ def timed_steps(
     optimizer = project.optimizer(project.param_groups(model, training.weight_decay), settings)
     step = TrainStep(
         project, model, optimizer, precision, [head.name for head in spec.heads],
-        micro_batches=training.micro_batches,
+        micro_batches=training.micro_batches, metrics=spec.measured,
     )  # fmt: skip
     step.enter_stage(ctx.heads, training.grad_clip)
     step.set_weights(weights)
