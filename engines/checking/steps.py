@@ -1,51 +1,116 @@
-"""A few real steps of a model that is thrown away afterwards, timed."""
+"""A few steps of a model that is thrown away afterwards, an evaluation and a save, timed."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
-from engines.checking.duration import StepTimes
+from engines.checking.duration import LEAST_FOR_RANGE, WARM_UP, StepTimes
+from engines.checking.memory import size_of
 from engines.contract.settings import RunConfig
 from engines.contract.spec import Spec
+from engines.training.evaluate import ENLARGE, evaluate
 from engines.training.order import ShuffledOrder, step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context, Project, Split
 from engines.training.step import TrainStep
 
-MOST_STEPS = 5
-MOST_SECONDS = 3.0
+MOST_SECONDS = 1.5
+"""At each point of a run, for the steps that warm up and those that count each; at least one and two steps."""
+EVALUATION_SECONDS = 3.0
+MOST_SAVED = 64 << 20
+"""Bytes that are written to see how fast that is."""
 
 
-def timed_steps(
-    project: Project[Any],
-    model: torch.nn.Module,
-    data: Split,
-    order: ShuffledOrder,
-    ctx: Context,
-    precision: Precision,
-    settings: RunConfig,
-    spec: Spec,
-) -> StepTimes:
-    """Up to `MOST_STEPS` steps with their batches, after one that is not counted; fewer where they are slow."""
-    training = settings.training
-    weights = settings.loss_weights.model_dump()
-    optimizer = project.optimizer(project.param_groups(model, training.weight_decay), settings)
-    step = TrainStep(
-        project, model, optimizer, precision, [head.name for head in spec.heads],
-        grad_clip=training.grad_clip, micro_batches=training.micro_batches,
+@dataclass(frozen=True)
+class Built:
+    """What a check has made of a config."""
+
+    settings: RunConfig
+    spec: Spec
+    project: Project[Any]
+    device: torch.device
+    data: Split
+    data_size: int
+    """Bytes that it takes."""
+    model: nn.Module
+    precision: Precision
+
+
+class StepTimer:
+    """Trains the model, to see how long a step takes."""
+
+    def __init__(self, built: Built) -> None:
+        self._built, training = built, built.settings.training
+        project, model = built.project, built.model
+        optimizer = project.optimizer(project.param_groups(model, training.weight_decay), built.settings)
+        self._step = TrainStep(
+            project, model, optimizer, built.precision, [head.name for head in built.spec.heads],
+            grad_clip=training.grad_clip, micro_batches=training.micro_batches,
+        )  # fmt: skip
+
+    def time(self, order: ShuffledOrder, ctx: Context) -> StepTimes:
+        """With their batches: up to `LEAST_FOR_RANGE` steps after `WARM_UP`, fewer where they are slow."""
+        self._step.set_active(ctx.heads)
+        self._step.set_weights(self._built.settings.loss_weights.model_dump())
+        self._built.model.train()
+        self._some(order, ctx, WARM_UP, least=1)
+        return StepTimes.of(np.array(self._some(order, ctx, LEAST_FOR_RANGE, least=2)))
+
+    def _some(self, order: ShuffledOrder, ctx: Context, most: int, least: int) -> list[float]:
+        training = self._built.settings.training
+        seconds: list[float] = []
+        while len(seconds) < least or (len(seconds) < most and sum(seconds) < MOST_SECONDS):
+            began = time.perf_counter()
+            place = len(seconds) % order.steps_per_pass
+            randomness = step_generator(training.seed, 0, place)
+            batch = self._built.data.train.batch(order.indices(0, place), randomness, ctx)
+            self._step(batch, ctx, training.min_lr).tolist()  # waits for the device
+            seconds.append(time.perf_counter() - began)
+        return seconds
+
+
+def evaluation_seconds(built: Built, ctx: Context) -> float:
+    """Of one evaluation, worked out from its first batches where it takes long."""
+    training, began, begun = built.settings.training, time.perf_counter(), 0
+
+    def interrupted() -> bool:
+        nonlocal begun
+        begun += 1
+        return begun > 1 and time.perf_counter() - began > EVALUATION_SECONDS
+
+    result = evaluate(
+        built.project, built.settings, built.data, built.model, ctx, built.settings.loss_weights.model_dump(),
+        heads=[head.name for head in built.spec.heads], batch_size=training.batch_size, interrupted=interrupted,
     )  # fmt: skip
-    step.set_active(ctx.heads)
-    step.set_weights(weights)
-    model.train()
-    seconds: list[float] = []
-    while len(seconds) <= MOST_STEPS and (len(seconds) < 2 or sum(seconds) < MOST_SECONDS):
-        began = time.perf_counter()
-        place = len(seconds) % order.steps_per_pass
-        batch = data.train.batch(order.indices(0, place), step_generator(training.seed, 0, place), ctx)
-        step(batch, ctx, training.min_lr).tolist()  # waits for the device
-        seconds.append(time.perf_counter() - began)
-    return StepTimes.of(np.array(seconds[1:]))
+    seconds = time.perf_counter() - began
+    if result is not None:
+        return seconds
+    batches = -(-len(built.data.validation) // (training.batch_size * ENLARGE))
+    return seconds * max(1.0, batches / (begun - 1))
+
+
+def save_seconds(state: Mapping[str, Tensor], checkpoint: int, place: Path) -> float | None:
+    """Of a save of `checkpoint` bytes in the folder `place`, by writing some of `state`; None where that fails."""
+    some: list[Tensor] = []
+    for tensor in state.values():
+        left = (MOST_SAVED - size_of(some)) // tensor.element_size()
+        some.append(tensor.detach().flatten()[:left].clone())
+    began = time.perf_counter()
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            torch.save(some, file)
+            file.flush()
+            os.fsync(file.fileno())
+    except (OSError, RuntimeError):  # RuntimeError: what torch makes of a full disk
+        return None
+    return (time.perf_counter() - began) * max(1.0, checkpoint / max(1, size_of(some)))
