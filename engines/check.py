@@ -90,6 +90,7 @@ def _look(loaded: LoadedConfig, given: Given, found: dict[str, Any]) -> tuple[li
     found["project"] = loaded.spec.name
     if (command := settings.cost.on_finish) is not None:
         found["on_finish"] = on_finish.words(command)
+    torch.set_num_threads(settings.launch.threads or torch.get_num_threads())
     device = choose_device(settings.launch.device)
     found["device"] = str(device)
     plan = StagePlan(settings.training, loaded.spec.heads)

@@ -61,7 +61,7 @@ class StagedRun:
 
     def times(self, step_seconds: float | None) -> list[StageTime]:
         """What each stage takes, by a few steps at both of its ends, or by the `step_seconds` that are given."""
-        timer = StepTimer(self.built)
+        timer = StepTimer(self.built, points=2 * len(self.stages))
         found = []
         for stage in self.stages:
             self._enter(stage)

@@ -24,8 +24,8 @@ from engines.training.precision import Precision
 from engines.training.project import Context, Project, Split
 from engines.training.step import TrainStep
 
-MOST_SECONDS = 1.5
-"""At each point of a run, for the steps that warm up and those that count each; at least one and two steps."""
+MOST_SECONDS = 6.0
+"""For all steps that count; half as much for those that warm up. At each point of a run at least one and two steps."""
 EVALUATION_SECONDS = 3.0
 MOST_SAVED = 64 << 20
 """Bytes that are written to see how fast that is."""
@@ -47,10 +47,11 @@ class Built:
 
 
 class StepTimer:
-    """Trains the model, to see how long a step takes."""
+    """Trains the model, to see how long a step takes at each of `points` of a run."""
 
-    def __init__(self, built: Built) -> None:
+    def __init__(self, built: Built, points: int) -> None:
         self._built, training = built, built.settings.training
+        self._seconds = MOST_SECONDS / points
         project, model = built.project, built.model
         optimizer = project.optimizer(project.param_groups(model, training.weight_decay), built.settings)
         self._step = TrainStep(
@@ -63,13 +64,13 @@ class StepTimer:
         self._step.set_active(ctx.heads)
         self._step.set_weights(self._built.settings.loss_weights.model_dump())
         self._built.model.train()
-        self._some(order, ctx, WARM_UP, least=1)
-        return StepTimes.of(np.array(self._some(order, ctx, LEAST_FOR_RANGE, least=2)))
+        self._some(order, ctx, WARM_UP, 1, self._seconds / 2)
+        return StepTimes.of(np.array(self._some(order, ctx, LEAST_FOR_RANGE, 2, self._seconds)))
 
-    def _some(self, order: ShuffledOrder, ctx: Context, most: int, least: int) -> list[float]:
+    def _some(self, order: ShuffledOrder, ctx: Context, most: int, least: int, budget: float) -> list[float]:
         training = self._built.settings.training
         seconds: list[float] = []
-        while len(seconds) < least or (len(seconds) < most and sum(seconds) < MOST_SECONDS):
+        while len(seconds) < least or (len(seconds) < most and sum(seconds) < budget):
             began = time.perf_counter()
             place = len(seconds) % order.steps_per_pass
             randomness = step_generator(training.seed, 0, place)

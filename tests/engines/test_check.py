@@ -131,7 +131,7 @@ class FakeTimer:
 
     trained: ClassVar[list[tuple[str, float, frozenset[str], int]]] = []
 
-    def __init__(self, built: Built) -> None:
+    def __init__(self, built: Built, points: int) -> None:
         self._model = built.model
         self.trained.clear()
 
