@@ -108,8 +108,8 @@ def _look(loaded: LoadedConfig, given: Given, found: dict[str, Any]) -> tuple[li
     memory = _fit(staged, found)
     if found["faults"]:
         return [], 0.0
-    stages, every_epoch = _measure(staged, memory, given, found)
-    return stages, loading + settings.training.epochs * every_epoch
+    stages, beside = _measure(staged, memory, given, found)
+    return stages, loading + beside
 
 
 def _build(loaded: LoadedConfig, device: torch.device, found: dict[str, Any]) -> Built:
@@ -135,7 +135,7 @@ def _without_data(
     """The stages by given numbers alone."""
     assert given.step_seconds is not None
     times = StepTimes.given(given.step_seconds)
-    stages = planned_stages(plan, training, [max(1, samples // training.batch_size)] * len(plan.stages))
+    stages = planned_stages(plan, training, [max(1, samples // stage.batch_size) for stage in plan.trainings])
     _tell_steps(stages, training.epochs, found)
     return [StageTime(stage.name, stage.epochs, stage.steps_per_epoch, times, times) for stage in stages]
 
@@ -169,7 +169,7 @@ def _fit(staged: StagedRun, found: dict[str, Any]) -> list[dict[str, int]]:
 def _measure(
     staged: StagedRun, memory: list[dict[str, int]], given: Given, found: dict[str, Any]
 ) -> tuple[list[StageTime], float]:
-    """The stages, and the seconds of an evaluation and a save."""
+    """The stages, and the seconds of all evaluations and saves."""
     built = staged.built
     stages = staged.times(given.step_seconds)
     for told, stage, parts in zip(found["stages"], stages, memory, strict=True):
@@ -179,7 +179,12 @@ def _measure(
     save = save_seconds(state, found["disk"]["checkpoint"], output_place(built.settings))
     found["measured"] += [*["steps"] * (given.step_seconds is None), "evaluation", *["save"] * (save is not None)]
     found["evaluation_seconds"], found["save_seconds"] = evaluation, save
-    return stages, evaluation + (save or 0.0)
+    return stages, _evaluations_and_saves(built.settings.training, evaluation, save)
+
+
+def _evaluations_and_saves(training: Training, evaluation: float | None, save: float | None) -> float:
+    """Seconds of all of them, by those of one; None: it was not seen."""
+    return -(-training.epochs // training.evaluate_every) * (evaluation or 0.0) + training.epochs * (save or 0.0)
 
 
 def _tell_steps(stages: list[PlannedStage], epochs: int, found: dict[str, Any]) -> None:
@@ -200,8 +205,8 @@ def _try(
     found["try"] = tried = try_run(loaded, output_place(settings), seconds, tell, faults)
     if tried["checkpoint"] is not None:
         found["disk"] = disk_needed(settings, tried["checkpoint"], faults)
-    every_epoch = (tried["evaluation_seconds"] or 0.0) + (tried["save_seconds"] or 0.0)
-    beside = tried["loading_seconds"] + settings.training.epochs * every_epoch
+    seen = tried["evaluation_seconds"], tried["save_seconds"]
+    beside = tried["loading_seconds"] + _evaluations_and_saves(settings.training, *seen)
     if (seconds := tried["seconds_per_step"]) is None:
         return [], beside
     return as_tried(stages, StepTimes(**seconds, steps=tried["timed_steps"])), beside

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
 from engines.basics import yaml12
 from engines.basics.errors import UserError, nearest
 from engines.contract import spec as specs
-from engines.contract.events import Ended, Phase, Progress
+from engines.contract.events import Ended, Phase
 from engines.contract.rundir import RunDirectory
 from engines.runtime.attempt import Attempt, carry_out
 from engines.runtime.own_log import let_full_disks_be
+from engines.runtime.progress import Told
 from engines.tasks import StopRequested
-
-PROGRESS_SECONDS = 0.25
 
 
 class EventContext:
@@ -24,14 +22,11 @@ class EventContext:
 
     def __init__(self, attempt: Attempt) -> None:
         self.folder = attempt.run.path
-        self._events, self._listener = attempt.events, attempt.listener
-        self._told = 0.0
+        self._listener, self._told = attempt.listener, Told(attempt.events.write)
 
     def progress(self, done: int, total: int, unit: str) -> None:
         """Tell at most a few times a second, and always the last. Raises `StopRequested` after a stop."""
-        if done >= total or time.monotonic() - self._told > PROGRESS_SECONDS:
-            self._told = time.monotonic()
-            self._events.write(Progress(done=done, total=total, unit=unit))
+        self._told(done, total, unit)
         self.check()
 
     def check(self) -> None:

@@ -97,6 +97,10 @@ def _set_option(parser: Parser, what: str = "change a setting of the config, as 
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help=what)
 
 
+def _stage_option(parser: Any) -> None:
+    parser.add_argument("--stage", default="", metavar="NAME|N", help="the best checkpoint of this stage")
+
+
 def _json_option(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -125,7 +129,9 @@ def _add_starting(commands: Commands[Parser]) -> None:
     train.add_argument("--run-dir", metavar="DIR", help="where the run is kept; default: a new one in the runs folder")
     resume = _run_command(commands, "resume", "starting:resume", "go on with a run from its last checkpoint")
     fork = _run_command(commands, "fork", "starting:fork", "begin a run of its own with a checkpoint of another")
-    fork.add_argument("--epoch", default="last", metavar="N|best|last", help="which checkpoint; default: last")
+    which = fork.add_mutually_exclusive_group()
+    which.add_argument("--epoch", default="last", metavar="N|best|last", help="which checkpoint; default: last")
+    _stage_option(which)
     fork.add_argument("--name", default="", metavar="LABEL", help="your own name for the fork")
     for parser in (train, resume, fork):
         _set_option(parser)
@@ -221,7 +227,10 @@ def _add_showing(commands: Commands[Parser]) -> None:
     _json_option(review)
     _json_option(_run_command(commands, "advice", "advising:advice", "say what ten more epochs would bring and cost"))
     _json_option(_run_command(commands, "report", "showing:report", "print the tables that a run wrote"))
-    _run_command(commands, "export", "export:export", "write what a run delivers anew, from its best checkpoint so far")
+    export = _run_command(
+        commands, "export", "export:export", "write what a run delivers again, from its best checkpoint so far"
+    )
+    _stage_option(export)
 
 
 def _add_keeping(commands: Commands[Parser]) -> None:

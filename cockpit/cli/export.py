@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from typing import Any
 
 from cockpit.cli.following import start_and_attend
 from engines.basics.errors import DataError, UserError
 from engines.contract import spec as specs
 from engines.runs import launch
+from engines.runs.stages import best_of_stage
 from engines.runs.store import find_training
 
 TASK = "export"
-"""A project that can export names this task in its spec; it gets the run's directory."""
+"""A project that can export names this task in its spec; it gets a run's directory, and the stage that is named."""
 
 
 def export(arguments: Namespace) -> int:
@@ -23,5 +25,9 @@ def export(arguments: Namespace) -> int:
         )
     if not run.best.is_file():
         raise DataError(f"{info.id} has nothing to export yet: {run.best.name} is written with its first scored epoch.")
-    task = launch.prepare_task(info.project, TASK, {"run": str(run.path)}, title=f"export of {info.id}")
+    order: dict[str, Any] = {"run": str(run.path)}
+    if arguments.stage:
+        number, best = best_of_stage(run, arguments.stage)
+        order |= {"stage": number} if best != run.best else {}
+    task = launch.prepare_task(info.project, TASK, order, title=f"export of {info.id}")
     return start_and_attend(task)

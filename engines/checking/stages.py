@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+
 from engines.checking.duration import StageTime, StepTimes
 from engines.checking.memory import ADAM_MOMENTS, activation_size, memory_needed
 from engines.checking.steps import Built, StepTimer
 from engines.contract.settings import Training
-from engines.training.order import ShuffledOrder
+from engines.training.order import Order
 from engines.training.project import Context
 from engines.training.stages import StagePlan
 
@@ -32,7 +34,7 @@ def planned_stages(plan: StagePlan, training: Training, steps_per_pass: Sequence
     planned = []
     for index, stage in enumerate(plan.planned(training.epochs)):
         if stage.last_epoch >= stage.first_epoch:
-            steps = training.steps_per_epoch or steps_per_pass[index]
+            steps = plan.trainings[index].steps_per_epoch or steps_per_pass[index]
             epochs = stage.last_epoch - stage.first_epoch + 1
             begin, end = (stage.first_epoch - 1) / training.epochs, stage.last_epoch / training.epochs
             planned.append(PlannedStage(index, stage.name, epochs, steps, begin, end))
@@ -42,9 +44,7 @@ def planned_stages(plan: StagePlan, training: Training, steps_per_pass: Sequence
 class StagedRun:
     """A built run with its plan: every stage can be entered, one after another, and measured."""
 
-    def __init__(
-        self, built: Built, plan: StagePlan, orders: Sequence[ShuffledOrder], stages: list[PlannedStage]
-    ) -> None:
+    def __init__(self, built: Built, plan: StagePlan, orders: Sequence[Order], stages: list[PlannedStage]) -> None:
         self.built, self.stages = built, stages
         self._plan, self._orders = plan, orders
 
@@ -65,8 +65,11 @@ class StagedRun:
         found = []
         for stage in self.stages:
             self._enter(stage)
+            clip = self._plan.trainings[stage.index].grad_clip
             begin, end = (
-                timer.time(self._orders[stage.index], ctx) if step_seconds is None else StepTimes.given(step_seconds)
+                timer.time(self._orders[stage.index], ctx, clip)
+                if step_seconds is None
+                else StepTimes.given(step_seconds)
                 for ctx in self.ends(stage)
             )
             found.append(StageTime(stage.name, stage.epochs, stage.steps_per_epoch, begin, end))
@@ -84,7 +87,10 @@ class StagedRun:
         return first, last
 
     def _enter(self, stage: PlannedStage) -> None:
-        self.built.project.freeze(self.built.model, list(self._plan.switches[stage.index].frozen))
+        project, model = self.built.project, self.built.model
+        project.freeze(model, list(self._plan.switches[stage.index].frozen))
+        with torch.no_grad():
+            project.begin_stage(model, self.ends(stage)[0])
 
     def _activations(self, stage: PlannedStage, ctx: Context) -> int:
         built, training = self.built, self.built.settings.training

@@ -18,8 +18,8 @@ from engines.checking.duration import LEAST_FOR_RANGE, WARM_UP, StepTimes
 from engines.checking.memory import size_of
 from engines.contract.settings import RunConfig
 from engines.contract.spec import Spec
-from engines.training.evaluate import ENLARGE, evaluate
-from engines.training.order import ShuffledOrder, step_generator
+from engines.training.evaluate import evaluate
+from engines.training.order import Order, step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context, Project, Split
 from engines.training.step import TrainStep
@@ -56,18 +56,18 @@ class StepTimer:
         optimizer = project.optimizer(project.param_groups(model, training.weight_decay), built.settings)
         self._step = TrainStep(
             project, model, optimizer, built.precision, [head.name for head in built.spec.heads],
-            grad_clip=training.grad_clip, micro_batches=training.micro_batches,
+            micro_batches=training.micro_batches, metrics=built.spec.measured,
         )  # fmt: skip
 
-    def time(self, order: ShuffledOrder, ctx: Context) -> StepTimes:
+    def time(self, order: Order, ctx: Context, grad_clip: float) -> StepTimes:
         """With their batches: up to `LEAST_FOR_RANGE` steps after `WARM_UP`, fewer where they are slow."""
-        self._step.set_active(ctx.heads)
+        self._step.enter_stage(ctx.heads, grad_clip)
         self._step.set_weights(self._built.settings.loss_weights.model_dump())
         self._built.model.train()
         self._some(order, ctx, WARM_UP, 1, self._seconds / 2)
         return StepTimes.of(np.array(self._some(order, ctx, LEAST_FOR_RANGE, 2, self._seconds)))
 
-    def _some(self, order: ShuffledOrder, ctx: Context, most: int, least: int, budget: float) -> list[float]:
+    def _some(self, order: Order, ctx: Context, most: int, least: int, budget: float) -> list[float]:
         training = self._built.settings.training
         seconds: list[float] = []
         while len(seconds) < least or (len(seconds) < most and sum(seconds) < budget):
@@ -81,23 +81,33 @@ class StepTimer:
 
 
 def evaluation_seconds(built: Built, ctx: Context) -> float:
-    """Of one evaluation, worked out from its first batches where it takes long."""
-    training, began, begun = built.settings.training, time.perf_counter(), 0
+    """Of one evaluation; where it takes long, by its first batches or the first pieces of what comes after them."""
+    batches = -(-len(built.data.validation) // built.project.validation_batch(built.settings))
+    asked, share, began = 0, 0.0, time.perf_counter()
+    passed = began
+    """When every batch was seen."""
 
     def interrupted() -> bool:
-        nonlocal begun
-        begun += 1
-        return begun > 1 and time.perf_counter() - began > EVALUATION_SECONDS
+        nonlocal asked, passed
+        asked += 1
+        now = time.perf_counter()
+        passed = now if asked <= batches + 1 else passed
+        return asked > 1 and now - began > EVALUATION_SECONDS
+
+    def progress(done: float, total: float, unit: str) -> None:
+        nonlocal share
+        share = done / total if total else 0.0
 
     result = evaluate(
         built.project, built.settings, built.data, built.model, ctx, built.settings.loss_weights.model_dump(),
-        heads=[head.name for head in built.spec.heads], batch_size=training.batch_size, interrupted=interrupted,
+        heads=[head.name for head in built.spec.heads], interrupted=interrupted, progress=progress,
     )  # fmt: skip
     seconds = time.perf_counter() - began
     if result is not None:
         return seconds
-    batches = -(-len(built.data.validation) // (training.batch_size * ENLARGE))
-    return seconds * max(1.0, batches / (begun - 1))
+    if asked <= batches:
+        return seconds * batches / (asked - 1)
+    return seconds if not share else passed - began + (seconds - (passed - began)) / share
 
 
 def save_seconds(state: Mapping[str, Tensor], checkpoint: int, place: Path) -> float | None:

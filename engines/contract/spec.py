@@ -21,17 +21,21 @@ if TYPE_CHECKING:
     from engines.contract.rundir import RunInfo
 
 GROUP = "cockpit.projects"
+SCALE = ".scale"
+"""Ends the name of the metric that is a head's scale."""
 
 
 class Column(msgspec.Struct, frozen=True):
     """One column of the epoch table.
 
     `source` is `epoch`, `score`, `lr`, `best`, `train.<key>` or `validation.<key>`; `format` is a Python format spec.
+    A `wide` column is left out where the table is too narrow for all of them, the last one first.
     """
 
     title: str
     source: str
     format: str = ".3f"
+    wide: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +46,16 @@ class Head:
     title: str
     parts: tuple[str, ...] = ()
     """What a stage may turn on by itself, as `head.part`."""
-    parameters: str = ""
-    """Name pattern of the parameters that serve this head alone: frozen in a stage where it is off."""
+    parameters: str | tuple[str, ...] = ()
+    """Name patterns of the parameters that serve this head: frozen in a stage where no head that is on names them."""
+
+    scaled: bool = False
+    """Its loss comes with a `scale`, which is logged as the metric `<head>.scale`."""
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The name patterns, however they were written."""
+        return (self.parameters,) if isinstance(self.parameters, str) else self.parameters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +70,8 @@ class Spec:
     """`module:class` of the torch side (an `engines.training.project.Project`)."""
     columns: tuple[Column, ...]
     heads: tuple[Head, ...]
+    metrics: tuple[str, ...] = ()
+    """Names of what `losses` measures beside the heads (KL, entropy): charted, a column as `train.<name>`, no loss."""
     data_files: str | None = "engines.runs.fingerprint:below"
     """`module:function` giving the paths of the files that a config's data is read from, torch-free: a resume or a
     replay tells which of them have changed. All that `data.path` holds where absent; None where the project reads none.
@@ -76,6 +90,11 @@ class Spec:
     """`module:object`, an `engines.thresholds.adapter.ThresholdAdapter`, for the review of thresholds; torch-free."""
     demo: str | None = None
     """File name of the demo config under `configs/`."""
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The metrics, and the scale of every head that has one."""
+        return (*self.metrics, *(head.name + SCALE for head in self.heads if head.scaled))
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,18 @@ class Saved:
     """Epochs done."""
     inside: bool
     """It stands inside an epoch, or before an epoch's evaluation."""
+    evaluated: bool
+    """Whether the last epoch done was: `training.evaluate_every`."""
     weights: dict[str, float]
     """Loss weights by head."""
     lr_scale: float
     epochs: int
     patience: int | None
     """None where nobody has changed the config's."""
+    stage: int = 0
+    """Which it stands in, from 0."""
+    best_epoch: int = 0
+    """Epoch of the best score so far; 0 without one."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the project wrote into it (`Project.metadata`)."""
 
@@ -63,13 +69,22 @@ def read_saved(path: Path) -> Saved:
         live = state["live"]
         return Saved(
             step=int(state["step"]), epoch=int(state["epoch"]), inside=state["step_in_epoch"] > 0,
+            evaluated=bool(state.get("evaluated", True)),
             weights={head: float(weight) for head, weight in live["weights"].items()},
             lr_scale=float(live["lr_scale"]), epochs=int(live["epochs"]), patience=live["patience"],
-            metadata=metadata,
+            stage=int(state.get("stage", 0)), best_epoch=int(state.get("best_epoch", 0)), metadata=metadata,
         )  # fmt: skip
     except Exception as error:  # damaged bytes can mean anything to what reads them
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise DataError(f"{path} is not a whole checkpoint of this program ({reason}); choose another one.") from None
+
+
+def epoch_of(path: Path) -> int | None:
+    """Epochs done at the checkpoint at `path`; None where there is none, or it is damaged."""
+    try:
+        return read_saved(path).epoch
+    except DataError:
+        return None
 
 
 class _Nothing:

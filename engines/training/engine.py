@@ -18,6 +18,7 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.spec import Column, Spec
 from engines.host.facts import device_name
 from engines.runs import provenance
+from engines.runs.saved import epoch_of
 from engines.runs.state import RunReader
 from engines.runtime.attempt import Attempt
 from engines.runtime.listener import CommandListener
@@ -43,7 +44,8 @@ def load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listen
         print(f"data: {key} {value}")
     model = project.model(settings, data).to(device)
     print(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {full_name(device)}", flush=True)
-    return Trainer(run, settings, loaded.spec.heads, project, data, model, events, listener)
+    spec = loaded.spec
+    return Trainer(run, settings, spec.heads, project, data, model, events, listener, metrics=spec.measured)
 
 
 def full_name(device: torch.device) -> str:
@@ -71,6 +73,7 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
     if path == run.fork:
         _begin_fork(run, trainer)
     else:
+        _name_best(run, trainer)
         _look_after_best(run, trainer)
     print(f"resumed from {path.name} at step {trainer.state.step}, epoch {trainer.state.epoch}", flush=True)
 
@@ -87,6 +90,14 @@ def _begin_fork(run: RunDirectory, trainer: Trainer) -> None:
         run.best.unlink(missing_ok=True)
     if has_best != info.fork_best:
         run.write_info(msgspec.structs.replace(info, fork_best=has_best))
+
+
+def _name_best(run: RunDirectory, trainer: Trainer) -> None:
+    """Call the last checkpoint the best where it is, and a kill came between its two names."""
+    state = trainer.state
+    ends_best = state.best_epoch == state.epoch > 0 == state.step_in_epoch and state.stage_epoch > 0
+    if ends_best and run.last.is_file() and epoch_of(run.last) == state.epoch != epoch_of(run.best):
+        files.replace_by_link(run.last, run.best)
 
 
 def _look_after_best(run: RunDirectory, trainer: Trainer) -> None:

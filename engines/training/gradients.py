@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from engines.contract.events import GradientNorms, finite
+from engines.training.batches import Batches
 from engines.training.precision import Precision, random_state_kept
 from engines.training.project import Batch, Context, Project, mean
-from engines.training.schedule import Schedule
 from engines.training.step import split_batch
 from engines.training.work import Work
 
@@ -21,6 +21,8 @@ def gradient_norms(
     project: Project[Any], model: nn.Module, batch: Batch, ctx: Context, heads: Sequence[str], precision: Precision
 ) -> tuple[dict[str, float], int]:
     """L2 norm of the gradient of each head's unweighted mean loss on the shared parameters, and how many those are.
+
+    A loss's `scale` is in it, as it is in the gradient that trains.
 
     One forward, and a backward for each head that is on. Shared is what two heads or more have a gradient at that is
     not zero all over (of a single head all that its own reaches); zeros are what is left of heads that were computed
@@ -36,6 +38,8 @@ def gradient_norms(
         gradients: dict[str, list[Tensor | None]] = {}
         for head in active:
             loss = mean(losses[head].total.float(), losses[head].count.float())
+            if (factor := losses[head].scale) is not None:
+                loss = loss * factor.detach()
             gradients[head] = _gradients(precision.scaler.scale(loss), parameters, keep=head != active[-1])
     reached = [sum(_reaches(gradients[head][place]) for head in active) for place in range(len(parameters))]
     least = min(2, len(active))
@@ -45,10 +49,9 @@ def gradient_norms(
     return norms, sum(parameters[place].numel() for place in shared)
 
 
-def measure(work: Work, schedule: Schedule, precision: Precision) -> None:
+def measure(work: Work, batches: Batches, precision: Precision) -> None:
     """Record the norms on the batch of the next step; at an epoch's end on its last."""
-    ctx = schedule.context()
-    batch = work.data.train.batch(*schedule.draw(), ctx)
+    batch, ctx = batches.look()
     part = split_batch(batch, work.settings.training.micro_batches)[0]
     norms, shared = gradient_norms(work.project, work.model, part, ctx, work.heads, precision)
     numbers, bad = finite(norms)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 from engines.basics.errors import UserError, nearest
 from engines.contract.settings import RunConfig
+from engines.training.order import Order, ShuffledOrder
+from engines.training.samples import Ranges, Samples
 
 Config = TypeVar("Config", bound=RunConfig)
 Batch = dict[str, Tensor]
@@ -31,10 +33,13 @@ class Loss:
     total: scalar tensor, the sum over everything that counts (attached to the graph even when nothing does).
     count: scalar tensor, how many elements were summed, or the sum of their weights; the engine adds both over
         micro-batches, then divides. Must depend on the batch alone, never on the model.
+    scale: scalar tensor, a factor on the gradient alone (1 / a running RMS): what is logged, shown and validated is the
+        loss without it. Its head says `scaled=True`. With micro-batches each part has its own.
     """
 
     total: Tensor
     count: Tensor
+    scale: Tensor | None = None
 
 
 def mean(totals: Tensor, counts: Tensor) -> Tensor:
@@ -66,6 +71,9 @@ class Split:
     validation: Source
     summary: Mapping[str, Any] = field(default_factory=dict)
     """What the log says about the data (sessions, windows, support a control …)."""
+    read_ahead: bool = False
+    """A thread gathers the next training batch while the device works: for what is read or decoded for each batch. It
+    calls `train.batch` alone, one call at a time, and never beside an evaluation."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,10 @@ class Context:
 
 
 Cell = str | float | int | None
+Piece = tuple[float, float, str]
+"""How much of something is done, of how much, and of what: `(3, 20, "episodes")`."""
+ENLARGE = 4
+"""Validation batches are this much larger than training batches: no gradients are kept."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +129,16 @@ class Evaluation(ABC):
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         """Run the model on one batch, keep what `result` needs, and give the unweighted losses."""
 
+    def after(self, model: nn.Module, ctx: Context) -> Generator[Piece]:
+        """More of the evaluation once every batch was added, such as rollouts or played episodes, in pieces.
+
+        What it yields is shown as progress; a stop is heard there, and closes it. `result` comes after its end.
+        """
+        yield from ()
+
     @abstractmethod
     def result(self) -> Result:
-        """The metrics over everything that was added."""
+        """The metrics over everything that was added, and that `after` has found."""
 
 
 class Project(ABC, Generic[Config]):
@@ -149,24 +168,40 @@ class Project(ABC, Generic[Config]):
 
     @abstractmethod
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
-        """Unweighted losses of one batch, one a head that is on in `ctx.heads`."""
+        """Unweighted losses of one batch, one for each head that is on in `ctx.heads`.
+
+        With them may come the spec's `metrics` as sums and counts, whenever there is something to measure; a count
+        may depend on the model there.
+        """
 
     @abstractmethod
     def evaluation(self, cfg: Config, data: Split) -> Evaluation:
         """A fresh evaluation."""
 
+    def validation_batch(self, cfg: Config) -> int:
+        """Samples of a validation batch; the default is four training batches."""
+        return ENLARGE * cfg.training.batch_size
+
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
         """The `count` of each loss without running the model. Needed only for `training.micro_batches` above 1."""
         raise UserError(f"training.micro_batches: {type(self).__name__} has no counts(), and trains with 1 only.")
 
-    def select(self, cfg: Config, data: Split, data_filter: str) -> np.ndarray:
-        """Indices of the training samples that a stage's `data` filter keeps: (kept,) int64. Raises `UserError`."""
+    def select(self, cfg: Config, data: Split, data_filter: str) -> Samples:
+        """The training samples that a stage's `data` filter keeps: indices (kept,) int64, or ranges of them.
+
+        Raises `UserError` for a filter it does not know.
+        """
         raise UserError(f"training.stages: {type(self).__name__} knows no data filter, got {data_filter!r}.")
+
+    def order(self, cfg: Config, data: Split, samples: Ranges) -> Order:
+        """In which order a stage sees its `samples`; the default shuffles all of them in memory."""
+        return ShuffledOrder(samples, cfg.training.batch_size, cfg.training.seed)
 
     def param_groups(self, model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
         """Optimizer groups; the default decays matrices but not norms, biases and embeddings.
 
-        A group's own `lr_scale` multiplies the learning rate for its parameters, in every stage.
+        A group's own `lr_scale` multiplies the learning rate for its parameters: a number for every stage, or numbers
+        by the names of stages, 1 for those that are not in it.
         """
         embeddings = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
         decayed: list[nn.Parameter] = []
@@ -202,6 +237,13 @@ class Project(ABC, Generic[Config]):
             raise UserError("every parameter is frozen, so nothing would be trained; expected some that are not.")
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(name not in frozen)
+
+    def begin_stage(self, model: nn.Module, ctx: Context) -> None:
+        """Once as a stage begins, the first one too, without gradients: a prior is copied, a head made fresh.
+
+        It changes parameters and buffers in place, and nothing else; a resume has its work in the checkpoint. The
+        optimizer keeps its moments unless the stage says `restart_optimizer`.
+        """
 
     def after_step(self, model: nn.Module, ctx: Context) -> None:
         """Once behind every step, also one that was skipped, without gradients: a moving average of the weights.

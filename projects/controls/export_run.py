@@ -42,9 +42,11 @@ def export(arguments: Mapping[str, Any], context: TaskContext) -> None:
 
     Raises `UserError` for bad arguments, `DataError` where the run has nothing to export yet or cannot be read.
     """
-    if set(arguments) != {"run"}:
-        raise UserError(f"An export takes the directory of a run and nothing else; got {', '.join(sorted(arguments))}.")
+    if not {"run"} <= set(arguments) <= {"run", "stage"}:
+        raise UserError(f"An export takes the directory of a run, and a stage; got {', '.join(sorted(arguments))}.")
     run = RunDirectory(Path(arguments["run"]))
+    if "stage" in arguments:
+        run = run.at_stage(arguments["stage"])
     cfg = load_config(run.config).settings
     assert isinstance(cfg, ControlsConfig)
     if not run.best.is_file():

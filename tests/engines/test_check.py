@@ -23,7 +23,7 @@ from engines.contract import spec as specs
 from engines.contract.config import load_config
 from engines.contract.settings import RunConfig, Stage, Training
 from engines.contract.spec import Head
-from engines.training.order import ShuffledOrder
+from engines.training.order import Order, ShuffledOrder
 from engines.training.precision import Precision
 from engines.training.project import Context, Loss, Project, Split
 from engines.training.stages import StagePlan
@@ -135,7 +135,7 @@ class FakeTimer:
         self._model = built.model
         self.trained.clear()
 
-    def time(self, order: ShuffledOrder, ctx: Context) -> StepTimes:
+    def time(self, order: Order, ctx: Context, grad_clip: float) -> StepTimes:
         count = sum(parameter.numel() for parameter in self._model.parameters() if parameter.requires_grad)
         self.trained.append((ctx.stage, ctx.progress, ctx.heads, count))
         return StepTimes(float(len(self.trained)), None, None, 5)

@@ -287,5 +287,5 @@ def test_a_checkpoint_of_another_size_is_a_sentence(run: RunDirectory) -> None:
 
 
 def test_other_arguments_are_refused() -> None:
-    with pytest.raises(UserError, match="takes the directory of a run and nothing else; got epoch, run"):
+    with pytest.raises(UserError, match="takes the directory of a run, and a stage; got epoch, run"):
         export({"run": "x", "epoch": 3}, Listener())
