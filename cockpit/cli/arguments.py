@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 from cockpit import __version__
 from cockpit.cli import codes
 
+COUNT = "count "
+"""Before a unit's name, where `cockpit check` finds how many were given."""
 ASCII_HELP = "draw with plain characters only"
 WHOSE_HELP = "whose data it is; default: found out from the data"
 RUN_HELP = "id, unique prefix, path, or `last`"
@@ -59,6 +61,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.set_defaults(command="screen:cockpit")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
     _check_name(argv, _add_all(commands))
+    if argv[:1] == ["check"]:
+        _add_units(commands.choices["check"])
     return parser.parse_args(argv)
 
 
@@ -146,8 +150,22 @@ def _add_starting(commands: Commands[Parser]) -> None:
     check.add_argument("config", metavar="CONFIG", help="YAML file")
     check.add_argument("--try", action="store_true", dest="try_", help="measure: real steps, evaluation, save, resume")
     check.add_argument("--try-seconds", type=float, metavar="S", help="how long to step; default: 60")
+    check.add_argument("--step-seconds", type=float, metavar="S", help="of a step, instead of measuring it")
+    check.add_argument("--usd-per-hour", type=float, metavar="USD", help="price of the machine; default: the config's")
+    check.add_argument("--samples", type=int, metavar="N", help="training samples, instead of counting those there are")
     _set_option(check)
     _json_option(check)
+
+
+def _add_units(check: Parser) -> None:
+    """Options for the units in which installed projects count their data, as `--games N`; kept as `COUNT` + unit."""
+    from engines.contract.spec import Spec, installed
+
+    for spec in installed().values():
+        for unit in spec.counts if isinstance(spec, Spec) else ():
+            if f"--{unit}" not in check._option_string_actions:
+                what = f"{unit} of training data, of a project like {spec.name}, in place of --samples"
+                check.add_argument(f"--{unit}", type=int, metavar="N", dest=COUNT + unit, help=what)
 
 
 def _add_queue(commands: Commands[Parser]) -> None:

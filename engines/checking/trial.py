@@ -84,7 +84,8 @@ def _train(loaded: LoadedConfig, run: RunDirectory, seconds: float, tell: Tell, 
     return {
         "steps": trainer.state.step,
         "seconds_per_step": steps.seconds() if steps else None,
-        "samples_per_second": loaded.settings.training.batch_size / steps.mean if steps else None,
+        "timed_steps": steps.steps if steps else 0,
+        "samples_per_second": loaded.settings.training.batch_size / steps.median if steps else None,
         "data_wait": _data_wait(run, steps),
         **measured,
         "loading_seconds": loading,
@@ -121,7 +122,7 @@ def phase_seconds(events: list[ev.Event], name: ev.PhaseName) -> list[float]:
 def _data_wait(run: RunDirectory, steps: StepTimes | None) -> float | None:
     """Of the time of the steps that was spent on making their batches, 0 to 1."""
     _, waits = read_series(run.steps, DATA_WAIT)
-    return min(1.0, float(waits[-steps.steps :].mean()) / steps.mean) if steps is not None else None
+    return min(1.0, float(waits[-steps.steps :].mean()) / steps.median) if steps is not None else None
 
 
 def mean(values: list[float]) -> float | None:

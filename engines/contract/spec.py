@@ -98,6 +98,10 @@ class Spec:
     the project describes or parses, else what it looked for there in vain: how `cockpit data` finds out whose it is."""
     recordings: Literal["file", "folder", "either"] = "file"
     """What `cockpit play RUN --recording` takes."""
+    counts: Mapping[str, str] = field(default_factory=dict)
+    """Other units of the training data than samples, as {"games": "module:function"}: a function that takes settings
+    and a number of them and gives the samples. `cockpit check CONFIG --games N` then works out what that many take.
+    """
     stats: str | None = None
     """`module:function` taking a data path and giving named tables, for `cockpit data stats`."""
     thresholds: str | None = None
