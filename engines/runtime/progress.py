@@ -19,12 +19,12 @@ class ProgressEvents:
 
     def __init__(self, events: EventWriter, listener: CommandListener) -> None:
         self._events, self._listener = events, listener
-        self._told = 0.0
+        self._shown = 0.0
 
     def __call__(self, done: int, total: int, unit: str) -> None:
         """Write it down at most a few times a second, and always the last. Raises `StopRequested` after a stop."""
-        if done >= total or time.monotonic() - self._told > SECONDS:
-            self._told = time.monotonic()
+        if done >= total or time.monotonic() - self._shown > SECONDS:
+            self._shown = time.monotonic()
             self._events.write(Progress(done=done, total=total, unit=unit))
         self.check()
 
