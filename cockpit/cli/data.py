@@ -65,7 +65,7 @@ def _whose(path: str, name: str | None, does: str, able: Callable[[Spec], bool])
 def _why_not(spec: Spec, path: str) -> str:
     """What the project looked for at `path` in vain; empty where it is its data."""
     if spec.reads is None:
-        return "nothing, since it cannot tell its data"
+        return "nothing, since it names no way to know its data"
     try:
         return str(specs.load_function(spec.reads)(path))
     except (UserError, OSError) as error:
