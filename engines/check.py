@@ -22,7 +22,7 @@ import contextlib
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,7 @@ def _without_data(
     assert given.step_seconds is not None
     times = StepTimes.given(given.step_seconds)
     stages = planned_stages(plan, training, [max(1, samples // stage.batch_size) for stage in plan.trainings])
-    _tell_steps(stages, training.epochs, found)
+    _tell_steps(plan, stages, training.epochs, found)
     return [StageTime(stage.name, stage.epochs, stage.steps_per_epoch, times, times) for stage in stages]
 
 
@@ -148,7 +148,7 @@ def _staged(built: Built, plan: StagePlan, given: Given, found: dict[str, Any]) 
     share = given.samples / len(built.data.train) if given.samples else 1.0
     steps = [max(1, int(order.steps_per_pass * share)) for order in orders]
     stages = planned_stages(plan, training, steps)
-    _tell_steps(stages, training.epochs, found)
+    _tell_steps(plan, stages, training.epochs, found)
     return StagedRun(built, plan, orders, stages)
 
 
@@ -179,18 +179,22 @@ def _measure(
     save = save_seconds(state, found["disk"]["checkpoint"], output_place(built.settings))
     found["measured"] += [*["steps"] * (given.step_seconds is None), "evaluation", *["save"] * (save is not None)]
     found["evaluation_seconds"], found["save_seconds"] = evaluation, save
-    return stages, _evaluations_and_saves(built.settings.training, evaluation, save)
+    return stages, _evaluations_and_saves(found["steps"], evaluation, save)
 
 
-def _evaluations_and_saves(training: Training, evaluation: float | None, save: float | None) -> float:
+def _evaluations_and_saves(steps: Mapping[str, int], evaluation: float | None, save: float | None) -> float:
     """Seconds of all of them, by those of one; None: it was not seen."""
-    return -(-training.epochs // training.evaluate_every) * (evaluation or 0.0) + training.epochs * (save or 0.0)
+    return steps["evaluations"] * (evaluation or 0.0) + steps["epochs"] * (save or 0.0)
 
 
-def _tell_steps(stages: list[PlannedStage], epochs: int, found: dict[str, Any]) -> None:
+def _tell_steps(plan: StagePlan, stages: list[PlannedStage], epochs: int, found: dict[str, Any]) -> None:
     """`steps` and `stages`; the steps of an epoch are those of the first stage."""
-    total = sum(stage.epochs * stage.steps_per_epoch for stage in stages)
-    found["steps"] = {"per_epoch": stages[0].steps_per_epoch, "epochs": epochs, "total": total}
+    found["steps"] = {
+        "per_epoch": stages[0].steps_per_epoch,
+        "epochs": epochs,
+        "total": sum(stage.epochs * stage.steps_per_epoch for stage in stages),
+        "evaluations": plan.evaluations(epochs),
+    }
     found["stages"] = [
         {"name": stage.name, "epochs": stage.epochs, "steps_per_epoch": stage.steps_per_epoch} for stage in stages
     ]
@@ -206,7 +210,7 @@ def _try(
     if tried["checkpoint"] is not None:
         found["disk"] = disk_needed(settings, tried["checkpoint"], faults)
     seen = tried["evaluation_seconds"], tried["save_seconds"]
-    beside = tried["loading_seconds"] + _evaluations_and_saves(settings.training, *seen)
+    beside = tried["loading_seconds"] + _evaluations_and_saves(found["steps"], *seen)
     if (seconds := tried["seconds_per_step"]) is None:
         return [], beside
     return as_tried(stages, StepTimes(**seconds, steps=tried["timed_steps"])), beside

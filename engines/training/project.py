@@ -274,6 +274,9 @@ class TrainingLog:
     """What happened in the run, for an exporter that writes it down."""
 
     epochs: tuple[Mapping[str, Any], ...]
-    """One flat mapping an epoch in order (`epoch`, `train.loss`, `validation.…`, `score`, `lr`, `best`)."""
+    """One flat mapping an epoch in order (`epoch`, `train.loss`, `validation.…`, `score`, `lr`, `best`).
+
+    An epoch that was not evaluated has no `validation.…`, and None for its score.
+    """
     best_epoch: int
     best_score: float

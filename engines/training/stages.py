@@ -104,6 +104,11 @@ class StagePlan:
         last_chance = state.epochs_without_best + 1 >= self.patience(state)
         return epoch % self._training.evaluate_every == 0 or ends or last_chance or early
 
+    def evaluations(self, epochs: int) -> int:
+        """How many of so many epochs are evaluated if none ends early."""
+        every = self._training.evaluate_every
+        return epochs // every + len({info.last_epoch for info in self.planned(epochs) if info.last_epoch % every})
+
     def stage_over(self, state: TrainState) -> bool:
         """Whether the current stage has had its epochs or its patience."""
         epochs = self.current(state).epochs

@@ -78,12 +78,12 @@ def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) 
     weights = 2 * 32 + 32 + 32 * 2 + 2
     assert (found["faults"], found["exit_code"], found["device"]) == ([], 0, "cpu")
     assert found["parameters"] == {"total": weights, "trainable": weights}
-    assert found["steps"] == {"per_epoch": 7, "epochs": 6, "total": 42}
+    assert found["steps"] == {"per_epoch": 7, "epochs": 6, "total": 42, "evaluations": 6}
     memory, disk = found["memory"], found["disk"]
     assert (memory["model"], memory["gradients"], memory["optimizer"]) == (4 * weights, 4 * weights, 8 * weights)
     assert memory["total"] == sum(memory[part] for part in ("model", "gradients", "optimizer", "activations", "data"))
-    assert disk["checkpoints"] == 3 + 6 // 2
-    assert disk["needed"] == disk["checkpoints"] * disk["checkpoint"] == 6 * 3 * 4 * weights
+    assert disk["checkpoints"] == 3 + 1 + 6 // 2  # the best of the first stage is kept too
+    assert disk["needed"] == disk["checkpoints"] * disk["checkpoint"] == 7 * 3 * 4 * weights
     assert disk["path"] == str(tmp_path)
     assert not (tmp_path / "runs").exists()
     assert found["time"]["measured"] == "steps"
@@ -192,7 +192,7 @@ def test_given_numbers_take_the_place_of_measured_ones(example_config: Path) -> 
     found = check(example_config, ["cost.usd_per_hour=1"], given=given)
     assert found["given"] == {"step_seconds": 0.5, "usd_per_hour": 36.0, "samples": 640_000}
     assert found["measured"] == ["memory", "evaluation", "save"]
-    assert found["steps"] == {"per_epoch": 10_000, "epochs": 6, "total": 60_000}
+    assert found["steps"] == {"per_epoch": 10_000, "epochs": 6, "total": 60_000, "evaluations": 6}
     time = found["time"]
     each = found["evaluation_seconds"] + found["save_seconds"]
     assert time["likely"] > 60_000 * 0.5 + 6 * each

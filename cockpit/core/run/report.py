@@ -56,7 +56,7 @@ def no_report(run: RunDirectory, state: State) -> str:
         if run.info.foreign:
             return "No report: a program that is not the cockpit's writes none."
     if is_live(state):
-        return f"The report comes when the training finishes; it is {state} now."
+        return f"The report comes with a best epoch, at the latest when the training finishes; it is {state} now."
     if state in ("finished", "early-stopped"):
         return "The run has ended without a report: its project makes none."
     return f"No report: it is written when a training finishes, and this one is {state}. Resume it to finish it."
