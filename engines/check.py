@@ -32,7 +32,7 @@ from engines.checking.duration import cost_of, rough_time, tried_time
 from engines.checking.memory import ADAM_MOMENTS, SMALLER, activation_size, in_use, memory_needed, size_of
 from engines.checking.steps import timed_steps
 from engines.checking.trial import try_run
-from engines.contract import on_finish
+from engines.contract import on_finish, references
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
 from engines.training.precision import Precision, choose_device, seed_everything
@@ -61,6 +61,8 @@ def check(
     except UserError as error:
         found["faults"] += str(error).splitlines()
         found["exit_code"] = error.exit_code
+    except ModuleNotFoundError as error:
+        found["faults"].append(f"{references.missing(error)}.")
     except torch.OutOfMemoryError:
         found["faults"].append(f"one batch does not fit into the memory of {found['device']}; {SMALLER}")
     if found["faults"]:

@@ -6,7 +6,6 @@ tasks as `module:attribute` strings, so that reading a spec imports neither pyda
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from engines.basics.errors import UserError, nearest
+from engines.contract.references import load as load
+from engines.contract.references import why_not
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -58,6 +59,8 @@ class Spec:
     """`module:class` of the torch side (an `engines.training.project.Project`)."""
     columns: tuple[Column, ...]
     heads: tuple[Head, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names that its configs may use: dotted path → the setting's own, as `optim.rate` → `training.lr`."""
     data_files: str | None = "engines.runs.fingerprint:below"
     """`module:function` giving the paths of the files that a config's data is read from, torch-free: a resume or a
     replay tells which of them have changed. All that `data.path` holds where absent; None where the project reads none.
@@ -90,11 +93,16 @@ def _entry_points() -> dict[str, EntryPoint]:
 def _read(entry: EntryPoint) -> Spec | BrokenSpec:
     try:
         spec = entry.load()
-    except Exception as error:  # a third party's module may fail in any way; it must harm nothing else
-        return BrokenSpec(entry.name, f"{type(error).__name__}: {error}")
+    except (Exception, SystemExit) as error:  # a third party's module may fail in any way; it must harm nothing else
+        return BrokenSpec(entry.name, why_not(error))
     if not isinstance(spec, Spec):
         return BrokenSpec(entry.name, f"{entry.value} is a {type(spec).__name__}, expected a Spec")
     return spec
+
+
+def names() -> list[str]:
+    """What the projects installed here are called, none of which is read for it."""
+    return list(_entry_points())
 
 
 def installed() -> dict[str, Spec | BrokenSpec]:
@@ -105,14 +113,20 @@ def installed() -> dict[str, Spec | BrokenSpec]:
 def find(name: str) -> Spec:
     """The spec called `name`. Raises `UserError` for an unknown or broken project."""
     entries = _entry_points()
+    known = ", ".join(sorted(entries)) or "none"
+    if ":" in name:
+        raise UserError(
+            f"{name!r} is no installed project ({known}): its package names the spec as an entry point of {GROUP!r} "
+            "and is installed, as with `pip install -e .`; docs/add-a-project.md shows how."
+        )
     if name not in entries:
         raise UserError(
-            f"No project is called {name!r}{nearest(name, entries)}; installed: {', '.join(sorted(entries)) or 'none'} "
+            f"No project is called {name!r}{nearest(name, entries)}; installed: {known} "
             "(another comes with its package)."
         )
     spec = _read(entries[name])
     if isinstance(spec, BrokenSpec):
-        raise UserError(f"The project {name!r} cannot be loaded ({spec.error}); reinstall or repair it.")
+        raise UserError(f"The project {name!r} cannot be loaded: {spec.error}.", exit_code=1)
     return spec
 
 
@@ -128,13 +142,7 @@ def of_run(info: RunInfo, lacks: str) -> Spec:
     return find(info.project)
 
 
-def load(reference: str) -> Any:
-    """The object that `module:attribute` names."""
-    module, _, attribute = reference.partition(":")
-    return getattr(importlib.import_module(module), attribute)
-
-
 def load_function(reference: str) -> Callable[..., Any]:
-    """The function that `module:attribute` names."""
+    """The function that `module:attribute` names. Raises `UserError`."""
     function: Callable[..., Any] = load(reference)
     return function
