@@ -43,7 +43,7 @@ def _state(players: Rows) -> Tensor:
     }  # fmt: skip
     for place, name in enumerate(STATE):
         state[..., place] = columns[name]
-    state *= np.float32(SCALE)
+    state *= np.array(SCALE, np.float32)
     return torch.from_numpy(state)
 
 
