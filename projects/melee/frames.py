@@ -36,6 +36,8 @@ VOCABULARY = {
     "action": 400, "jumps": 8, "character": 33, "l_cancel": 3, "hurtbox": 3, "ground": 32, "last_attack": 64,
     "stage": 33, "state_age": 150,
 }  # fmt: skip
+
+
 @functools.cache
 def units(device: torch.device) -> Tensor:
     """`SCALE` on a device: (16,). Made once, since each transfer would wait for a GPU."""

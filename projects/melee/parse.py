@@ -20,8 +20,8 @@ from engines.tasks.each_file import Left, Taken, each_file
 from engines.tasks.folder import OutputFolder, output_folder
 from projects.melee.game import REASONS, Game, NotTaken, Reason
 from projects.melee.replay import Rollback, read_replay
-from projects.melee.sources import Source, on_disk, sources
-from projects.melee.store import FORMAT, NOTES, SHARD_ROWS, Contents, ShardWriter, is_ours, read_contents, shard_files
+from projects.melee.sources import NOTES, Source, on_disk, sources
+from projects.melee.store import FORMAT, SHARD_ROWS, Contents, ShardWriter, is_ours, read_contents, shard_files
 from projects.melee.table import read_table
 
 MANY = 100_000

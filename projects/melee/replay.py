@@ -31,11 +31,17 @@ def read_replay(path: Path, rollback: Rollback = "last", least_frames: int = 180
         raise NotTaken("players", f"{len(players)} players, expected 2")
     if any(player.type.name != "HUMAN" for player in players):
         raise NotTaken("computer", "a computer plays")
-    frames = replay.frames
+    game = game_of(replay, rollback)
+    refuse_short(len(game.frames), least_frames)
+    return game
+
+
+def game_of(replay: Any, rollback: Rollback = "last") -> Game:
+    """The game in what peppi read, whoever plays. Raises `DataError` where it has no frames of two fighters."""
+    frames, players = replay.frames, replay.start.players
     if frames is None or len(frames.ports) != 2:
-        raise DataError("it has no frames of two players.")
+        raise DataError("it has no frames of two fighters.")
     kept = _copies(_array(frames.id), rollback)
-    refuse_short(len(kept), least_frames)
     rows = blank(len(kept))
     missing: dict[str, None] = {}
     for place, port in enumerate(frames.ports):

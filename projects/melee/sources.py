@@ -19,6 +19,8 @@ from engines.basics.errors import DataError
 
 UNPACKED: dict[str, Callable[[IO[bytes]], Any]] = {".xz": lzma.LZMAFile, ".gz": gzip.open}
 MEMORY = Path("/dev/shm")
+NOTES = "melee.json"
+"""In a store of games: what made it, and which shards are finished (`engines.tasks.folder`)."""
 META = "meta.json"
 """Beside slippi-ai's tables, which have no ending: it names them."""
 
@@ -63,12 +65,15 @@ def sources(source: Path) -> Iterator[Source]:
         raise DataError(f"{source}: is no replay, expected .slp, .slp.xz, .slp.gz, .zip or .parquet.")
 
 
-def reads(path: Path) -> bool:
-    """Whether there is a replay at `path`, for `cockpit data parse` to know whose data it is."""
+def reads(path: Path) -> str:
+    """Empty where replays or a store of games lie at `path`, else what was looked for in vain."""
+    if (path / NOTES).is_file():
+        return ""
     try:
-        return next(sources(path), None) is not None
+        found = next(sources(path), None)
     except (DataError, OSError):
-        return False
+        found = None
+    return "" if found else "replays (.slp, .slp.xz, .slp.gz, .zip), slippi-ai's tables (.parquet) or a store of games"
 
 
 @contextlib.contextmanager

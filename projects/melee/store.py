@@ -21,9 +21,8 @@ from engines.basics.errors import DataError
 from engines.basics.files import replace_bytes
 from projects.melee.game import Game, Reason
 from projects.melee.layout import FRAME, ITEM
+from projects.melee.sources import NOTES
 
-NOTES = "melee.json"
-"""What made the store, and which shards are finished (`engines.tasks.folder`)."""
 FORMAT = 1
 SHARD_ROWS = 500_000
 """A shard is closed after this many frames: 66 MB of them."""
