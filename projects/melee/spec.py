@@ -36,7 +36,7 @@ SPEC = Spec(
         Head(name="age", title="Age of the action"),
     ),
     tasks={
-        "make": Task("projects.melee.make:make", "make games of a simulated fight"),
+        "make": Task("projects.melee.demo.task:make", "make games of a simulated fight"),
         "parse": Task("projects.melee.parse:parse", "read replays into a store"),
         "rollout": Task("projects.melee.rollouts:rollout", "roll a trained model out beside baselines", needs="run"),
         "play": Task("projects.melee.play:play", "play in the model's world", needs="run"),
