@@ -268,8 +268,9 @@ def _add_tasks(commands: Commands[Parser]) -> None:
 
 
 def _add_playing(commands: Commands[Parser]) -> None:
-    play = _run_command(commands, "play", "play:play", "step through a recording with what a run has exported")
-    play.add_argument("--recording", metavar="FILE", help="default: what the project chooses")
+    play = _run_command(commands, "play", "play:play", "step through a session with what a run has exported")
+    play.add_argument("--recording", metavar="PATH", help="default: what the project chooses")
+    play.add_argument("--as", dest="seat", metavar="SEAT", help="join the live session of this run, as in --as p2")
     _set_option(play, "an argument of the project's task")
     _ascii_option(play)
 

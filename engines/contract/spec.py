@@ -89,6 +89,8 @@ class Spec:
     reads: str | None = None
     """`module:function`, torch-free, taking the path of a file or folder and giving an empty text where it is data that
     the project describes or parses, else what it looked for there in vain: how `cockpit data` finds out whose it is."""
+    recordings: Literal["file", "folder", "either"] = "file"
+    """What `cockpit play RUN --recording` takes."""
     stats: str | None = None
     """`module:function` taking a data path and giving named tables, for `cockpit data stats`."""
     thresholds: str | None = None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.core.scenes.play import PlayFollower, PlayNews
+from cockpit.core.scenes.play import PlayFollower, PlayNews, Viewing
 from engines.contract import scenes
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Action, Scene, View
@@ -119,7 +119,7 @@ def run_in_thread(work: Callable[[], None]) -> threading.Thread:
 def test_a_viewer_steers_it_and_ends_it(tmp_path: Path) -> None:
     context = Context(tmp_path)
     engine = run_in_thread(lambda: play(Pages(), context))
-    follower = PlayFollower(RunDirectory(tmp_path))
+    follower = PlayFollower(Viewing(RunDirectory(tmp_path)))
 
     def shown(condition: Callable[[Scene], bool]) -> Scene:
         def look() -> Scene | None:
