@@ -1,4 +1,4 @@
-"""The game's action states: names, and the categories of a breakdown (DOMAIN 4.4, 5.6)."""
+"""The game's action states: names, and the categories of a breakdown."""
 
 from __future__ import annotations
 

@@ -45,8 +45,12 @@ class ActionBreakdown:
         for action in rows:
             of_category[category(action)] += totals[:, action]
         return {
-            "Actions by category": _table([(name, counts.tolist()) for name, counts in of_category.items()], "category"),
-            "Worst actions": _table([(NAMES[a], rows[a]) for a in worst], note=f"of those with {SUPPORT} frames or more"),
+            "Actions by category": _table(
+                [(name, counts.tolist()) for name, counts in of_category.items()], "category"
+            ),
+            "Worst actions": _table(
+                [(NAMES[a], rows[a]) for a in worst], note=f"of those with {SUPPORT} frames or more"
+            ),
             "Actions": _table([(f"{a} {NAMES[a]}", rows[a]) for a in often]),
         }
 

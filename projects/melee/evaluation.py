@@ -67,11 +67,10 @@ def rollout_pieces(model: WorldModel, games: Frames, past: int, scores: Scores) 
     for frame in roll_steps(model, before, truth.control):
         rolled.append(frame)
         yield len(rolled)
-    for line, frames in (
-        (MODEL, stack(rolled)), (VELOCITY_LINE, constant_velocity(start, horizon)), (STILL, persistence(start, horizon)),
-        (TRUTH, truth),
-    ):  # fmt: skip
-        scores.add(line, start, frames, truth)
+    scores.add(MODEL, start, stack(rolled), truth)
+    scores.add(VELOCITY_LINE, start, constant_velocity(start, horizon), truth)
+    scores.add(STILL, start, persistence(start, horizon), truth)
+    scores.add(TRUTH, start, truth, truth)
 
 
 def rollout_values(scores: Scores) -> tuple[dict[str, float | None], float | None]:

@@ -1,7 +1,7 @@
-"""Self-forcing: a share of each batch's rows is predicted again from the model's own frames (DOMAIN 7).
+"""Self-forcing: a share of each batch's rows is predicted again from the model's own frames.
 
-Pass k reads what pass k - 1 said in the place of the true frames, for all positions of a sequence at once, so k passes are
-k steps. The frames go through the same rules as a rollout and carry no gradient.
+Pass k reads what pass k - 1 said in the place of the true frames, for all positions of a sequence at once, so k passes
+are k steps. The frames go through the same rules as a rollout and carry no gradient.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from engines.training.project import Loss
-from projects.melee.frames import AGE, SHIELD, VELOCITY, X, Y, Frames, join
+from projects.melee.frames import AGE, SHIELD, VELOCITY, Frames, X, Y, join
 from projects.melee.losses import Objective, head_counts, head_losses, head_weights
 from projects.melee.rules import Prediction, advance
 from projects.melee.world import WorldModel
@@ -46,7 +46,9 @@ def sequence_losses(
             inputs = _fed_back(model, inputs, said, sequence, k)
         said = model(inputs, sequence.control[:, 1:])
         first = model.skipped + k  # before it no frame has been predicted `k` times
-        found = pass_losses(objective, said.at(slice(k, None)), inputs.at(slice(first, None)), sequence.at(slice(first, None)))
+        found = pass_losses(
+            objective, said.at(slice(k, None)), inputs.at(slice(first, None)), sequence.at(slice(first, None))
+        )
         for name, loss in found.items():
             so_far = losses.get(name)
             losses[name] = Loss(so_far.total + loss.total, so_far.count + loss.count) if so_far else loss

@@ -48,7 +48,7 @@ class GameWindows:
     def __len__(self) -> int:
         return len(self._windows)
 
-    def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context) -> Batch:
+    def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> Batch:
         """The windows `indices: (batch,)`."""
         frames = self.gather(indices.numpy(), self.length)
         return {name: send(tensor, self._device) for name, tensor in vars(frames).items()}

@@ -1,4 +1,4 @@
-"""The losses of DOMAIN 4.4, as sums and counts over fighters and frames."""
+"""The losses, as sums and counts over fighters and frames."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from torch import Tensor
 
 from engines.training.project import Loss
 from projects.melee.frames import (
-    ACTION, AGE, BINARY, CLASSES, CLASS_COLUMNS, CONTINUOUS, DYNAMICS, SCALE, VELOCITY, Frames, units,
+    ACTION,
+    AGE,
+    BINARY,
+    CLASS_COLUMNS,
+    CLASSES,
+    CONTINUOUS,
+    DYNAMICS,
+    SCALE,
+    VELOCITY,
+    Frames,
+    units,
 )  # fmt: skip
 from projects.melee.rules import Prediction
 
@@ -56,7 +66,7 @@ def head_losses(
 
 
 def head_weights(objective: Objective, before: Frames, target: Frames) -> dict[str, Tensor]:
-    """What each head counts of each fighter, from the data alone: (…, 2). `before` are the true frames before `target`."""
+    """What each head counts of each fighter, from the data alone: (…, 2). before: the true frames before `target`."""
     changed = target.ints[..., ACTION] != before.ints[..., ACTION]
     weights = dict.fromkeys(HEADS, torch.ones(changed.shape, device=changed.device))
     weights["action"] = torch.where(changed, objective.change_weight, 1.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -52,10 +52,16 @@ class MixerState:
 
 
 class Mamba2(nn.Module):
-    """The mixer of DOMAIN 6.1: projection, short convolution, scan, gated norm, projection."""
+    """The mixer: projection, short convolution, scan, gated norm, projection."""
 
     def __init__(
-        self, d_model: int, d_state: int = 64, headdim: int = 64, expand: int = 2, ngroups: int = 1, chunk_size: int = 64
+        self,
+        d_model: int,
+        d_state: int = 64,
+        headdim: int = 64,
+        expand: int = 2,
+        ngroups: int = 1,
+        chunk_size: int = 64,
     ) -> None:
         super().__init__()
         self.inner, self.d_state, self.ngroups, self.chunk_size = expand * d_model, d_state, ngroups, chunk_size
@@ -91,7 +97,9 @@ class Mamba2(nn.Module):
         """One frame (batch, d_model) from `state` on: the same as `forward`, without its time."""
         gate, raw, dt = self._project(x)
         conv = torch.cat([state.conv[..., 1:], raw[..., None].to(state.conv.dtype)], dim=-1)
-        mixed = F.silu((conv * self.conv1d.weight[:, 0]).sum(-1) + self.conv1d.bias)
+        bias = self.conv1d.bias
+        assert bias is not None
+        mixed = F.silu((conv * self.conv1d.weight[:, 0]).sum(-1) + bias)
         inner, B, C = self._split(mixed)
         y, ssm = ssd.step(inner.float(), dt, self._decay(), B.float(), C.float(), state.ssm)
         y = y + inner * self.D[:, None]
@@ -104,7 +112,7 @@ class Mamba2(nn.Module):
         return MixerState(conv, torch.zeros(batch, heads, headdim, self.d_state, device=device))
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        gate, raw, dt = self.in_proj(x).split([self.inner, self.conv_width, len(self.D)], dim=-1)
+        gate, raw, dt = torch.split(self.in_proj(x), [self.inner, self.conv_width, len(self.D)], dim=-1)
         return gate, raw, F.softplus(dt.float() + self.dt_bias)
 
     def _convolve(self, seen: Tensor, frames: int) -> Tensor:
@@ -117,9 +125,10 @@ class Mamba2(nn.Module):
 
     def _split(self, mixed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         width = self.ngroups * self.d_state
-        inner, B, C = mixed.split([self.inner, width, width], dim=-1)
-        groups = (self.ngroups, self.d_state)
-        return inner.unflatten(-1, (len(self.D), -1)), B.unflatten(-1, groups), C.unflatten(-1, groups)
+        inner, B, C = torch.split(mixed, [self.inner, width, width], dim=-1)
+        lead = mixed.shape[:-1]
+        groups = (*lead, self.ngroups, self.d_state)
+        return inner.reshape(*lead, len(self.D), -1), B.reshape(groups), C.reshape(groups)
 
     def _decay(self) -> Tensor:
         return -self.A_log.float().exp()
@@ -145,10 +154,14 @@ class MambaStack(nn.Module):
         self.norms = nn.ModuleList([RMSNorm(d_model) for _ in range(layers)])
         self.mixers = nn.ModuleList([Mamba2(d_model, chunk_size=chunk_size) for _ in range(layers)])
 
+    def _blocks(self) -> Iterator[tuple[RMSNorm, Mamba2]]:
+        for norm, mixer in zip(self.norms, self.mixers, strict=True):
+            yield cast(RMSNorm, norm), cast(Mamba2, mixer)
+
     def forward(self, x: Tensor, states: list[MixerState] | None = None) -> tuple[Tensor, list[MixerState]]:
         """Outputs (batch, time, d_model) and the states of all blocks after them."""
         after = []
-        for k, (norm, mixer) in enumerate(zip(self.norms, self.mixers, strict=True)):
+        for k, (norm, mixer) in enumerate(self._blocks()):
             y, state = mixer(norm(x), None if states is None else states[k])
             x = x + y
             after.append(state)
@@ -157,7 +170,7 @@ class MambaStack(nn.Module):
     def step(self, x: Tensor, states: list[MixerState]) -> tuple[Tensor, list[MixerState]]:
         """One frame (batch, d_model)."""
         after = []
-        for norm, mixer, state in zip(self.norms, self.mixers, states, strict=True):
+        for (norm, mixer), state in zip(self._blocks(), states, strict=True):
             y, next_state = mixer.step(norm(x), state)
             x = x + y
             after.append(next_state)
@@ -165,7 +178,7 @@ class MambaStack(nn.Module):
 
     def initial(self, batch: int, device: torch.device) -> list[MixerState]:
         """The states before any frame."""
-        return [mixer.initial(batch, device) for mixer in self.mixers]
+        return [mixer.initial(batch, device) for _, mixer in self._blocks()]
 
 
 def scan_path(width: int, device: torch.device) -> tuple[Callable[..., Any] | None, str]:

@@ -39,7 +39,8 @@ class Melee(Project[MeleeConfig]):
     """The next frame of a game from the frames before and both controllers. `data` comes first."""
 
     _train: GameWindows
-    _validation: GameWindows
+    validation: GameWindows
+    """The games that validate; `data` settles it."""
     _device: torch.device
 
     def data(self, cfg: MeleeConfig, device: torch.device) -> Split:
@@ -56,7 +57,7 @@ class Melee(Project[MeleeConfig]):
         def windows(indices: Sequence[int]) -> GameWindows:
             return GameWindows(store, [games[k] for k in indices], row_length(cfg), cfg.data.projectiles, device)
 
-        self._train, self._validation = windows(held.train), windows(held.validation)
+        self._train, self.validation = windows(held.train), windows(held.validation)
         summary = held.summary("game") | {"windows": len(self._train)}
         if lacking:
             left = "; ".join(f"{count} without {fields}" for fields, count in lacking.items())
@@ -65,7 +66,7 @@ class Melee(Project[MeleeConfig]):
             with torch.device("meta"):
                 mixer = Mamba2(cfg.model.d_model)
             summary["scan"] = scan_path(mixer.in_proj.out_features, device)[1]
-        validation = Chosen(self._validation, cfg.rollouts.windows)
+        validation = Chosen(self.validation, cfg.rollouts.windows)
         return Split(self._train, validation, summary, read_ahead=GameWindows.read_ahead)
 
     def build(self, cfg: MeleeConfig) -> WorldModel:
@@ -83,7 +84,7 @@ class Melee(Project[MeleeConfig]):
         """The layout that the weights were trained on, and which games were not trained on."""
         return {
             "columns": list(STATE), "scales": list(SCALE), "vocabularies": VOCABULARY,
-            "validation_games": [placed.game.name for placed in self._validation.games], "test_games": cfg.data.test,
+            "validation_games": [placed.game.name for placed in self.validation.games], "test_games": cfg.data.test,
         }  # fmt: skip
 
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
@@ -105,7 +106,7 @@ class Melee(Project[MeleeConfig]):
         return {name: count for name, count in counts.items() if name in ctx.heads}
 
     def evaluation(self, cfg: MeleeConfig, data: Split) -> Evaluation:
-        past, games = past_frames(cfg), self._validation
+        past, games = past_frames(cfg), self.validation
         lengths = np.array([placed.game.frames for placed in games.games])
         each = -(-cfg.rollouts.starts // len(lengths))
         which, rows = fixed_starts(lengths, each, max(HORIZONS), seed=0)
@@ -135,7 +136,9 @@ def past_frames(cfg: MeleeConfig) -> int:
     return max(cfg.data.K, WARM_UP) if _carries(cfg) else cfg.data.K
 
 
-def true_games(games: GameWindows, which: np.ndarray, rows: np.ndarray, past: int, horizon: int = max(HORIZONS)) -> Frames:
+def true_games(
+    games: GameWindows, which: np.ndarray, rows: np.ndarray, past: int, horizon: int = max(HORIZONS)
+) -> Frames:
     """The frames around the starts `rows: (starts,)` of the games `which`: (starts, past + horizon)."""
     return games.frames(which, rows - past + 1, past + horizon)
 

@@ -9,11 +9,19 @@ import torch
 from torch import Tensor
 
 from projects.melee.frames import (
-    ON_GROUND, SPEED_AIR_X, SPEED_ATTACK_X, SPEED_ATTACK_Y, SPEED_GROUND_X, SPEED_Y, X, Y, Frames, stack,
+    ON_GROUND,
+    SPEED_AIR_X,
+    SPEED_ATTACK_X,
+    SPEED_ATTACK_Y,
+    SPEED_GROUND_X,
+    SPEED_Y,
+    Frames,
+    X,
+    Y,
+    stack,
 )  # fmt: skip
 from projects.melee.rules import advance
 from projects.melee.world import Memory, WorldModel
-
 
 ITEM_FRAMES = 30
 """Frames after which what flew about at the start is forgotten: nothing predicts it."""

@@ -1,4 +1,4 @@
-"""From a prediction to the next frame: what the rollout, self-forcing and play all do (DOMAIN 4.6)."""
+"""From a prediction to the next frame: what the rollout, self-forcing and play all do."""
 
 from __future__ import annotations
 
@@ -9,8 +9,23 @@ import torch
 from torch import Tensor
 
 from projects.melee.frames import (
-    ACTION, AGE, BINARY, CLASSES, CLASS_COLUMNS, COMBO, CONTINUOUS, DYNAMICS, HITLAG, PERCENT, SCALE, SHIELD, STOCKS,
-    VELOCITY, X, Y, Frames,
+    ACTION,
+    AGE,
+    BINARY,
+    CLASS_COLUMNS,
+    CLASSES,
+    COMBO,
+    CONTINUOUS,
+    DYNAMICS,
+    HITLAG,
+    PERCENT,
+    SCALE,
+    SHIELD,
+    STOCKS,
+    VELOCITY,
+    Frames,
+    X,
+    Y,
 )  # fmt: skip
 
 LIMITS = {
@@ -40,9 +55,14 @@ class Prediction:
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Prediction:
         """`change` applied to every tensor; it may touch the leading dimensions alone."""
-        parts = (change(part) for part in (self.continuous, self.velocity, self.dynamics, self.binary))
-        classes = {name: change(logits) for name, logits in self.classes.items()}
-        return Prediction(*parts, classes, None if self.age is None else change(self.age))
+        return Prediction(
+            change(self.continuous),
+            change(self.velocity),
+            change(self.dynamics),
+            change(self.binary),
+            {name: change(logits) for name, logits in self.classes.items()},
+            None if self.age is None else change(self.age),
+        )
 
     def at(self, index: int | slice) -> Prediction:
         """Some frames along the time, or one."""
@@ -83,7 +103,7 @@ def _left_behind(last: Frames, state: Tensor) -> Tensor:
     count = last.kinds.shape[-1] // 2
     if not count:
         return last.items
-    near = last.items[..., :-1].unflatten(-1, (count, 3))
+    near = last.items[..., :-1].reshape(*last.items.shape[:-1], count, 3)
     there, exists = near[..., :2], near[..., 2:]
     moved = (state - last.state)[..., None, X : Y + 1]
     return torch.cat([torch.cat([there - moved * exists, exists], dim=-1).flatten(-2), last.items[..., -1:]], dim=-1)
@@ -102,7 +122,7 @@ def next_age(last: Frames, state: Tensor, ints: Tensor, said: Tensor | None, fir
 
 
 def violations(last: Frames, frame: Frames) -> dict[str, Tensor]:
-    """Where a frame breaks a rule of the game: (…, 2) bool each (DOMAIN 4.8). Real games do some of it too."""
+    """Where a frame breaks a rule of the game: (…, 2) bool each. Real games do some of it too."""
     percent, before = frame.value(PERCENT), last.value(PERCENT)
     return {
         "percent below 0": percent < 0,

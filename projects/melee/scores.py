@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engines.training.project import Cell, Table
-from projects.melee.frames import ACTION, PERCENT, X, Y, Frames, join
+from projects.melee.frames import ACTION, PERCENT, Frames, X, Y, join
 from projects.melee.rules import violations
 
 HORIZONS = (1, 5, 10, 20, 60)
@@ -61,7 +61,9 @@ class Scores:
 
         def rows(value: str) -> tuple[tuple[Cell, ...], ...]:
             read = self.position if value == "position" else lambda line, h: self.at(line, value, h)
-            return tuple((line, *(rounded(read(line, h)) for h in self.horizons)) for line in self._sums if line != TRUTH)
+            return tuple(
+                (line, *(rounded(read(line, h)) for h in self.horizons)) for line in self._sums if line != TRUTH
+            )
 
         rules = list(self.violations(next(iter(self._sums))))
         broken = tuple(

@@ -4,8 +4,8 @@ Per head a state `h` of (headdim, state) obeys, with `a_t = A · dt_t`,
 
     h_t = exp(a_t) · h_{t-1} + dt_t · (x_t ⊗ B_t)        y_t = h_t C_t
 
-`recurrence` computes just that, one frame after the other. `scan` gives the same from products of whole chunks: inside a
-chunk as a masked attention, between chunks through the state at their ends. Shapes, everywhere:
+`recurrence` computes just that, one frame after the other. `scan` gives the same from products of whole chunks: inside
+a chunk as a masked attention, between chunks through the state at their ends. Shapes, everywhere:
 
     x: (batch, time, heads, headdim)    dt: (batch, time, heads), positive    A: (heads,), negative
     B, C: (batch, time, groups, state), where each group serves heads / groups heads
@@ -53,7 +53,9 @@ def scan(
         dt = F.pad(dt, (0, 0, 0, padding))
     weighted = _chunks(x * dt[..., None], chunk)
     Bs, Cs = _chunks(B, chunk), _chunks(C, chunk)
-    decay = _chunks(dt * A, chunk).cumsum(-1)  # (batch, heads, chunks, chunk): log of what is left since the chunk began
+    decay = _chunks(dt * A, chunk).cumsum(
+        -1
+    )  # (batch, heads, chunks, chunk): log of what is left since the chunk began
     inside = (decay[..., :, None] - decay[..., None, :]).masked_fill(_future(chunk, x.device), -torch.inf).exp()
     scores = _heads_of(Cs @ Bs.mT, heads) * inside
     y = scores @ weighted
@@ -70,7 +72,8 @@ def scan(
 
 def _chunks(part: Tensor, chunk: int) -> Tensor:
     """(batch, time, heads, …) as (batch, heads, chunks, chunk, …)."""
-    return part.unflatten(1, (-1, chunk)).movedim(3, 1)
+    batch, time = part.shape[:2]
+    return part.reshape(batch, time // chunk, chunk, *part.shape[2:]).movedim(3, 1)
 
 
 def _future(size: int, device: torch.device) -> Tensor:

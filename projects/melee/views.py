@@ -1,8 +1,8 @@
 """What a model reads of a frame, and what it says of the next one: both fighters in one row, or a row a fighter.
 
-A view turns `Frames` and the controllers that lead into the next frame into rows for a trunk, and the trunk's answer into a
-`Prediction`. `JointView` is the original layout (DOMAIN 4.2, 4.5); `FighterView` shares its weights between the fighters
-and mirrors everything by the own facing.
+A view turns `Frames` and the controllers that lead into the next frame into rows for a trunk, and the trunk's answer
+into a `Prediction`. `JointView` is the original layout; `FighterView` shares its weights between the
+fighters and mirrors everything by the own facing.
 """
 
 from __future__ import annotations
@@ -11,9 +11,37 @@ import torch
 from torch import Tensor, nn
 
 from projects.melee.frames import (
-    ACTION, AGE, BINARY, BUTTONS, CHARACTER, CLASSES, CLASS_COLUMNS, CONTINUOUS, DYNAMICS, FACING, GROUND, HURTBOX, INTS, JUMPS,
-    LAST_ATTACK, L_CANCEL, ON_GROUND, SCALE, SPEED_AIR_X, SPEED_ATTACK_X, SPEED_ATTACK_Y, SPEED_GROUND_X, SPEED_Y, STATE,
-    STICKS, VELOCITY, VOCABULARY, X, Y, Frames, units,
+    ACTION,
+    AGE,
+    BINARY,
+    BUTTONS,
+    CHARACTER,
+    CLASS_COLUMNS,
+    CLASSES,
+    CONTINUOUS,
+    DYNAMICS,
+    FACING,
+    GROUND,
+    HURTBOX,
+    INTS,
+    JUMPS,
+    L_CANCEL,
+    LAST_ATTACK,
+    ON_GROUND,
+    SCALE,
+    SPEED_AIR_X,
+    SPEED_ATTACK_X,
+    SPEED_ATTACK_Y,
+    SPEED_GROUND_X,
+    SPEED_Y,
+    STATE,
+    STICKS,
+    VELOCITY,
+    VOCABULARY,
+    Frames,
+    X,
+    Y,
+    units,
 )  # fmt: skip
 from projects.melee.rules import Prediction
 
@@ -39,7 +67,7 @@ def age_index(frames: Frames) -> Tensor:
 
 
 class JointView(nn.Module):
-    """Both fighters in one row: embeddings and floats of DOMAIN 4.2; parameter counts of DOMAIN 4.5."""
+    """Both fighters in one row: embeddings and floats as in the original, with its parameter counts."""
 
     rows = 1
     extra = 2 * CONTROLLER
@@ -89,8 +117,13 @@ class JointView(nn.Module):
             name: torch.stack([getattr(self, f"{player}_{name}_head")(row) for player in ("p0", "p1")], dim=-2)
             for name in CLASSES if name not in self.silent
         }  # fmt: skip
-        heads = (self.continuous_head, self.velocity_head, self.dynamics_head, self.binary_head)
-        return Prediction(*(head(row).unflatten(-1, (2, -1)) for head in heads), classes)
+
+        def both(head: nn.Linear) -> Tensor:
+            said: Tensor = head(row)
+            return said.reshape(*said.shape[:-1], 2, -1)
+
+        motion = both(self.continuous_head), both(self.velocity_head), both(self.dynamics_head)
+        return Prediction(*motion, both(self.binary_head), classes)
 
 
 class ItemTables(nn.Module):
@@ -172,7 +205,17 @@ class FighterView(nn.Module):
         now = facing_sticks(frames.control, side)
         pressed, others = facing_sticks(control, side), facing_sticks(control.flip(-2), side)
         fresh = ((pressed - now)[..., BUTTONS] > 0.5).float()
-        floats = [own * clear, other * clear, apart, now, pressed, others, fresh, self._tilts(pressed), self._places(frames, own)]
+        floats = [
+            own * clear,
+            other * clear,
+            apart,
+            now,
+            pressed,
+            others,
+            fresh,
+            self._tilts(pressed),
+            self._places(frames, own),
+        ]
         return torch.cat([*floats, *self._embedded(frames), self._near(frames, side)], dim=-1), None
 
     def _tilts(self, pressed: Tensor) -> Tensor:
@@ -188,7 +231,13 @@ class FighterView(nn.Module):
     def _embedded(self, frames: Frames) -> list[Tensor]:
         ints, age = frames.ints, age_index(frames)
         action, character = ints[..., ACTION], ints[..., CHARACTER]
-        columns = {"jumps": JUMPS, "l_cancel": L_CANCEL, "hurtbox": HURTBOX, "ground": GROUND, "last_attack": LAST_ATTACK}
+        columns = {
+            "jumps": JUMPS,
+            "l_cancel": L_CANCEL,
+            "hurtbox": HURTBOX,
+            "ground": GROUND,
+            "last_attack": LAST_ATTACK,
+        }
         return [
             self.action(action), self.age(age), self.character(character),
             self.other_action(action.flip(-1)), self.other_character(character.flip(-1)),
@@ -208,10 +257,14 @@ class FighterView(nn.Module):
 
     def read(self, hidden: Tensor, frames: Frames, control: Tensor) -> Prediction:
         """What the trunk's rows (batch, time, 2, d_model) say, turned back from the mirror."""
-        said = dict(zip(HEAD_SIZES, self.heads(hidden).float().split(list(HEAD_SIZES.values()), dim=-1), strict=True))
+        said = dict(
+            zip(HEAD_SIZES, torch.split(self.heads(hidden).float(), list(HEAD_SIZES.values()), dim=-1), strict=True)
+        )
         side, scale = _side(frames), units(hidden.device)
         velocity = said["velocity"] * scale[VELOCITY]
-        velocity = torch.cat([velocity[..., :1] * side, velocity[..., 1:2], velocity[..., 2:4] * side, velocity[..., 4:]], -1)
+        velocity = torch.cat(
+            [velocity[..., :1] * side, velocity[..., 1:2], velocity[..., 2:4] * side, velocity[..., 4:]], -1
+        )
         present = frames.state[..., BINARY]
         binary = torch.cat([said["binary"][..., :1] * side, said["binary"][..., 1:]], dim=-1)
         binary = binary + self.stay[len(CLASSES) :] * (2 * present - 1)

@@ -14,7 +14,6 @@ from projects.melee.mamba import MambaStack, MixerState, RMSNorm
 from projects.melee.rules import Prediction
 from projects.melee.views import FighterView, JointView
 
-
 COMBAT = ("l_cancel", "hurtbox", "ground", "last_attack")
 """Class heads that older checkpoints lack."""
 
@@ -152,7 +151,7 @@ class WorldModel(nn.Module):
             hidden, states = self.trunk(streams, beside)
         else:
             hidden = self._windows(streams, beside)
-        hidden = hidden.unflatten(0, (-1, self.view.rows)).transpose(1, 2)
+        hidden = hidden.reshape(len(frames), self.view.rows, *hidden.shape[1:]).transpose(1, 2)
         seen = frames.at(slice(self.skipped, None))
         return self.view.read(hidden, seen, control[:, self.skipped :]), states
 
@@ -166,7 +165,8 @@ class WorldModel(nn.Module):
         else:
             each = None if beside is None else beside.unfold(1, self.K, 1).mT.flatten(0, 1)
             hidden = self.trunk(flat, each)[0][:, -1]
-        return hidden.unflatten(0, windows.shape[:2])
+        answers: Tensor = hidden.reshape(*windows.shape[:2], -1)
+        return answers
 
     def load(self, state: Mapping[str, Tensor]) -> list[str]:
         """Take the weights of a checkpoint; gives the names of class heads that it lacks, which are carried forward.
@@ -175,7 +175,9 @@ class WorldModel(nn.Module):
         `load_state_dict` does for all other faults.
         """
         absent = [name for name in COMBAT if self.view.rows == 1 and f"view.p0_{name}_head.weight" not in state]
-        lacking = {f"view.{p}_{name}_head.{part}" for name in absent for p in ("p0", "p1") for part in ("weight", "bias")}
+        lacking = {
+            f"view.{p}_{name}_head.{part}" for name in absent for p in ("p0", "p1") for part in ("weight", "bias")
+        }
         own = {name: tensor for name, tensor in self.state_dict().items() if name in lacking}
         self.load_state_dict({**own, **state})
         self.view.silent = frozenset(absent)
@@ -209,7 +211,7 @@ class WorldModel(nn.Module):
         rows, extra = self.view(now, led)
         beside = None if extra is None else extra[:, 0].flatten(0, 1)
         hidden, states = self.trunk.step(rows[:, 0].flatten(0, 1), beside, memory.states)
-        return self.view.read(hidden.unflatten(0, (-1, self.view.rows))[:, None], now, led).at(0), Memory(states)
+        return self.view.read(hidden.reshape(len(frame), 1, self.view.rows, -1), now, led).at(0), Memory(states)
 
 
 def skipped_frames(K: int, *, carry: bool) -> int:

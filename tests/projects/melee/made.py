@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from projects.melee.frames import CLASSES, INTS, SCALE, VOCABULARY, Frames
@@ -41,3 +43,8 @@ def prediction(batch: int, time: int, seed: int = 0, *, size: float = 1.0, age: 
 
     classes = {name: draw(VOCABULARY[name]) for name in CLASSES}
     return Prediction(draw(4), draw(5), draw(3), draw(3), classes, draw(2) if age else None)
+
+
+def called(name: str) -> Callable[[str], str]:
+    """A message of `assert_close` that says which part it is about."""
+    return lambda message: f"{name}: {message}"

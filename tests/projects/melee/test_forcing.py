@@ -15,7 +15,6 @@ from projects.melee.frames import ACTION, AGE, CLASS_COLUMNS, CLASSES, SCALE, ST
 from projects.melee.losses import BETA, HEADS, Objective, head_counts, head_losses, head_weights
 from projects.melee.rollout import Stream
 from projects.melee.rules import Prediction
-from projects.melee.world import WorldModel
 from tests.projects.melee.made import frames, prediction
 from tests.projects.melee.test_world import small
 
@@ -39,7 +38,9 @@ def by_hand(objective: Objective, said: Prediction, last: Frames, target: Frames
         here = (b, t, f)
         for name, first in (("continuous", 0), ("velocity", 4), ("dynamics", 10)):
             for k, value in enumerate(getattr(said, name)[here].tolist()):
-                truth = float(target.state[here][first + k]) - (0 if first == 10 else float(last.state[here][first + k]))
+                truth = float(target.state[here][first + k]) - (
+                    0 if first == 10 else float(last.state[here][first + k])
+                )
                 error = value - truth
                 add(name, error**2 if objective.regression == "mse" else smooth(error / SCALE[first + k], BETA))
         for k, logit in enumerate(said.binary[here].tolist()):
@@ -76,9 +77,13 @@ def test_losses_are_those_of_a_loop(objective: Objective) -> None:
     assert set(losses) == set(HEADS)
     for name, loss in losses.items():
         assert (float(loss.total.detach()), float(loss.count)) == pytest.approx(expected[name], rel=1e-4), name
-    sum((loss.total for loss in losses.values()), torch.zeros(())).backward()
+    torch.autograd.backward([loss.total for loss in losses.values()])
     assert said.age is not None
     assert all(part.grad is not None for part in (said.continuous, said.age, *said.classes.values()))
+
+
+def some_rows(sequence: Frames, rows: slice) -> Frames:
+    return sequence.map(lambda part: part[rows])
 
 
 def values(losses: Mapping[str, Loss]) -> dict[str, tuple[float, float]]:
@@ -95,7 +100,7 @@ def test_each_pass_is_one_more_step_of_a_rollout(kind: str) -> None:
         less = values(sequence_losses(model, objective, sequence, depth=depth - 1, every=every))
         rows = sequence.rows(every)
         # windows whose newest frame has been predicted depth - 1 times; with K = 1 there may be several
-        newest = [t for t in range(model.K - 1 + depth - 1, rows.frames - 1)] if kind == "mlp" else [model.K + depth - 2]
+        newest = list(range(model.K - 2 + depth, rows.frames - 1)) if kind == "mlp" else [model.K + depth - 2]
         expected: dict[str, tuple[float, float]] = {}
         for t in newest:
             stream = Stream(model, rows.at(slice(None, t - depth + 2)))
@@ -121,9 +126,11 @@ def test_counts_need_no_model_and_parts_add_up(kind: str, depth: int) -> None:
     sequence = some_changes(frames(8, 9))
     whole = values(sequence_losses(model, objective, sequence, depth=depth, every=4))
     counts = sequence_counts(objective, sequence, skipped=model.skipped, depth=depth, every=4)
-    assert {name: float(count) for name, count in counts.items()} == pytest.approx({n: c for n, (_, c) in whole.items()})
+    assert {name: float(count) for name, count in counts.items()} == pytest.approx(
+        {n: c for n, (_, c) in whole.items()}
+    )
     parts = [
-        values(sequence_losses(model, objective, sequence.map(lambda x, p=part: x[p]), depth=depth, every=4))
+        values(sequence_losses(model, objective, some_rows(sequence, part), depth=depth, every=4))
         for part in (slice(0, 4), slice(4, 8))
     ]
     for name, (total, count) in whole.items():
@@ -139,7 +146,7 @@ def test_no_gradient_passes_through_a_fed_back_frame() -> None:
     def gradient(depth: int) -> Tensor:
         model.zero_grad()
         losses = sequence_losses(model, Objective(), sequence, depth=depth, every=1)
-        losses["continuous"].total.backward()
+        torch.autograd.backward(losses["continuous"].total)
         weight = next(model.trunk.parameters()).grad
         assert weight is not None
         return weight.clone()
@@ -154,7 +161,7 @@ def test_no_gradient_passes_through_a_fed_back_frame() -> None:
         said = model(one, sequence.control[:, t + 1 : t + 2])
         target = sequence.at(slice(t + 1, t + 2))
         weights = head_weights(Objective(), sequence.at(slice(t, t + 1)), target)
-        head_losses(Objective(), said, one, target, weights)["continuous"].total.backward()
+        torch.autograd.backward(head_losses(Objective(), said, one, target, weights)["continuous"].total)
         weight = next(model.trunk.parameters()).grad
         assert weight is not None
         extra += weight
@@ -171,7 +178,9 @@ def test_head_counts_are_those_of_a_loop() -> None:
     before, target = sequence.at(slice(None, -1)), sequence.at(slice(1, None))
     expected = by_hand(OBJECTIVES[1], prediction(2, 4), before, target)
     counts = head_counts(head_weights(OBJECTIVES[1], before, target))
-    assert {name: float(count) for name, count in counts.items()} == {name: count for name, (_, count) in expected.items()}
+    assert {name: float(count) for name, count in counts.items()} == {
+        name: count for name, (_, count) in expected.items()
+    }
 
 
 def test_noise_moves_positions_and_speeds_alone() -> None:

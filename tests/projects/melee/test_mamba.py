@@ -12,6 +12,7 @@ from torch import Tensor
 
 from projects.melee import ssd
 from projects.melee.mamba import Mamba2, MambaStack, use_kernels
+from tests.projects.melee.made import called
 
 LENGTHS = (1, 7, 10, 60, 257)
 
@@ -96,10 +97,10 @@ def test_gradients_are_those_of_transformers(time: int) -> None:
     x = torch.randn(2, time, 48, generator=torch.Generator().manual_seed(time))
     for layer in (ours, theirs):
         output = layer(x)[0] if layer is ours else layer(x)
-        output.backward(torch.randn(output.shape, generator=torch.Generator().manual_seed(3)))
+        torch.autograd.backward(output, torch.randn(output.shape, generator=torch.Generator().manual_seed(3)))
     for (name, parameter), other in zip(ours.named_parameters(), theirs.parameters(), strict=False):
         other = dict(theirs.named_parameters())[name]
-        torch.testing.assert_close(parameter.grad, other.grad, atol=1e-4, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
+        torch.testing.assert_close(parameter.grad, other.grad, atol=1e-4, rtol=1e-4, msg=called(name))
 
 
 @pytest.mark.parametrize("cut", [1, 2, 5, 33])
@@ -142,7 +143,9 @@ def test_kernels_are_taken_where_they_can_be(monkeypatch: pytest.MonkeyPatch, ca
     own.load_state_dict(stack.state_dict())
     assert "cannot be used (ModuleNotFoundError" in use_kernels(stack, torch.device("cuda"))
 
-    def kernel(x: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, chunk: int, **more: Any) -> tuple[Tensor, Tensor]:
+    def kernel(
+        x: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, chunk: int, **more: Any
+    ) -> tuple[Tensor, Tensor]:
         assert set(more) == {"initial_states", "return_final_states"}
         return ssd.scan(x, dt, A, B, C, chunk, more["initial_states"])
 

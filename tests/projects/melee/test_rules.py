@@ -9,7 +9,7 @@ import torch
 
 from projects.melee.frames import ACTION, AGE, CLASS_COLUMNS, CLASSES, HITLAG, PERCENT, SCALE, STATE, STOCKS, X
 from projects.melee.rules import advance, next_age, violations
-from tests.projects.melee.made import frames, prediction
+from tests.projects.melee.made import called, frames, prediction
 
 FIRST = torch.zeros(400).index_fill(0, torch.arange(0, 400, 3), -1.0)
 CLAMPED = {
@@ -44,7 +44,7 @@ def test_each_column_follows_its_rule(size: float) -> None:
             units = units.clamp(*CLAMPED[name])
         if name == "stocks":
             units = torch.minimum(units, last.value(STOCKS).round())
-        torch.testing.assert_close(frame.value(k), units, atol=1e-3, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
+        torch.testing.assert_close(frame.value(k), units, atol=1e-3, rtol=1e-4, msg=called(name))
     for name, column in zip(CLASSES, CLASS_COLUMNS, strict=True):
         assert torch.equal(frame.ints[..., column], said.classes[name].argmax(-1))
     assert not frame.state.requires_grad

@@ -13,7 +13,7 @@ from projects.melee.rollout import Stream, roll
 from projects.melee.rules import Prediction
 from projects.melee.views import SIDEWAYS
 from projects.melee.world import WorldModel
-from tests.projects.melee.made import frames
+from tests.projects.melee.made import called, frames
 
 KINDS = {
     "mamba": {"architecture": "mamba", "K": 12},
@@ -43,7 +43,11 @@ def values(said: Prediction) -> dict[str, Tensor]:
 
 def assert_same(ours: Prediction, theirs: Prediction) -> None:
     for name, value in values(ours).items():
-        torch.testing.assert_close(value, values(theirs)[name], atol=1e-5, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
+        torch.testing.assert_close(value, values(theirs)[name], atol=1e-5, rtol=1e-4, msg=called(name))
+
+
+def one_row(sequence: Frames, row: int) -> Frames:
+    return sequence.map(lambda part: part[row : row + 1])
 
 
 def led(sequence: Frames) -> tuple[Frames, Tensor]:
@@ -81,7 +85,7 @@ def test_a_stream_in_a_batch_is_the_stream_alone(kind: str, view: str) -> None:
     model, past, control = small(kind, view), frames(4, 8), frames(4, 5, seed=1).control
     together = roll(model, past, control)
     for row in range(4):
-        alone = roll(model, past.map(lambda x, row=row: x[row : row + 1]), control[row : row + 1])
+        alone = roll(model, one_row(past, row), control[row : row + 1])
         torch.testing.assert_close(alone.state[0], together.state[row], atol=1e-5, rtol=1e-4)
         assert torch.equal(alone.ints[0], together.ints[row])
 
@@ -92,7 +96,9 @@ def test_only_the_past_and_the_next_controllers_are_seen(kind: str, view: str) -
     other = frames(2, 14, seed=5)
     at = 9
     whole = model(*led(sequence))
-    later = replace(sequence, state=sequence.state.clone(), ints=sequence.ints.clone(), control=sequence.control.clone())
+    later = replace(
+        sequence, state=sequence.state.clone(), ints=sequence.ints.clone(), control=sequence.control.clone()
+    )
     later.state[:, at:], later.ints[:, at:] = other.state[:, at:], other.ints[:, at:]
     later.control[:, at + 1 :] = other.control[:, at + 1 :]
     before = slice(0, at - model.skipped)
@@ -103,9 +109,7 @@ def test_only_the_past_and_the_next_controllers_are_seen(kind: str, view: str) -
 
 
 def swapped(sequence: Frames) -> Frames:
-    return replace(
-        sequence, state=sequence.state.flip(2), control=sequence.control.flip(2), ints=sequence.ints.flip(2)
-    )
+    return replace(sequence, state=sequence.state.flip(2), control=sequence.control.flip(2), ints=sequence.ints.flip(2))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -126,7 +130,7 @@ def test_the_fighter_view_is_the_same_in_a_mirror() -> None:
     signs = {"continuous": [1, -1, 1, 1], "velocity": [-1, 1, -1, -1, 1], "binary": [-1, 1, 1]}
     for name, value in values(ours).items():
         mirrored = values(theirs)[name] * torch.tensor(signs.get(name, [1])).float()
-        torch.testing.assert_close(value, mirrored, atol=1e-5, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
+        torch.testing.assert_close(value, mirrored, atol=1e-5, rtol=1e-4, msg=called(name))
 
 
 def test_a_branch_goes_its_own_way() -> None:
@@ -145,7 +149,11 @@ def test_a_branch_goes_its_own_way() -> None:
 def test_a_checkpoint_without_combat_heads_loads_and_carries_them_forward() -> None:
     whole, other = small("mlp", "joint"), small("mlp", "joint")
     state = {name: tensor + 0.01 for name, tensor in whole.state_dict().items()}
-    older = {name: tensor for name, tensor in state.items() if not ("_head" in name and ("ground" in name or "l_cancel" in name))}
+    older = {
+        name: tensor
+        for name, tensor in state.items()
+        if not ("_head" in name and ("ground" in name or "l_cancel" in name))
+    }
     assert other.load(older) == ["l_cancel", "ground"]
     assert whole.load(state) == []
     past, led_by = frames(2, 3), frames(2, 4, seed=1).control
