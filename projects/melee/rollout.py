@@ -52,6 +52,16 @@ class Stream:
             self.frame = replace(self.frame, items=gone[0], kinds=gone[1])
         return self.frame
 
+    @property
+    def size(self) -> int:
+        """Bytes that a stream takes beside the model."""
+        kept = [*vars(self.frame).values()]
+        for state in self._memory.states:
+            kept += [state.conv, state.ssm]
+        if self._memory.frames is not None:
+            kept += vars(self._memory.frames).values()
+        return sum(part.numel() * part.element_size() for part in kept)
+
     def branch(self) -> Stream:
         """A stream that goes on from here by itself; nothing that a stream holds is ever changed in place."""
         other = object.__new__(Stream)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -17,7 +17,10 @@ from projects.melee.frames import (
     COMBO,
     CONTINUOUS,
     DYNAMICS,
+    FACING,
+    GROUND,
     HITLAG,
+    JUMPS,
     PERCENT,
     SCALE,
     SHIELD,
@@ -33,6 +36,9 @@ LIMITS = {
 }  # fmt: skip
 """Least and most of a column, in game units. A dead fighter may lie outside its stage's blast zones."""
 WHOLE = (HITLAG, STOCKS, COMBO)
+RESPAWN_HEIGHT = 60.0
+FALLING = 29
+"""The action of a fighter that falls, not hurt."""
 LEAST_HIT = 0.5
 """Percent: a smaller predicted change is none."""
 
@@ -130,3 +136,19 @@ def violations(last: Frames, frame: Frames) -> dict[str, Tensor]:
         "hitlag below 0": frame.value(HITLAG) < 0,
         "hurt without hitlag": (percent > before + 0.5) & (frame.value(HITLAG) <= 0),
     }
+
+
+def respawned(frame: Frames, lost: Tensor) -> Frames:
+    """`frame` (batch) with the fighters `lost: (batch, 2)` back above the stage, one stock poorer and unhurt.
+
+    What a world that is played in does where its model lets a fighter fall for ever: deaths are rare in its data.
+    """
+    fresh = torch.zeros_like(frame.state)
+    fresh[..., Y] = RESPAWN_HEIGHT * SCALE[Y]
+    fresh[..., SHIELD] = 60 * SCALE[SHIELD]
+    fresh[..., STOCKS] = (frame.value(STOCKS) - 1).clamp(min=0) * SCALE[STOCKS]
+    fresh[..., FACING] = frame.state[..., FACING]
+    ints = frame.ints.clone()
+    ints[..., ACTION], ints[..., JUMPS], ints[..., GROUND] = FALLING, 1, 0
+    state = torch.where(lost[..., None], fresh, frame.state)
+    return replace(frame, state=state, ints=torch.where(lost[..., None], ints, frame.ints))
