@@ -13,13 +13,14 @@ from torch import Tensor, nn
 from engines.training.grouped_order import GroupedOrder
 from engines.training.holdout import hold_out
 from engines.training.order import Order
-from engines.training.project import Batch, Context, Evaluation, Loss, Project, Split
+from engines.training.project import Batch, Context, Evaluation, Loss, Project, Result, Split, TrainingLog
 from engines.training.samples import Ranges
 from projects.melee.config import MeleeConfig
 from projects.melee.encoding import width
 from projects.melee.evaluation import Chosen, MeleeEvaluation, fixed_starts
+from projects.melee.export import layout, write_export
 from projects.melee.forcing import DEEPEST, depth_at, sequence_counts, sequence_losses
-from projects.melee.frames import SCALE, STATE, VOCABULARY, Frames
+from projects.melee.frames import VOCABULARY, Frames
 from projects.melee.games import GameWindows, complete_games
 from projects.melee.losses import Objective
 from projects.melee.mamba import Mamba2, scan_path, use_kernels
@@ -82,10 +83,8 @@ class Melee(Project[MeleeConfig]):
 
     def metadata(self, cfg: MeleeConfig, data: Split) -> Mapping[str, Any]:
         """The layout that the weights were trained on, and which games were not trained on."""
-        return {
-            "columns": list(STATE), "scales": list(SCALE), "vocabularies": VOCABULARY,
-            "validation_games": [placed.game.name for placed in self.validation.games], "test_games": cfg.data.test,
-        }  # fmt: skip
+        validation = [placed.game.name for placed in self.validation.games]
+        return {"layout": layout(), "validation_games": validation, "test_games": cfg.data.test}
 
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         cfg: MeleeConfig = ctx.cfg
@@ -119,6 +118,11 @@ class Melee(Project[MeleeConfig]):
 
     def optimizer(self, groups: list[dict[str, Any]], cfg: MeleeConfig) -> torch.optim.Optimizer:
         return torch.optim.AdamW(groups, lr=cfg.training.lr, betas=BETAS, fused=True)
+
+    def export(
+        self, cfg: MeleeConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog
+    ) -> None:
+        write_export(folder, cfg, model.state_dict(), log)
 
     def load_trainable_state(self, model: nn.Module, state: dict[str, Tensor]) -> None:
         """A checkpoint of the original layout may lack heads: those fields are carried forward, and it says so."""
