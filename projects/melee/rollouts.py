@@ -44,7 +44,7 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
     run: Path
     starts: Annotated[int, Meta(ge=1, le=100_000)] = 300
     """In each game."""
-    horizons: list[Annotated[int, Meta(ge=1, le=3600)]] = list(HORIZONS)
+    horizons: tuple[Annotated[int, Meta(ge=1, le=3600)], ...] = HORIZONS
     games: list[str] = []
     data: str = ""
     """Another store than the run's."""
