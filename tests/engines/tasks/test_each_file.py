@@ -16,6 +16,7 @@ import pytest
 from engines.basics.errors import DataError
 from engines.tasks import StopRequested
 from engines.tasks.each_file import AHEAD, Kind, Left, Taken, each_file
+from tests.engines.conftest import alive, wait_for
 from tests.support import readers
 
 
@@ -159,8 +160,7 @@ def test_processes_end_with_their_parent(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     parent = subprocess.Popen([sys.executable, tmp_path / "parent.py", tmp_path / "pid"], env=environment)
     readers.wait_for(tmp_path / "pid")
-    process = psutil.Process(int((tmp_path / "pid").read_text()))
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:  # where nobody reaps orphans
-        os.sched_yield()
+    pid = int((tmp_path / "pid").read_text())
+    wait_for("the process to be gone", lambda: not alive(pid))
