@@ -44,7 +44,8 @@ def test_a_jump_rises_as_its_speed_and_gravity_say() -> None:
     press(match, REST, 20)
     assert marth.y == pytest.approx(sum(2.4 - 0.085 * k for k in range(21)))
     press(match, Pad(buttons=BUTTONS["Y"]))
-    assert (marth.action, marth.jumps, marth.own_y) == (Act.AIR_JUMP, 0, pytest.approx(2.1))
+    assert (marth.action, marth.jumps) == (Act.AIR_JUMP, 0)
+    assert marth.own_y == pytest.approx(2.1)
     while marth.airborne:
         press(match, REST)
     assert (marth.y, marth.jumps, marth.action) == (0, 2, Act.LAND)
@@ -54,14 +55,16 @@ def test_a_button_let_go_early_gives_a_small_jump() -> None:
     match, marth, _ = begun()
     press(match, Pad(buttons=BUTTONS["X"]), 2)
     press(match, REST, 3)
-    assert (marth.airborne, marth.y) == (True, pytest.approx(1.5))
+    assert marth.airborne
+    assert marth.y == pytest.approx(1.5)
 
 
 def test_the_stick_walks_dashes_and_turns() -> None:
     match, marth, _ = begun()
     assert marth.facing == 1
     press(match, Pad(x=40), 30)
-    assert (marth.action, marth.own_x) == (Act.WALK, pytest.approx(0.8))
+    assert marth.action == Act.WALK
+    assert marth.own_x == pytest.approx(0.8)
     press(match, REST, 30)
     press(match, Pad(x=-40))
     assert (marth.action, marth.facing) == (Act.TURN, -1)
@@ -69,7 +72,8 @@ def test_the_stick_walks_dashes_and_turns() -> None:
     press(match, Pad(x=80), 2)
     assert (marth.action, marth.facing) == (Act.DASH, 1)
     press(match, Pad(x=80), 20)
-    assert (marth.action, marth.own_x) == (Act.RUN, pytest.approx(1.8))
+    assert marth.action == Act.RUN
+    assert marth.own_x == pytest.approx(1.8)
 
 
 def test_a_hit_hurts_and_sends_by_its_formula() -> None:
@@ -116,7 +120,8 @@ def test_a_shot_flies_and_hits_once() -> None:
     while not match.flying:
         match.step((REST, REST))
     shot = match.flying[0]
-    assert (shot.shot.type, shot.shooter, shot.x) == (55, 1, pytest.approx(falco.x - 6 - 5))
+    assert (shot.shot.type, shot.shooter) == (55, 1)
+    assert shot.x == pytest.approx(falco.x - 6 - 5)
     while match.flying:
         match.step((REST, REST))
     assert (marth.percent, falco.last_attack) == (3, 18)
