@@ -94,9 +94,14 @@ def _look(loaded: LoadedConfig, found: dict[str, Any], *, measure: bool) -> None
     order = plan.orders(project, settings, data)[0]
     plan.rehearse(project, model)
     per_epoch = training.steps_per_epoch or order.steps_per_pass
-    found["steps"] = {"per_epoch": per_epoch, "epochs": training.epochs, "total": per_epoch * training.epochs}
+    found["steps"] = {
+        "per_epoch": per_epoch,
+        "epochs": training.epochs,
+        "total": per_epoch * training.epochs,
+        "evaluations": plan.evaluations(training.epochs),
+    }
     first_stage, on = plan.stages[0].name, plan.switches[0]
-    ctx = Context(step=0, epoch=0, progress=0.0, stage=first_stage, heads=on.heads, parts=on.parts)
+    ctx = Context(step=0, epoch=0, progress=0.0, stage=first_stage, heads=on.heads, parts=on.parts, cfg=settings)
     first = order.indices(0, 0)[: training.batch_size // training.micro_batches]
     activations = activation_size(project, model, data, first, ctx, precision, training.seed)
     found["memory"] = memory_needed(device, model, trained, data_size, activations, found["faults"])

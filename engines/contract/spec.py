@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -28,11 +28,13 @@ class Column(msgspec.Struct, frozen=True):
     """One column of the epoch table.
 
     `source` is `epoch`, `score`, `lr`, `best`, `train.<key>` or `validation.<key>`; `format` is a Python format spec.
+    A `wide` column is left out where the table is too narrow for all of them, the last one first.
     """
 
     title: str
     source: str
     format: str = ".3f"
+    wide: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +45,25 @@ class Head:
     title: str
     parts: tuple[str, ...] = ()
     """What a stage may turn on by itself, as `head.part`."""
-    parameters: str = ""
-    """Name pattern of the parameters that serve this head alone: frozen in a stage where it is off."""
+    parameters: str | tuple[str, ...] = ()
+    """Name patterns of the parameters that serve this head: frozen in a stage where no head that is on names them."""
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The name patterns, however they were written."""
+        return (self.parameters,) if isinstance(self.parameters, str) else self.parameters
+
+
+@dataclass(frozen=True)
+class Task:
+    """Other long work that a project does."""
+
+    function: str
+    """`module:function` taking (arguments, `engines.tasks.TaskContext`)."""
+    help: str
+    """What it does, in a few words, as `cockpit task PROJECT` lists it."""
+    needs: Literal["", "config", "run"] = ""
+    """What its arguments must hold: `run`, the directory of a run, or `config`, a whole checked config as a mapping."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,14 +84,28 @@ class Spec:
     """`module:function` giving the paths of the files that a config's data is read from, torch-free: a resume or a
     replay tells which of them have changed. All that `data.path` holds where absent; None where the project reads none.
     """
-    tasks: Mapping[str, str] = field(default_factory=dict)
-    """Other long work by name, each `module:function` taking (arguments, `engines.tasks.TaskContext`)."""
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+    """Other long work by name: `cockpit task` starts any of it."""
+    reads: str | None = None
+    """`module:function`, torch-free, taking the path of a file or folder and giving an empty text where it is data that
+    the project describes or parses, else what it looked for there in vain: how `cockpit data` finds out whose it is."""
+    recordings: Literal["file", "folder", "either"] = "file"
+    """What `cockpit play RUN --recording` takes."""
     stats: str | None = None
     """`module:function` taking a data path and giving named tables, for `cockpit data stats`."""
     thresholds: str | None = None
     """`module:object`, an `engines.thresholds.adapter.ThresholdAdapter`, for the review of thresholds; torch-free."""
     demo: str | None = None
     """File name of the demo config under `configs/`."""
+
+    def task(self, name: str) -> Task:
+        """The task called `name`. Raises `UserError` naming those there are."""
+        if name not in self.tasks:
+            known = ", ".join(self.tasks) or "none"
+            raise UserError(
+                f"The project {self.name!r} has no task {name!r}{nearest(name, self.tasks)}; it has {known}."
+            )
+        return self.tasks[name]
 
 
 @dataclass(frozen=True)

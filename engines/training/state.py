@@ -3,6 +3,7 @@ beside model, optimizer and random state."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -29,6 +30,8 @@ class TrainState:
     stage: int = 0
     stage_epoch: int = 0
     """Epochs done in this stage."""
+    stage_over: bool = False
+    """Its last epoch is saved, and the next stage has not begun: that comes before anything else."""
     schedule_stage: int = 0
     """Stage in which the learning-rate schedule began."""
     schedule_epoch: int = 0
@@ -36,6 +39,8 @@ class TrainState:
     best_score: float | None = None
     best_epoch: int = 0
     epochs_without_best: int = 0
+    evaluated: bool = True
+    """Whether the last epoch done was; the run cannot end where it was not."""
     bad_steps: int = 0
     """Non-finite steps in a row."""
     log: list[dict[str, Any]] = field(default_factory=list)
@@ -46,4 +51,18 @@ class TrainState:
 
     @classmethod
     def load(cls, saved: dict[str, Any]) -> TrainState:
+        """The state that `dump` gave."""
         return cls(**{**saved, "live": LiveSettings(**saved["live"])})
+
+    def become(self, other: TrainState) -> None:
+        """Take another one's values, in place: the parts of a training share this object."""
+        vars(self).update(vars(other))
+
+    def note_score(self, score: float | None) -> bool:
+        """Early stopping: whether this is the best score so far. Any number beats none, nothing else counts."""
+        best = score is not None and math.isfinite(score) and (self.best_score is None or score > self.best_score)
+        if best:
+            self.best_score, self.best_epoch, self.epochs_without_best = score, self.epoch, 0
+        else:
+            self.epochs_without_best += 1
+        return best
