@@ -65,12 +65,13 @@ def sources(source: Path) -> Iterator[Source]:
         raise DataError(f"{source}: is no replay, expected .slp, .slp.xz, .slp.gz, .zip or .parquet.")
 
 
-def reads(path: Path) -> str:
+def reads(path: str | Path) -> str:
     """Empty where replays or a store of games lie at `path`, else what was looked for in vain."""
-    if (path / NOTES).is_file():
+    place = Path(path)
+    if (place / NOTES).is_file():
         return ""
     try:
-        found = next(sources(path), None)
+        found = next(sources(place), None)
     except (DataError, OSError):
         found = None
     return "" if found else "replays (.slp, .slp.xz, .slp.gz, .zip), slippi-ai's tables (.parquet) or a store of games"

@@ -36,6 +36,12 @@ def press(match: Match, pad: Pad, frames: int = 1) -> None:
         match.step((pad, REST))
 
 
+def land(match: Match, fighter: Fighter, pad: Pad = REST) -> None:
+    """Until the first is on the ground."""
+    while fighter.airborne:
+        press(match, pad)
+
+
 def test_a_jump_rises_as_its_speed_and_gravity_say() -> None:
     match, marth, _ = begun()
     press(match, Pad(buttons=BUTTONS["X"]), 5)
@@ -46,8 +52,7 @@ def test_a_jump_rises_as_its_speed_and_gravity_say() -> None:
     press(match, Pad(buttons=BUTTONS["Y"]))
     assert (marth.action, marth.jumps) == (Act.AIR_JUMP, 0)
     assert marth.own_y == pytest.approx(2.1)
-    while marth.airborne:
-        press(match, REST)
+    land(match, marth)
     assert (marth.y, marth.jumps, marth.action) == (0, 2, Act.LAND)
 
 
@@ -132,14 +137,12 @@ def test_a_platform_carries_and_lets_through() -> None:
     press(match, Pad(buttons=BUTTONS["X"]), 8)
     press(match, REST, 12)
     press(match, Pad(buttons=BUTTONS["X"]))
-    while marth.airborne:
-        press(match, REST)
+    land(match, marth)
     assert (marth.ground, marth.y) == (2, 27.2001)
     press(match, REST, 20)
     press(match, Pad(y=-80), 2)
     drops = marth.action
-    while marth.airborne:
-        press(match, REST)
+    land(match, marth)
     assert (drops, marth.ground, marth.y) == (Act.DROP, 0, 0)
 
 

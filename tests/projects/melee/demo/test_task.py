@@ -34,7 +34,7 @@ def test_it_makes_a_store_that_a_model_learns_from(tmp_path: Path) -> None:
     assert items.tobytes() == made.items.tobytes()
     windows = GameWindows(store, games, 20, 2, torch.device("cpu"))
     assert len(windows) == 3 * (900 - 19)
-    batch = windows.batch(torch.tensor([0, 2000]), None, None)  # type: ignore[arg-type]
+    batch = windows.batch(torch.tensor([0, 2000]), None)
     assert batch["state"].shape == (2, 20, 2, 16)
     assert context.told[-1] == (3, 3, "games")
 
