@@ -7,11 +7,12 @@ import importlib
 import os
 
 from benchmarks.measure import as_json_lines, as_table
-from engines.supervise import ENVIRONMENT
+from engines.supervisor.processes import ENVIRONMENT
 
 NAMES = (
     "step_overhead", "batches", "prepare", "thresholds", "thresholds_ui", "policy",
-    "open_run", "first_paint", "idle", "follow_latency", "live_keys", "parse", "shards",
+    "open_run", "first_paint", "idle", "follow_latency", "live_keys",
+    "ssd", "rollout", "parse", "shards",
 )  # fmt: skip
 
 

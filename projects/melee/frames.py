@@ -30,7 +30,7 @@ BUTTONS = slice(5, 13)
 CONTINUOUS, VELOCITY, DYNAMICS, BINARY = slice(0, 4), slice(4, 9), slice(10, 13), slice(13, 16)
 """Blocks of the state that are predicted together: Δ, Δ, absolute, bits."""
 CLASSES = ("action", "jumps", "l_cancel", "hurtbox", "ground", "last_attack")
-"""Class heads, in the order of the int targets (DOMAIN 4.3)."""
+"""Class heads, in the order of the int targets."""
 CLASS_COLUMNS = tuple(INTS.index(name) for name in CLASSES)
 VOCABULARY = {
     "action": 400, "jumps": 8, "character": 33, "l_cancel": 3, "hurtbox": 3, "ground": 32, "last_attack": 64,

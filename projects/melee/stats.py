@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from engines.contract.tables import Cell, Table
 
+from engines.contract.tables import Cell, Table
 from projects.melee.game import REASONS
 from projects.melee.layout import CHARACTERS, STAGES
 from projects.melee.store import Store

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -28,12 +29,14 @@ def test_outcomes_come_in_order_from_processes_that_work_side_by_side(tmp_path: 
     jobs = [(tmp_path, 0), (tmp_path, 1)]
     with each_file(readers.wait_for_the_next, jobs, go_on, workers=2) as outcomes:
         assert [outcome.item for outcome in outcomes] == jobs  # one process alone would wait for itself
-    assert psutil.Process().children() == [] or _only_trackers()
 
 
-def _only_trackers() -> bool:
-    """The standard library keeps one process that tidies up after spawned ones, and ends with this one."""
-    return all("resource_tracker" in " ".join(one.cmdline()) for one in psutil.Process().children())
+def test_processes_are_gone_when_all_is_read() -> None:
+    with each_file(readers.process, range(4), go_on, workers=2) as outcomes:
+        pids = {outcome.value for outcome in outcomes if isinstance(outcome, Taken)}
+    assert 1 <= len(pids) <= 2
+    assert os.getpid() not in pids
+    assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +114,27 @@ def test_a_process_imports_no_more_than_its_function_needs() -> None:
         assert [outcome.value for outcome in outcomes if isinstance(outcome, Taken)] == [False, True]
 
 
+def test_what_the_items_themselves_raise_passes() -> None:
+    def items() -> Iterator[str]:
+        yield "a"
+        raise DataError("games.zip: cut short")
+
+    with pytest.raises(DataError, match=r"games\.zip: cut short"), each_file(readers.read, items(), go_on) as outcomes:
+        list(outcomes)
+
+
+def test_where_no_process_can_begin_the_work_ends_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "gone_soon.py").write_text("def read(item):\n    return item\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    function = importlib.import_module("gone_soon").read
+    (tmp_path / "gone_soon.py").unlink()
+    with (
+        pytest.raises(DataError, match=r"No process could be started for the work: .* exit code 1"),
+        each_file(function, range(100_000), go_on, workers=1) as outcomes,
+    ):
+        list(outcomes)
+
+
 def _stop_when(there: Path) -> Callable[[], None]:
     def check() -> None:
         if there.exists():
@@ -127,20 +151,6 @@ def test_a_stop_is_heard_while_a_file_hangs_and_leaves_no_process(tmp_path: Path
     ):
         list(outcomes)
     assert not psutil.pid_exists(int(busy.read_text()))
-
-
-def test_whoever_stops_listening_leaves_no_process(tmp_path: Path) -> None:
-    busy = tmp_path / "pid"
-    with each_file(_hang_or_name, ["a", str(busy)], go_on, workers=2) as outcomes:
-        assert next(outcomes) == Taken("a", "a")
-        readers.wait_for(busy)
-    assert not psutil.pid_exists(int(busy.read_text()))
-
-
-def _hang_or_name(item: str) -> str:
-    if item != "a":
-        readers.hang(Path(item))
-    return item
 
 
 PARENT = """

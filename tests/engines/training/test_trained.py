@@ -61,6 +61,17 @@ def test_before_the_first_epoch_a_sentence_says_when_to_try_again(new_run: Runs)
         open_run(live.run)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"kind": "task"}, "is a task; expected a training run"), ({"engine": ""}, "is of a program that is not the")],
+)
+def test_what_is_no_training_of_an_engine_is_said(new_run: Runs, change: dict[str, str], said: str) -> None:
+    run = new_run().run
+    run.write_info(msgspec.structs.replace(run.info, **change))
+    with pytest.raises(DataError, match=said):
+        open_run(run)
+
+
 def test_a_damaged_last_checkpoint_or_config_costs_no_more_than_it_holds(new_run: Runs) -> None:
     live = new_run("training.epochs=4")
     live.here()

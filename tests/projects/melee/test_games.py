@@ -71,7 +71,7 @@ def test_every_number_is_that_of_a_slow_reading(store: Store) -> None:
     windows = GameWindows(store, games, 5, 2, CPU)
     assert len(windows) == 126 + 206 + 176 + 156
     indices = torch.tensor([400, 0, 125, 126, len(windows) - 1, 331, 332])
-    found = windows.batch(indices, None)
+    found = windows.batch(indices, None, None)
     ends = np.cumsum([126, 206, 176, 156])
     for row, index in enumerate(indices.tolist()):
         game = int(np.searchsorted(ends, index, side="right"))
@@ -96,7 +96,7 @@ def test_every_number_is_that_of_a_slow_reading(store: Store) -> None:
 
 def test_without_projectiles_there_are_no_items(store: Store) -> None:
     games, _ = complete_games(store)
-    found = GameWindows(store, games, 7, 0, CPU).batch(torch.tensor([3]), None)
+    found = GameWindows(store, games, 7, 0, CPU).batch(torch.tensor([3]), None, None)
     assert (found["items"].shape, found["kinds"].shape) == ((1, 7, 2, 0), (1, 7, 2, 0))
     assert 2 * (found["state"].shape[-1] + found["control"].shape[-1]) == 58  # DOMAIN 4.2
     assert 2 * found["ints"].shape[-1] + 1 == 15

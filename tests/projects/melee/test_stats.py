@@ -39,4 +39,4 @@ def test_what_is_missing_and_what_was_left_out_is_counted(tmp_path: Path) -> Non
     missing = rows(tmp_path / "out", "missing fields")
     assert (missing["speed_y"], missing["owner"]) == (1, 2)
     assert rows(tmp_path / "out", "left out") == {"too short": 1}
-    assert [row[0] for row in tables(tmp_path / "out")["fields"].rows][0] == "percent"
+    assert tables(tmp_path / "out")["fields"].rows[0][0] == "percent"
