@@ -112,11 +112,13 @@ def _below(folder: Path) -> Iterator[Source]:
 
 
 def _members(path: Path, name: str) -> Iterator[Source]:
+    """The replays in a zip; of one that is damaged the zip itself, which whoever opens it finds out."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = sorted(info.filename for info in archive.infolist() if _is_replay(info.filename))
-    except (zipfile.BadZipFile, OSError) as error:
-        raise DataError(f"{path}: cannot be read as a zip ({error}); repair it or move it away.") from None
+    except (zipfile.BadZipFile, OSError):
+        yield Source(path, "", name)
+        return
     for member in members:
         yield Source(path, member, f"{name}/{member}")
 

@@ -96,19 +96,21 @@ def test_every_replay_is_taken_or_left_with_a_reason(tmp_path: Path) -> None:
     with zipfile.ZipFile(folder / "more.zip", "w") as archive:
         archive.writestr("inside/game.slp", b"nor this")
         archive.writestr("readme.txt", b"never looked at")
+    (folder / "broken.zip").write_bytes(b"PK no zip")
     write_table(folder / "short.parquet", columns(99, 5))
     write_table(folder / "twin.parquet", columns(150, 1))
     context = parsed(folder, tmp_path / "out")
     store = Store(tmp_path / "out")
     assert [placed.game.name for placed in store.games] == ["game_00", "game_01", "game_02"]
     counts, reasons = {row[0]: row[1] for row in context.tables["counts"].rows}, context.tables["left"].rows
-    assert counts == {"files": 8, "taken": 3, "with every field": 0, "frames": 450}
+    assert counts == {"files": 9, "taken": 3, "with every field": 0, "frames": 450}
     assert [row[:2] for row in reasons] == [
-        ("damaged", 3), ("players", 0), ("computer", 0), ("length", 1), ("copy", 1),
+        ("damaged", 4), ("players", 0), ("computer", 0), ("length", 1), ("copy", 1),
     ]  # fmt: skip
     left = {one.source: one.reason for one in store.contents[0].left}
     assert left == {
-        "game_07.slp": "damaged", "game_08.slp.gz": "damaged", "more.zip/inside/game.slp": "damaged",
+        "broken.zip": "damaged", "game_07.slp": "damaged", "game_08.slp.gz": "damaged",
+        "more.zip/inside/game.slp": "damaged",
         "short.parquet": "length", "twin.parquet": "copy",
     }  # fmt: skip
 
