@@ -28,7 +28,8 @@ def parse(arguments: Namespace) -> int:
     source, out = _absolute(arguments.source), _absolute(arguments.out)
     spec = _whose(source, arguments.project, "parses logs", lambda spec: "parse" in spec.tasks)
     task = {"source": source, "out": out}
-    return carry_out(Target(spec), "parse", task, arguments.overrides, title=f"{source} parsed into {out}")
+    title = f"{source} parsed into {out}"
+    return carry_out(Target(spec), "parse", task, arguments.overrides, title=title, json=arguments.json)
 
 
 def stats(arguments: Namespace) -> int:

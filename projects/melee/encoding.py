@@ -76,27 +76,34 @@ def ground(players: Rows) -> NDArray[np.int64]:
 def _near(players: Rows, counts: Rows, items: Rows, projectiles: int) -> tuple[Tensor, Tensor]:
     """Of the nearest items dx, dy and whether there is one, then their share of 15; and their types and states."""
     shape = players.shape  # (batch, time, 2)
-    if not projectiles:
-        return torch.zeros(*shape, 0), torch.zeros(*shape, 0, dtype=torch.int64)
-    there = np.arange(MOST_ITEMS) < counts[..., None]  # (batch, time, 15)
-    away_x = items["x"][..., None, :] - players["x"][..., None]
-    away_y = items["y"][..., None, :] - players["y"][..., None]
-    distance = np.where(there[..., None, :], away_x**2 + away_y**2, np.inf)
-    order = np.argsort(distance, axis=-1, kind="stable")[..., :projectiles]  # (batch, time, 2, projectiles)
+    floats, ints = width(projectiles)
+    near, kinds = np.zeros((*shape, floats), np.float32), np.zeros((*shape, ints), np.int64)
+    some = np.nonzero(counts)  # few frames have any
+    if projectiles and len(some[0]):
+        near[some], kinds[some] = _nearest(players[some], counts[some], items[some], projectiles)
+    return torch.from_numpy(near), torch.from_numpy(kinds)
+
+
+def _nearest(players: Rows, counts: Rows, items: Rows, projectiles: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The same of frames with items: players (frames, 2), items (frames, 15)."""
+    there = np.arange(MOST_ITEMS) < counts[:, None]
+    away_x = items["x"][:, None] - players["x"][..., None]  # (frames, 2, 15)
+    away_y = items["y"][:, None] - players["y"][..., None]
+    distance = np.where(there[:, None], away_x**2 + away_y**2, np.inf)
+    order = np.argsort(distance, axis=-1, kind="stable")[..., :projectiles]
     is_there = np.isfinite(np.take_along_axis(distance, order, -1))
 
     def chosen(values: NDArray[Any]) -> NDArray[Any]:
         wide = np.broadcast_to(values, distance.shape)
         return np.where(is_there, np.take_along_axis(wide, order, -1), 0)
 
-    dx, dy = chosen(away_x) * NEAR, chosen(away_y) * NEAR
-    near = np.stack([dx, dy, is_there], axis=-1).reshape(*shape, 3 * projectiles)
-    active = np.broadcast_to(counts[..., None, None] / MOST_ITEMS, (*shape, 1))
-    types = chosen(np.minimum(items["type"], 255)[..., None, :])
-    states = chosen(np.minimum(items["state"], MOST_STATE)[..., None, :])
+    floats = np.stack([chosen(away_x) * NEAR, chosen(away_y) * NEAR, is_there], axis=-1)
+    active = np.broadcast_to(counts[:, None, None] / MOST_ITEMS, (*players.shape, 1))
+    types = chosen(np.minimum(items["type"], 255)[:, None])
+    states = chosen(np.minimum(items["state"], MOST_STATE)[:, None])
     return (
-        torch.from_numpy(np.concatenate([near, active], axis=-1).astype(np.float32)),
-        torch.from_numpy(np.concatenate([types, states], axis=-1).astype(np.int64)),
+        np.concatenate([floats.reshape(*players.shape, -1), active], axis=-1),
+        np.concatenate([types, states], axis=-1),
     )
 
 

@@ -15,7 +15,7 @@ from engines.training.project import Batch, Context
 from engines.training.windows import Windows, send
 from projects.melee.encoding import NEEDED, encode
 from projects.melee.frames import Frames
-from projects.melee.layout import ITEM, MOST_ITEMS
+from projects.melee.layout import FRAME, ITEM, MOST_ITEMS
 from projects.melee.store import Placed, Store
 
 Rows = NDArray[Any]
@@ -67,28 +67,37 @@ class GameWindows:
     def _read(self, shards: NDArray[np.int64], first: NDArray[np.int64], length: int) -> tuple[Rows, Rows]:
         """Rows (batch, length) and their items (batch, length, 15), the latter only where they are looked at."""
         order = np.lexsort((first, shards))
-        steps = np.arange(length)
-        rows: Rows | None = None
+        rows = np.empty((len(first), length), FRAME)
         items = np.zeros((len(first), length, MOST_ITEMS if self._projectiles else 0), ITEM)
         for some in np.split(order, np.flatnonzero(np.diff(shards[order])) + 1):
             shard = int(shards[some[0]])
-            frames = self.store.frames(shard)
-            found = frames[first[some, None] + steps]
-            if rows is None:
-                rows = np.empty((len(first), length), frames.dtype)
-            rows[some] = found
+            found = _runs(self.store.frames(shard), length)[first[some]]
+            _whole(rows)[some] = found
             if self._projectiles:
-                items[some] = items_of(found, self.store.items(shard))
-        assert rows is not None
+                table = self.store.items(shard)
+                _whole(items)[some] = _whole(items_of(found.view(FRAME).reshape(-1, length), table))
         return rows, items
+
+
+def _runs(frames: Rows, length: int) -> NDArray[np.void]:
+    """Every run of `length` rows, each as one value that is copied at once, a view: (rows - length + 1,)."""
+    size = frames.dtype.itemsize
+    return np.ndarray((len(frames) - length + 1,), f"V{length * size}", frames, strides=(size,))
+
+
+def _whole(array: Rows) -> NDArray[np.void]:
+    """A view of what lies below the first dimension as one value: numpy would copy field by field."""
+    return array.reshape(len(array), -1).view(f"V{array[0].nbytes}")[:, 0]
 
 
 def items_of(rows: Rows, table: Rows) -> Rows:
     """The items of each of `rows: (…)`: (…, 15) of `ITEM`; zeros after as many as a row has."""
-    places = rows["first_item"][..., None].astype(np.int64) + np.arange(MOST_ITEMS)
-    there = np.arange(MOST_ITEMS) < rows["items"][..., None]
-    found = np.zeros(places.shape, ITEM)
-    found[there] = table[places[there]]
+    found = np.zeros((*rows.shape, MOST_ITEMS), ITEM)
+    some = np.nonzero(rows["items"])  # few frames have any
+    counts = rows["items"][some].astype(np.int64)
+    begins = np.repeat(rows["first_item"][some].astype(np.int64), counts)
+    places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    found[(*(np.repeat(axis, counts) for axis in some), places)] = table[begins + places]
     return found
 
 

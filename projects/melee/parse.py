@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from engines.basics.amounts import duration, size
-from engines.tasks import TaskContext
+from engines.tasks import Table, TaskContext
 from engines.tasks.arguments import as_struct
 from engines.tasks.each_file import Left, Taken, each_file
 from engines.tasks.folder import OutputFolder, output_folder
@@ -121,16 +121,20 @@ def _say(out: Path, shards: Sequence[Contents], new: int, seconds: float, contex
     """What the whole store holds now, and what 100,000 replays would take at this rate."""
     games = [game for shard in shards for game in shard.games]
     left = Counter(one.reason for shard in shards for one in shard.left)
-    frames = sum(game.frames for game in games)
-    context.log(
-        f"{out}: {len(games)} games with {frames:,} frames, {sum(not game.missing for game in games)} with every field."
-    )
-    for reason, title in REASONS.items():
-        if left[reason]:
-            context.log(f"left out: {left[reason]} {title}.")
+    frames, whole = sum(game.frames for game in games), sum(not game.missing for game in games)
+    context.log(f"{out}: {len(games)} games with {frames:,} frames, {whole} with every field.")
     if new and games:
         written = sum(path.stat().st_size for path in out.iterdir())
         context.log(
             f"{MANY:,} such replays take about {duration(seconds / new * MANY)} at this rate, and "
             f"{size(written / (len(games) + left.total()) * MANY)}."
         )
+    counts = {"files": len(games) + left.total(), "taken": len(games), "with every field": whole, "frames": frames}
+    context.report(
+        {
+            "counts": Table(("replays", "number"), tuple(counts.items())),
+            "left": Table(
+                ("left out", "files", "because"), tuple((name, left[name], REASONS[name]) for name in REASONS)
+            ),
+        }
+    )

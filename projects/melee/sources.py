@@ -65,12 +65,13 @@ def sources(source: Path) -> Iterator[Source]:
         raise DataError(f"{source}: is no replay, expected .slp, .slp.xz, .slp.gz, .zip or .parquet.")
 
 
-def reads(path: Path) -> str:
+def reads(path: str | Path) -> str:
     """Empty where replays or a store of games lie at `path`, else what was looked for in vain."""
-    if (path / NOTES).is_file():
+    place = Path(path)
+    if (place / NOTES).is_file():
         return ""
     try:
-        found = next(sources(path), None)
+        found = next(sources(place), None)
     except (DataError, OSError):
         found = None
     return "" if found else "replays (.slp, .slp.xz, .slp.gz, .zip), slippi-ai's tables (.parquet) or a store of games"
@@ -111,11 +112,13 @@ def _below(folder: Path) -> Iterator[Source]:
 
 
 def _members(path: Path, name: str) -> Iterator[Source]:
+    """The replays in a zip; of one that is damaged the zip itself, which whoever opens it finds out."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = sorted(info.filename for info in archive.infolist() if _is_replay(info.filename))
-    except (zipfile.BadZipFile, OSError) as error:
-        raise DataError(f"{path}: cannot be read as a zip ({error}); repair it or move it away.") from None
+    except (zipfile.BadZipFile, OSError):
+        yield Source(path, "", name)
+        return
     for member in members:
         yield Source(path, member, f"{name}/{member}")
 

@@ -16,12 +16,13 @@ SECONDS = 60.0
 """Frames of a second."""
 
 
-def tables(path: Path) -> dict[str, Table]:
+def tables(path: str | Path) -> dict[str, Table]:
     """Games, stages, characters, missing fields and what was left out. Raises `DataError`."""
-    store = Store(path)
+    place = Path(path)
+    store = Store(place)
     games = [placed.game for placed in store.games]
     frames = sum(game.frames for game in games)
-    size = sum(file.stat().st_size for file in path.iterdir())
+    size = sum(file.stat().st_size for file in place.iterdir())
     stages = Counter(STAGES.get(game.stage, "another stage") for game in games)
     fighters = Counter(_character(one) for game in games for one in game.characters)
     missing = Counter(field for game in games for field in game.missing)

@@ -6,19 +6,19 @@
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from engines.basics.errors import DataError
-from engines.basics.files import replace_bytes
+from engines.basics.files import replace_bytes, replace_with
 from projects.melee.game import Game, Reason
 from projects.melee.layout import FRAME, ITEM
 from projects.melee.sources import NOTES
@@ -26,6 +26,8 @@ from projects.melee.sources import NOTES
 FORMAT = 1
 SHARD_ROWS = 500_000
 """A shard is closed after this many frames: 66 MB of them."""
+OPEN_FILES = 256
+"""Memory-mapped at a time: each takes a file descriptor, and a store of 100,000 games has some thousand files."""
 _NAME = re.compile(r"\d{5}\.(frames\.npy|items\.npy|json)")
 
 
@@ -89,19 +91,19 @@ class ShardWriter:
         self._games: list[Game] = []
 
     def add(self, name: str, source: str, game: Game) -> None:
-        frames = game.frames.copy()
-        frames["first_item"] += self._items
-        self._games.append(Game(frames, game.items, game.stage, game.external_stage, game.missing, game.version))
-        first, second = frames[0]["players"]["character"].tolist()
+        """Take a game over: its rows are counted from the shard's first item now."""
+        game.frames["first_item"] += self._items
+        self._games.append(game)
+        first, second = game.frames[0]["players"]["character"].tolist()
         self.contents.games.append(
             StoredGame(
-                name=name, source=source, first_row=self.rows, frames=len(frames), first_item=self._items,
+                name=name, source=source, first_row=self.rows, frames=len(game.frames), first_item=self._items,
                 items=len(game.items), stage=game.stage, external_stage=game.external_stage,
                 characters=(first, second), version=game.version, digest=game.digest,
                 missing=game.missing,
             )
         )  # fmt: skip
-        self.rows += len(frames)
+        self.rows += len(game.frames)
         self._items += len(game.items)
 
     def leave(self, source: str, reason: Reason, text: str) -> None:
@@ -113,19 +115,20 @@ class ShardWriter:
 
     def write(self, folder: Path, shard: str) -> None:
         """Write the three files. Raises OSError."""
-        frames = np.concatenate([game.frames for game in self._games] or [np.zeros(0, FRAME)])
-        items = np.concatenate([game.items for game in self._games] or [np.zeros(0, ITEM)])
-        replace_bytes(folder / f"{shard}.frames.npy", _npy(frames))
-        replace_bytes(folder / f"{shard}.items.npy", _npy(items))
+        frames, items = [game.frames for game in self._games], [game.items for game in self._games]
+        replace_with(folder / f"{shard}.frames.npy", partial(_write_npy, FRAME, frames))
+        replace_with(folder / f"{shard}.items.npy", partial(_write_npy, ITEM, items))
         content = msgspec.json.format(msgspec.json.encode(self.contents))
         replace_bytes(folder / f"{shard}.json", content + b"\n")
 
 
-def _npy(array: NDArray[Any]) -> bytes:
-    """The array as a file of numpy's."""
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
+def _write_npy(dtype: np.dtype[Any], parts: Sequence[NDArray[Any]], file: IO[bytes]) -> None:
+    """The parts one after the other as one array in numpy's form, none of them copied."""
+    shape = (sum(len(part) for part in parts),)
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    for part in parts:
+        file.write(part.view(np.uint8).data)
 
 
 @dataclass(frozen=True)
@@ -145,8 +148,7 @@ class Store:
         names = _finished(path)
         self.shards = [path / name for name in names]
         self.contents = [_contents(path / f"{name}.json") for name in names]
-        self._frames: dict[int, NDArray[Any]] = {}
-        self._items: dict[int, NDArray[Any]] = {}
+        self._mapped = lru_cache(OPEN_FILES)(self._map)
         self.rows: list[int] = []
         """Frames of each shard."""
         self.games: list[Placed] = []
@@ -158,16 +160,11 @@ class Store:
 
     def frames(self, shard: int) -> NDArray[Any]:
         """The rows of a shard, memory-mapped: (rows,) of `FRAME`."""
-        if shard not in self._frames:
-            self._frames[shard] = self._open(shard, "frames", FRAME, self.rows[shard])
-        return self._frames[shard]
+        return self._mapped(shard, "frames")
 
     def items(self, shard: int) -> NDArray[Any]:
         """The items of a shard, memory-mapped: (items,) of `ITEM`."""
-        if shard not in self._items:
-            count = sum(game.items for game in self.contents[shard].games)
-            self._items[shard] = self._open(shard, "items", ITEM, count)
-        return self._items[shard]
+        return self._mapped(shard, "items")
 
     def game(self, place: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Frames and items of one game; `first_item` counts from the shard's first item."""
@@ -175,7 +172,9 @@ class Store:
         first = placed.game.first_row
         return self.frames(placed.shard)[first : first + placed.game.frames], self.items(placed.shard)
 
-    def _open(self, shard: int, kind: str, dtype: np.dtype[Any], rows: int) -> NDArray[Any]:
+    def _map(self, shard: int, kind: Literal["frames", "items"]) -> NDArray[Any]:
+        dtype = FRAME if kind == "frames" else ITEM
+        rows = sum(getattr(game, kind) for game in self.contents[shard].games)
         path = self.shards[shard].with_name(f"{self.shards[shard].name}.{kind}.npy")
         try:
             array: NDArray[Any] = np.load(path, mmap_mode="r" if rows else None, allow_pickle=False)

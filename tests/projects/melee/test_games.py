@@ -113,3 +113,21 @@ def test_games_without_speeds_are_not_learned_from(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no game has every field"):
         complete_games(Store(tmp_path / "out"))
     assert set(NEEDED) >= {"speed_y", "hitlag", "ground"}
+
+
+def test_a_stage_and_characters_never_seen_have_places_of_their_own(tmp_path: Path) -> None:
+    made = columns(150, 1)
+    made["stage"][:] = 15
+    made["p0"]["character"][:] = 200
+    made["p1"]["character"][:] = 26
+    made["p0"]["action"][:] = 6000
+    write_table(tmp_path / "a.parquet", made)
+    parsed(tmp_path / "a.parquet", tmp_path / "out")
+    store = Store(tmp_path / "out")
+    assert (store.games[0].game.stage, store.games[0].game.characters) == (0, (200, 26))
+    found = GameWindows(store, complete_games(store)[0], 9, 2, CPU).batch(torch.tensor([5]), None, None)
+    ints = found["ints"][0]
+    assert set(ints[:, 0, INTS.index("character")].tolist()) == {VOCABULARY["character"] - 1}
+    assert set(ints[:, 1, INTS.index("character")].tolist()) == {26}
+    assert set(ints[:, 0, INTS.index("action")].tolist()) == {VOCABULARY["action"] - 1}
+    assert set(found["stage"].flatten().tolist()) == {0}

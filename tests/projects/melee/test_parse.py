@@ -96,14 +96,21 @@ def test_every_replay_is_taken_or_left_with_a_reason(tmp_path: Path) -> None:
     with zipfile.ZipFile(folder / "more.zip", "w") as archive:
         archive.writestr("inside/game.slp", b"nor this")
         archive.writestr("readme.txt", b"never looked at")
+    (folder / "broken.zip").write_bytes(b"PK no zip")
     write_table(folder / "short.parquet", columns(99, 5))
     write_table(folder / "twin.parquet", columns(150, 1))
-    parsed(folder, tmp_path / "out")
+    context = parsed(folder, tmp_path / "out")
     store = Store(tmp_path / "out")
     assert [placed.game.name for placed in store.games] == ["game_00", "game_01", "game_02"]
+    counts, reasons = {row[0]: row[1] for row in context.tables["counts"].rows}, context.tables["left"].rows
+    assert counts == {"files": 9, "taken": 3, "with every field": 0, "frames": 450}
+    assert [row[:2] for row in reasons] == [
+        ("damaged", 4), ("players", 0), ("computer", 0), ("length", 1), ("copy", 1),
+    ]  # fmt: skip
     left = {one.source: one.reason for one in store.contents[0].left}
     assert left == {
-        "game_07.slp": "damaged", "game_08.slp.gz": "damaged", "more.zip/inside/game.slp": "damaged",
+        "broken.zip": "damaged", "game_07.slp": "damaged", "game_08.slp.gz": "damaged",
+        "more.zip/inside/game.slp": "damaged",
         "short.parquet": "length", "twin.parquet": "copy",
     }  # fmt: skip
 
@@ -173,7 +180,7 @@ def test_bad_settings_and_places_are_refused(tmp_path: Path) -> None:
         list(sources(tmp_path / "empty"))
     assert "replays" in reads(tmp_path / "empty")
     parsed(folder, tmp_path / "out")
-    assert (reads(folder), reads(tmp_path / "out")) == ("", "")
+    assert (reads(str(folder)), reads(tmp_path / "out")) == ("", "")
     with pytest.raises(DataError, match="was made with least_frames 100, not 200"):
         parsed(folder, tmp_path / "out", least_frames=200)
 
