@@ -74,7 +74,7 @@ def open_play(run: RunDirectory, recording: str = "", seat: str = "", more: Mapp
         raise DataError(f"{info.id} has exported nothing yet; make its files with `cockpit export {info.id}`.")
     _check_recording(recording, spec.recordings)
     arguments = {"run": str(run.path), "recording": recording and str(Path(recording).absolute()), **(more or {})}
-    if (found := _playing(info.project, arguments, any_of_run=bool(seat) and not recording)) is not None:
+    if (found := _playing(info.project, arguments, any_of_run=bool(seat) and not (recording or more))) is not None:
         return Viewing(found, seat, started=False)
     title = f"{info.id} played" + (f" on {Path(recording).name}" if recording else "")
     play = launch.prepare_task(info.project, TASK, arguments, title=title)
