@@ -10,26 +10,29 @@ import numpy as np
 import pytest
 import torch
 
+from cockpit.core.run.report import named_tables
+from cockpit.core.scenes.play import PlayFollower, open_play
 from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
+from engines.contract.config import load_config
+from engines.contract.scenes import Press
 from engines.contract.steps import read_series
 from engines.runs import launch
 from engines.runs.replay import prepare_replay
 from engines.runs.saved import read_saved
 from engines.training import checkpoint
 from engines.training.project import Context
-from tests.engines.conftest import LiveRun, effective_table, tensors
+from tests.engines.conftest import LiveRun, effective_table, tensors, wait_for
 from tests.engines.second.config import SecondConfig
-from tests.engines.second.project import Played, Second
+from tests.engines.second.project import Played, Second, Steps
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = """
 project: second
 data: {path: .}
+optim: {rate: 1e-1, batch: 32}
 training:
   epochs: 7
-  batch_size: 32
-  lr: 1e-1
   warmup_epochs: 0
   checkpoint_minutes: 100
   micro_batches: 2
@@ -87,6 +90,44 @@ def assert_same(one: LiveRun, other: LiveRun) -> None:
         for a, b in zip(read_series(one.run.steps, column), read_series(other.run.steps, column), strict=True):
             assert len(a)
             assert np.array_equal(a, b), column
+
+
+def test_other_names_of_its_settings_are_its_settings(straight: LiveRun) -> None:
+    training = load_config(straight.run.config).settings.training
+    assert (training.lr, training.batch_size) == (0.1, 32)
+
+
+def test_a_task_of_it_reports_what_its_best_weights_do(straight: LiveRun) -> None:
+    run = launch.prepare_task("second", "measure", {"run": str(straight.run.path), "steps": 200}, title="measure")
+    assert LiveRun(run).here() == "finished"
+    table = named_tables(run)["actions"]
+    agent = Second().build(SecondConfig(project="second"))
+    Second().load_trainable_state(agent, checkpoint.load(straight.run.best)["model"])
+    seen = Steps(200, 3)
+    for action, count, share in table["rows"]:
+        right = [int(agent.eval()(x[None])[0].argmax()) == action for x in seen.x[seen.action == action]]
+        assert (count, share) == (len(right), pytest.approx(sum(right) / len(right)))
+
+
+def test_two_users_lead_it_in_one_session(straight: LiveRun) -> None:
+    first = PlayFollower(open_play(straight.run))
+    second = PlayFollower(open_play(straight.run, seat="p2"))
+    for follower in (first, second):
+        wait_for("a scene", lambda follower=follower: follower.poll(0.05).scene)  # type: ignore[misc]
+    for follower, times in ((first, 1), (second, 2)):
+        for _ in range(times):
+            follower.send(Press("push"))
+    first.send(Press("play"))
+
+    def pushed() -> bool:
+        scene = second.poll(0.05).scene
+        return scene is not None and scene.note.startswith("pushes 1 2,")
+
+    wait_for("both users' pushes", pushed)
+    play = first.run
+    first.end()
+    second.end()
+    wait_for("the engine to be gone", lambda: lock_holder(play.lock) is None)
 
 
 def test_it_is_what_it_says(straight: LiveRun) -> None:

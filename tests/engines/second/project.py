@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from engines.training.grouped_order import GroupedOrder
 from engines.training.order import Order
-from engines.training.project import Batch, Context, Evaluation, Loss, Piece, Project, Result, Split
+from engines.training.project import Batch, Context, Evaluation, Loss, Piece, Project, Result, Split, TrainingLog
 from engines.training.samples import Ranges
 from tests.engines.second.config import SecondConfig
 
@@ -126,6 +127,11 @@ class Second(Project[SecondConfig]):
             kept.load_state_dict(now.state_dict())
         if ctx.stage == "value":
             model.value.weight.normal_()
+
+    def export(
+        self, cfg: SecondConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog
+    ) -> None:
+        (folder / "actions.txt").write_text("left right jump")
 
     def evaluation(self, cfg: SecondConfig, data: Split) -> Played:
         return Played(self)

@@ -1,6 +1,6 @@
 """An agent that imitates, then values, then does both against a prior of itself."""
 
-from engines.contract.spec import Column, Head, Spec
+from engines.contract.spec import Column, Head, Spec, Task
 
 SPEC = Spec(
     name="second",
@@ -19,5 +19,10 @@ SPEC = Spec(
         Head(name="value", title="Return", parameters=("value.*", "trunk.*"), scaled=True),
     ),
     metrics=("kl", "entropy"),
+    aliases={"optim.rate": "training.lr", "optim.batch": "training.batch_size"},
+    tasks={
+        "measure": Task("tests.engines.second.tasks:measure", "count right actions", needs="run"),
+        "play": Task("tests.engines.second.tasks:lead", "lead it together", needs="run"),
+    },
     data_files=None,
 )
