@@ -33,10 +33,13 @@ def recurrence(
 
 def step(x: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     """The output `(batch, heads, headdim)` of one frame and the state after it; arguments without their time."""
-    B, C = _per_head(B, x.shape[1]), _per_head(C, x.shape[1])
+    batch, heads, headdim, size = state.shape
+    grouped = batch, B.shape[1], -1, size  # the heads of a group lie together, so that each is one product
     decay = (dt * A).exp()
-    state = state * decay[..., None, None] + (x * dt[..., None])[..., None] * B[..., None, :]
-    return (state @ C[..., None])[..., 0], state
+    added = (x * dt[..., None]).reshape(*grouped[:3], 1) * B[:, :, None]
+    state = torch.addcmul(added.reshape(state.shape), state, decay[..., None, None])
+    y = state.reshape(grouped) @ C[..., None]
+    return y.reshape(batch, heads, headdim), state
 
 
 def scan(
@@ -86,10 +89,6 @@ def _heads_of(part: Tensor, heads: int) -> Tensor:
     if groups == 1:
         return part
     return part.repeat_interleave(heads // groups, dim=1)
-
-
-def _per_head(part: Tensor, heads: int) -> Tensor:
-    return part.repeat_interleave(heads // part.shape[1], dim=1)
 
 
 def _zeros(x: Tensor, B: Tensor) -> Tensor:

@@ -22,14 +22,12 @@ from projects.melee.frames import (
     DYNAMICS,
     FACING,
     GROUND,
-    HITLAG,
     HURTBOX,
     INTS,
     JUMPS,
     L_CANCEL,
     LAST_ATTACK,
     ON_GROUND,
-    PERCENT,
     SCALE,
     SPEED_AIR_X,
     SPEED_ATTACK_X,
@@ -43,6 +41,7 @@ from projects.melee.frames import (
     Frames,
     X,
     Y,
+    units,
 )  # fmt: skip
 from projects.melee.rules import Prediction
 
@@ -56,8 +55,6 @@ WAVES = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 """Lengths of the sines of a place, in game units: what tells a platform's height from the air just above it."""
 SPEED_CLEAR = 10.0
 """What scaled speeds are multiplied by, since a tenth of a unit a frame matters."""
-JUMPS_OF = {PERCENT: 8.0, HITLAG: 6.0}
-"""What a head's output of 1 means, in game units, where the change is none or large: a hit."""
 STAY_CLASS, STAY_BIT = 5.0, 4.0
 """First value of what is added to the logit of the present class, or bit."""
 ITEM_KINDS = 256
@@ -191,15 +188,10 @@ class FighterView(nn.Module):
         clear = torch.ones(len(STATE))
         clear[VELOCITY] = SPEED_CLEAR
         self.register_buffer("clear", clear, persistent=False)
-        jumps = torch.tensor(SCALE)
-        for column, size in JUMPS_OF.items():
-            jumps[column] *= size
-        self.register_buffer("jumps", jumps, persistent=False)
         self.register_buffer("thresholds", torch.tensor(THRESHOLDS), persistent=False)
         self.register_buffer("waves", 2 * torch.pi / torch.tensor(WAVES), persistent=False)
 
     clear: Tensor
-    jumps: Tensor
     thresholds: Tensor
     waves: Tensor
 
@@ -268,7 +260,7 @@ class FighterView(nn.Module):
         said = dict(
             zip(HEAD_SIZES, torch.split(self.heads(hidden).float(), list(HEAD_SIZES.values()), dim=-1), strict=True)
         )
-        side, scale = _side(frames), self.jumps
+        side, scale = _side(frames), units(hidden.device)
         velocity = said["velocity"] * scale[VELOCITY]
         velocity = torch.cat(
             [velocity[..., :1] * side, velocity[..., 1:2], velocity[..., 2:4] * side, velocity[..., 4:]], -1
