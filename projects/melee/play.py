@@ -27,6 +27,7 @@ from projects.melee.games import GameWindows, complete_games
 from projects.melee.layout import CHARACTERS
 from projects.melee.pads import KEYS, Pad, shown
 from projects.melee.project import Melee, past_frames
+from projects.melee.recording import write_game
 from projects.melee.rollout import Stream
 from projects.melee.rules import respawned
 from projects.melee.stage import KINDS, outside, view
@@ -65,7 +66,7 @@ def play(arguments: Mapping[str, Any], context: InteractiveContext) -> None:
     game, name = _real_game(cfg, order)
     context.log(f"{name} from frame {order.frame}, epoch {trained.state.epoch}")
     torch.set_num_threads(1)  # one frame is too little work to share
-    session = MeleeSession(model, game, past_frames(cfg), name=name, second=order.p2)
+    session = MeleeSession(model, game, past_frames(cfg), name=name, folder=context.folder, second=order.p2)
     play_live(session, context, order.idle_minutes, longest=session.longest_tape)
 
 
@@ -113,6 +114,7 @@ class MeleeSession:
     Args:
         model: in eval mode.
         game: (1, time) true frames; the first `past` of them are where it begins.
+        folder: where recordings are written.
         second: who plays the second fighter while its seat is free.
     """
 
@@ -121,11 +123,17 @@ class MeleeSession:
     speed = 0.25
     viewers: Sequence[str] = SEATS
     controls: Sequence[Action] = KEYS
-    actions: Sequence[Action] = (Action("ghost", "g", "ghost", "Show or hide the real game, drawn faintly"),)
+    actions: Sequence[Action] = (
+        Action("ghost", "g", "ghost", "Show or hide the real game, drawn faintly"),
+        Action("write", "w", "record", "Write what was played as a store of games, in the folder of this task"),
+    )
 
-    def __init__(self, model: WorldModel, game: Frames, past: int, *, name: str, second: str = "replay") -> None:
+    def __init__(
+        self, model: WorldModel, game: Frames, past: int, *, name: str, folder: Path, second: str = "replay"
+    ) -> None:
         self._model, self._game, self._past = model, game, past
         self._name, self._second = name, second
+        self._folder, self._written, self._said = folder, 0, ""
         self._ghost = True
 
     @property
@@ -159,11 +167,20 @@ class MeleeSession:
         return State(stream, (pads[0].after_frame(), pads[1].after_frame()), state.frame + 1, (lost[0], lost[1]))
 
     def act(self, press: Press, tape: Sequence[State]) -> None:
-        self._ghost = not self._ghost
+        if press.action == "ghost":
+            self._ghost = not self._ghost
+            return
+        self._written += 1
+        name = f"played_{self._written}"
+        try:
+            write_game(self._folder / name, name, [state.stream.frame for state in tape])
+            self._said = f"{len(tape)} frames are in {name}"
+        except (DataError, OSError) as error:
+            self._said = f"not written: {error}"
 
     def scene(self, state: State) -> Scene:
         frame, real = state.stream.frame, self._real(state.frame)
-        note = "over: R begins again" if state.over else "the real game drawn faintly" if self._ghost and real else ""
+        note = "over: R begins again" if state.over else self._said
         return Scene(
             title=self._name, unit="frame", note=note, view=view(frame, real if self._ghost else None),
             panels=[_panel(frame, place) for place in (0, 1)],

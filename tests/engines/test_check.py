@@ -82,8 +82,8 @@ def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) 
     memory, disk = found["memory"], found["disk"]
     assert (memory["model"], memory["gradients"], memory["optimizer"]) == (4 * weights, 4 * weights, 8 * weights)
     assert memory["total"] == sum(memory[part] for part in ("model", "gradients", "optimizer", "activations", "data"))
-    assert disk["checkpoints"] == 3 + 6 // 2
-    assert disk["needed"] == disk["checkpoints"] * disk["checkpoint"] == 6 * 3 * 4 * weights
+    assert disk["checkpoints"] == 3 + 6 // 2 + 1  # the best of the first stage
+    assert disk["needed"] == disk["checkpoints"] * disk["checkpoint"] == 7 * 3 * 4 * weights
     assert disk["path"] == str(tmp_path)
     assert not (tmp_path / "runs").exists()
     assert found["time"]["measured"] == "steps"

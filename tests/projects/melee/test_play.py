@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from engines.contract.scenes import Line, Press, Text, encode
-from engines.tasks.live import TAPE
-from projects.melee.frames import ACTION, CONTROL, PERCENT, SCALE, STOCKS, Frames, X, Y
+from engines.contract.scenes import Line, Press, Seek, Text, Words, encode
+from engines.tasks.live import TAPE, Live
+from projects.melee.frames import (
+    ACTION,
+    CHARACTER,
+    CONTROL,
+    HURTBOX,
+    INVULNERABLE,
+    JUMPS,
+    PERCENT,
+    SCALE,
+    STOCKS,
+    Frames,
+    X,
+    Y,
+    stack,
+)
+from projects.melee.games import GameWindows
 from projects.melee.pads import HELD, KEYS, Pad, shown
 from projects.melee.play import PATIENCE, MeleeSession, State
 from projects.melee.rules import RESPAWN_HEIGHT
 from projects.melee.stage import outside, view
+from projects.melee.store import Store
 from tests.projects.melee.made import frames
 from tests.projects.melee.test_world import small
 
 PAST = 12
 
 
-def session(second: str = "keys") -> MeleeSession:
+def session(second: str = "keys", folder: Path = Path("nowhere")) -> MeleeSession:
     game = frames(1, 40)
     game.state[..., STOCKS] = 4 * SCALE[STOCKS]
-    return MeleeSession(small("mamba"), game, PAST, name="a game", second=second)
+    return MeleeSession(small("mamba"), game, PAST, name="a game", folder=folder, second=second)
 
 
 def held(pad: Pad) -> dict[str, float]:
@@ -153,3 +171,46 @@ def test_both_fighters_are_in_sight() -> None:
         shown_part = view(frame, None)
         assert shown_part.low[0] < x < shown_part.high[0]
         assert shown_part.low[1] < y < shown_part.high[1]
+
+
+def test_the_engine_plays_rewinds_and_branches() -> None:
+    lines: list[str] = []
+    live = Live(session(), lambda: ("p1",), lines.append, 50)
+    live.obey(Press("play", viewer="p1"), 0.0)
+    for k in range(1, 21):
+        live.advance(k * 10.0)  # late, every time: none is skipped
+    scene = live.scene()
+    assert (scene.position, scene.total, scene.speed, scene.unit) == (20, 21, 0.25, "frame")
+    live.obey(Seek(5), 300.0)
+    live.obey(Press("right", viewer="p1"), 300.0)
+    live.obey(Press("on", viewer="p1"), 300.0)
+    scene = live.scene()
+    assert (scene.position, scene.total) == (6, 7)
+    assert any("began a branch at step 5" in line for line in lines)
+    assert any("→" in span.text for row in scene.panels[0].rows if isinstance(row, Words) for span in row.spans)
+
+
+def test_the_tape_fits_into_its_bytes() -> None:
+    playing = session()
+    assert 300 <= playing.longest_tape <= 36_000
+    assert 2 * 2 * 64 * 64 * 4 < playing.begin().stream.size < 100_000  # the state of two rows, and little beside it
+
+
+def test_what_was_played_is_a_store_that_reads_the_same(tmp_path: Path) -> None:
+    playing = session(folder=tmp_path)
+    tape = [playing.begin()]
+    for key in ("left", "attack", "shield", "up", "jump"):
+        tape.append(playing.step(tape[-1], [Press(key, viewer="p1")], ("p1",)))
+    playing.act(Press("write"), tape)
+    assert playing.scene(tape[-1]).note == "6 frames are in played_1"
+    store = Store(tmp_path / "played_1")
+    assert [placed.game.name for placed in store.games] == ["played_1"]
+    read = GameWindows(store, store.games, 6, 0, torch.device("cpu")).frames(np.array([0]), np.array([0]), 6)
+    played = stack([state.stream.frame for state in tape])
+    torch.testing.assert_close(read.state[..., :INVULNERABLE], played.state[..., :INVULNERABLE], atol=1e-5, rtol=1e-5)
+    same = [ACTION, JUMPS, CHARACTER, HURTBOX]
+    assert torch.equal(read.ints[..., same], played.ints[..., same])
+    torch.testing.assert_close(read.control[:, 1:, 0], played.control[:, 1:, 0], atol=1e-6, rtol=0)
+    assert int(read.stage[0, 0]) == int(played.stage[0, 0])
+    playing.act(Press("write"), tape)
+    assert (tmp_path / "played_2").is_dir()

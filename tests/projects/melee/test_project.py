@@ -142,7 +142,7 @@ def test_a_run_is_played_from_a_game_that_validated_it(trained: RunDirectory) ->
     cfg = opened.settings
     game, name = _real_game(cfg, Order(run=trained.path, frame=200))
     assert name == "game_1"
-    session = MeleeSession(opened.load_into(Melee().build(cfg)), game, past_frames(cfg), name=name)  # type: ignore[arg-type]
+    session = MeleeSession(opened.load_into(Melee().build(cfg)), game, past_frames(cfg), name=name, folder=trained.path)  # type: ignore[arg-type]
     state = session.begin()
     first = state.stream.frame.state
     assert torch.equal(first, game.at(past_frames(cfg) - 1).state)

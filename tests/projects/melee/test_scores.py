@@ -117,11 +117,11 @@ def test_starts_of_a_game_depend_on_its_length_alone() -> None:
 
 def test_the_breakdown_counts() -> None:
     random = torch.Generator().manual_seed(0)
-    truth = torch.randint(10, 80, (40, 7, 2), generator=random)
+    truth = torch.randint(10, 80, (200, 7, 2), generator=random)
     said = torch.where(torch.rand(truth.shape, generator=random) < 0.7, truth, truth + 1)
     begins = torch.rand(truth.shape, generator=random) < 0.2
     breakdown = ActionBreakdown()
-    for rows in (slice(0, 13), slice(13, 40)):
+    for rows in (slice(0, 13), slice(13, 200)):
         breakdown.add(said[rows], truth[rows], begins[rows])
     right = said == truth
     assert breakdown.accuracy() == pytest.approx((float(right.float().mean()), float(right[begins].float().mean())))
