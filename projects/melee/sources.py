@@ -74,7 +74,7 @@ def reads(path: str | Path) -> str:
         found = next(sources(place), None)
     except (DataError, OSError):
         found = None
-    return "" if found else "replays (.slp, .slp.xz, .slp.gz, .zip), slippi-ai's tables (.parquet) or a store of games"
+    return "" if found else "no replays (.slp, .slp.xz, .slp.gz, .zip), slippi-ai tables (.parquet) or store of games"
 
 
 @contextlib.contextmanager

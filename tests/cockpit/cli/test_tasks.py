@@ -97,7 +97,7 @@ def test_short_forms_are_tasks_of_the_run(cockpit: Cockpit, config: Path, tmp_pa
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (("task", "wlak"), "neither is it a project (installed: controls, walk) nor a .yaml file."),
+        (("task", "wlak"), ", walk) nor a .yaml file."),
         (
             ("task", "walk", "cuont"),
             "The project 'walk' has no task 'cuont' (did you mean 'count'?); it has count",
