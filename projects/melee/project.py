@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from engines.basics.errors import DataError
 from engines.training.grouped_order import GroupedOrder
 from engines.training.holdout import hold_out
 from engines.training.order import Order
@@ -30,6 +31,8 @@ from projects.melee.world import WorldModel, skipped_frames
 
 WARM_UP = 32
 """Frames that a carried state has seen before a rollout begins."""
+USUAL_FRAMES = 8200
+"""Of a game between two people, on average over 28 tournament and practice games."""
 AGED_GAMES = 200
 """Games that the first ages of the actions are counted in."""
 BETAS = (0.9, 0.99)
@@ -128,6 +131,16 @@ class Melee(Project[MeleeConfig]):
         """A checkpoint of the original layout may lack heads: those fields are carried forward, and it says so."""
         if absent := cast(WorldModel, model).load(state):
             print(f"the checkpoint has no heads for {', '.join(absent)}: they are carried forward", flush=True)
+
+
+def samples_in_games(cfg: MeleeConfig, games: int) -> int:
+    """Training samples in so many games as long as those of the config's store; without one, as usual ones."""
+    try:
+        stored = Store(Path(cfg.data.path)).games
+    except DataError:
+        stored = []
+    frames = sum(placed.game.frames for placed in stored) / len(stored) if stored else USUAL_FRAMES
+    return round(games * (frames - row_length(cfg) + 1))
 
 
 def row_length(cfg: MeleeConfig) -> int:

@@ -45,5 +45,6 @@ SPEC = Spec(
     recordings="folder",
     reads="projects.melee.sources:reads",
     stats="projects.melee.stats:tables",
+    counts={"games": "projects.melee.project:samples_in_games"},
     demo="melee_demo.yaml",
 )

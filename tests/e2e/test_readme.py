@@ -12,12 +12,17 @@ import pytest
 
 from cockpit.cli import steering
 from tests.e2e.conftest import COCKPIT, ROOT, Terminal
+from tests.projects.melee.tables import columns, write_table
 from tests.support.command import called
 from tests.support.here import engines_here
 
 SMALL = (
     "model.d_model=16", "model.nhead=2", "model.num_layers=1", "model.dim_feedforward=16",
     "training.steps_per_epoch=5", "training.batch_size=16", "launch.threads=1",
+)  # fmt: skip
+SMALL_MELEE = (
+    "model.d_model=16", "model.n_layers=1", "training.epochs=1", "training.steps_per_epoch=3", "training.batch_size=4",
+    "training.warmup_epochs=0", "rollouts.starts=2", "rollouts.windows=8", "launch.threads=1",
 )  # fmt: skip
 TRAIN = "train configs/controls_v2.yaml --set training.lr=3e-4"
 KEYS = (
@@ -107,6 +112,24 @@ def story(tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) 
         yield Story(tmp_path)
 
 
+def dream_of_melee(story: Story) -> None:
+    """Games parsed, a small world model of them trained and rolled out, and the demo; then RUN is what it was."""
+    replays, before = story.folder / "replays", story.run
+    replays.mkdir()
+    for k in range(5):
+        write_table(replays / f"game_{k}.parquet", columns(260, k))
+    story.places["REPLAYS"] = str(replays)
+    parsed = story.tell("data parse REPLAYS data/melee", "--set", "least_frames=100")
+    assert ["taken", "5"] in [line.split() for line in parsed.splitlines()]
+    small = [part for one in SMALL_MELEE for part in ("--set", one)]
+    story.tell("train configs/melee_cpu.yaml", *small)
+    story.run = "last"
+    rolled = story.tell("rollout RUN --set starts=300", "--set", "starts=2", "--set", "horizons=1,5")
+    assert "constant velocity" in rolled
+    story.tell("demo melee", "--headless", *small)
+    story.run = before
+
+
 def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: Callable[..., Terminal]) -> None:
     story.tell("data make controls OUT", "--sessions", "4", "--minutes", "0.5")
     story.places["OUT"] += "-parsed"
@@ -146,6 +169,7 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     play.press("q")
     play.wait_text("it has left")
 
+    dream_of_melee(story)
     losses = story.folder / "losses.jsonl"
     losses.write_text("".join(json.dumps({"step": step, "loss": 1 / (step + 1)}) + "\n" for step in range(20)))
     story.places |= {"LOG…": str(losses), "PATH…": str(losses)}

@@ -28,7 +28,7 @@ from projects.melee.evaluation import MODEL
 from projects.melee.export import ABOUT, WEIGHTS, export
 from projects.melee.games import complete_games
 from projects.melee.play import MeleeSession, Order, _real_game
-from projects.melee.project import Melee, first_ages, past_frames, row_length
+from projects.melee.project import USUAL_FRAMES, Melee, first_ages, past_frames, row_length, samples_in_games
 from projects.melee.rollouts import rollout
 from projects.melee.store import Store
 from tests.projects.controls.task_context import Listener
@@ -151,6 +151,13 @@ def test_a_run_is_played_from_a_game_that_validated_it(trained: RunDirectory) ->
     assert state.frame == 5
     with pytest.raises(DataError, match="expected frame from 31"):
         _real_game(cfg, Order(run=trained.path, frame=FRAMES))
+
+
+def test_games_are_counted_in_samples(store: Path, tmp_path: Path) -> None:
+    """Of the store's mean length, or of a usual one: 7 frames a row."""
+    rows = 4 * FRAMES + 10 - 4 * 6
+    assert samples_in_games(settings(store, tmp_path), 1000) == 1000 * rows / 4
+    assert samples_in_games(settings(store, tmp_path, "data.path=nowhere"), 100_000) == 100_000 * (USUAL_FRAMES - 6)
 
 
 @pytest.mark.parametrize("architecture", ["mamba", "mlp"])
