@@ -16,6 +16,10 @@ class TaskContext(Protocol):
         """Say how far the work is. Raises `StopRequested` when it should end."""
         ...
 
+    def check(self) -> None:
+        """Raises `StopRequested` when the work should end, where there is no progress to tell."""
+        ...
+
     def log(self, text: str) -> None:
         """One line for the log."""
         ...

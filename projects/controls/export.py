@@ -7,19 +7,18 @@ arrays of the best epoch among them, so that no data is read again.
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.basics.files import make_directory, replace_together
+from engines.tasks.exporting import as_json, replace_export
 from engines.training.project import TrainingLog
+from engines.training.trained import serialised
 from projects.controls.config import ControlsConfig
 from projects.controls.exported import CONFIG_FILE, GRAPH_FILE, LOG_FILE, POLICY_FILE
 from projects.controls.layout import (
@@ -37,6 +36,7 @@ from projects.controls.layout import (
 from projects.controls.metrics import SCORE_WEIGHTS
 from projects.controls.thresholds import search_thresholds
 
+FILES = (POLICY_FILE, GRAPH_FILE, CONFIG_FILE, LOG_FILE)
 Arrays = Mapping[str, NDArray[np.generic]]
 REVIEWED = ("thresholds", "thresholds_unsupported", "thresholds_reviewed")
 """Keys of the config that a person's review settles."""
@@ -61,29 +61,14 @@ def write_export(
 
     Raises OSError with the older files untouched.
     """
-    make_directory(folder)
     weights = serialised(state)
     config = policy_config(cfg, review, values, log) | {"policy_sha256": hashlib.sha256(weights).hexdigest()}
     reviewed, sentence = _reviewed_before(folder / CONFIG_FILE, config)
     contents = {POLICY_FILE: weights, CONFIG_FILE: as_json(config | reviewed), LOG_FILE: as_json(training_log(log))}
     if graph is not None:
         contents[GRAPH_FILE] = graph
-    replace_together({folder / name: content for name, content in contents.items()})
-    if graph is None:
-        (folder / GRAPH_FILE).unlink(missing_ok=True)
+    replace_export(folder, contents, FILES)
     return sentence
-
-
-def serialised(state: Mapping[str, Tensor]) -> bytes:
-    """A plain state dict on the CPU, readable with `torch.load(…, weights_only=True)`."""
-    buffer = io.BytesIO()
-    torch.save({name: tensor.detach().cpu() for name, tensor in state.items()}, buffer)
-    return buffer.getvalue()
-
-
-def as_json(content: object) -> bytes:
-    """Indented JSON; numbers that are not finite become null."""
-    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
 
 def policy_config(

@@ -10,10 +10,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.basics.errors import DataError, UserError
+from engines.basics.errors import DataError
 from engines.contract.config import load_config
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Action, Gauge, Kind, Panel, Scene, Span, Strip, View, Words
+from engines.tasks.arguments import as_struct
 from engines.tasks.interactive import IDLE_MINUTES, InteractiveContext, play
 from projects.controls.decisions import Decisions, decide, differences, judged, slots
 from projects.controls.exported import read_exported
@@ -35,8 +36,8 @@ HISTORIES = ("the player's", "its own")
 """What the model sees as past controls: teacher-forced, as in training, or self-fed, as in the game."""
 
 
-class _Order(msgspec.Struct, forbid_unknown_fields=True):
-    run: str
+class _Order(msgspec.Struct):
+    run: Path
     recording: str = ""
     idle_minutes: float = IDLE_MINUTES
 
@@ -47,11 +48,8 @@ def step_through(arguments: Mapping[str, Any], context: InteractiveContext) -> N
     arguments: run (directory of a run with an export), recording (file; the run's first validation session where
     empty), idle_minutes (10). Raises `UserError` for bad arguments, `DataError` for what cannot be read.
     """
-    try:
-        order = msgspec.convert(dict(arguments), _Order)
-    except msgspec.ValidationError as error:
-        raise UserError(f"A session cannot be played with these arguments: {error}.") from None
-    run = RunDirectory(Path(order.run))
+    order = as_struct(arguments, _Order)
+    run = RunDirectory(order.run)
     policy = ControlPolicy.load(run.export)
     config = read_exported(run.export)
     recording = read_recording(Path(order.recording)) if order.recording else _first_validation_session(run)

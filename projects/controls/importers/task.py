@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
-from engines.basics.errors import DataError, UserError
-from engines.basics.files import make_directory, remove_stale_temporaries
+from engines.basics.errors import DataError
 from engines.tasks import TaskContext
+from engines.tasks.arguments import as_struct
+from engines.tasks.folder import claimed
 from projects.controls.importers import kinds
 from projects.controls.importers.kinds import Kind, Take
 from projects.controls.importers.lines import size
@@ -30,12 +32,12 @@ Plan: TypeAlias = list[tuple[Take, list[str]]]
 """Every take, and the titles of the sessions that it becomes."""
 
 
-class _Order(msgspec.Struct, forbid_unknown_fields=True):
-    source: str
-    out: str
+class _Order(msgspec.Struct):
+    source: Path
+    out: Path
     kind: str | None = None
-    fps: float = 20.0
-    sessions: int = 8  # so that some can be held out
+    fps: Annotated[float, Meta(ge=1, le=1000)] = 20.0
+    sessions: Annotated[int, Meta(ge=1, le=10_000)] = 8  # so that some can be held out
 
 
 def parse(arguments: Mapping[str, Any], context: TaskContext) -> None:
@@ -46,34 +48,19 @@ def parse(arguments: Mapping[str, Any], context: TaskContext) -> None:
     as many as asked for. A recording stays one and keeps its rate. Raises `UserError` for a bad argument and
     `DataError` for a bad file or folder, naming the line.
     """
-    order = _check(arguments)
-    source, out = Path(order.source), Path(order.out)
-    files = _files(source, order.kind, context)
+    order = as_struct(arguments, _Order)
+    files = _files(order.source, order.kind, context)
     meter = Meter(context, sum(size(path) for path in files))
     takes = {path: list(kind.read(path, order.fps, meter)) for path, kind in files.items()}
     plan = _plan(takes, order.sessions)
     titles = [title for _, some in plan for title in some]
-    try:
-        _claim(out, [f"{title}.npz" for title in titles])
+    known = {f"{title}.npz" for title in titles}
+    with claimed(order.out, known.__contains__):
         for done, recording in enumerate(_recordings(plan)):
             context.progress(done, len(titles), "sessions")
-            write_recording(out / f"{recording.name}.npz", recording)
-    except OSError as error:
-        raise DataError(f"{error.filename or out}: cannot be written ({error.strerror or error}).") from None
-    context.log(_summary(out, order, plan))
+            write_recording(order.out / f"{recording.name}.npz", recording)
+    context.log(_summary(order, plan))
     context.progress(len(titles), len(titles), "sessions")
-
-
-def _check(arguments: Mapping[str, Any]) -> _Order:
-    try:
-        order = msgspec.convert(dict(arguments), _Order)
-    except msgspec.ValidationError as error:
-        raise UserError(f"Logs cannot be parsed with these arguments: {error}.") from None
-    if not 1 <= order.fps <= 1000:
-        raise UserError(f"fps is {order.fps}, expected 1 to 1000 frames a second.")
-    if not 1 <= order.sessions <= 10_000:
-        raise UserError(f"sessions is {order.sessions}, expected 1 to 10000.")
-    return order
 
 
 def _files(source: Path, name: str | None, context: TaskContext) -> dict[Path, Kind]:
@@ -118,27 +105,15 @@ def _plan(takes: Mapping[Path, list[Take]], sessions: int) -> Plan:
     return plan
 
 
-def _claim(out: Path, files: list[str]) -> None:
-    """Make the folder; what is in it may only be an earlier result of the same work."""
-    if out.exists() and not out.is_dir():
-        raise DataError(f"{out}: is a file, expected a new or empty folder.")
-    make_directory(out)
-    remove_stale_temporaries(out)
-    known = set(files)
-    for path in sorted(out.iterdir()):
-        if path.name not in known:
-            raise DataError(f"{out}: holds {path.name!r}, which this work does not give; choose a new or empty folder.")
-
-
 def _recordings(plan: Plan) -> Iterator[Recording]:
     rng = np.random.default_rng(0)
     for take, titles in plan:
         yield from take.sessions(titles, rng)
 
 
-def _summary(out: Path, order: _Order, plan: Plan) -> str:
+def _summary(order: _Order, plan: Plan) -> str:
     frames, sessions = sum(take.frames for take, _ in plan), sum(len(titles) for _, titles in plan)
-    said = f"{out}: {frames} frames in {sessions} sessions."
+    said = f"{order.out}: {frames} frames in {sessions} sessions."
     logs = [take for take, _ in plan if isinstance(take, Play)]
     if logs:
         said += f" Logs have {order.fps:g} frames a second now; their pose is made from the controls."

@@ -15,7 +15,10 @@ class Listener:
 
     def progress(self, done: int, total: int, unit: str) -> None:
         self.told.append((done, total, unit))
-        if self.stop_at == done:
+        self.check()
+
+    def check(self) -> None:
+        if self.told and self.stop_at == self.told[-1][0]:
             raise StopRequested
 
     def log(self, text: str) -> None:

@@ -21,11 +21,13 @@ from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runtime.attempt import carry_out
 from engines.tasks import StopRequested
+from engines.training import trained as opening
 from engines.training.engine import train
 from projects.controls import export_run
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
-from projects.controls.export_run import FILES, export
+from projects.controls.export import FILES
+from projects.controls.export_run import export
 from projects.controls.layout import BINARY
 from projects.controls.policy import ControlPolicy
 from projects.controls.recordings import Recording, write_recording
@@ -233,14 +235,14 @@ def test_a_stop_leaves_the_older_export_whole(run: RunDirectory) -> None:
 
 @pytest.mark.usefixtures("no_trace")
 def test_a_review_ahead_of_its_checkpoint_is_waited_for(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_run, "MATCH_SECONDS", 0.0)
+    monkeypatch.setattr(opening, "MATCH_SECONDS", 0.0)
     about = run.review / "about.json"
     written = about.read_bytes()
     newer = json.loads(written)
     about.write_text(json.dumps({**newer, "step": newer["step"] + 8}))
 
     class SavedMeanwhile(Listener):
-        def progress(self, done: int, total: int, unit: str) -> None:
+        def check(self) -> None:
             about.write_bytes(written)
 
     export({"run": str(run.path)}, SavedMeanwhile())
@@ -258,7 +260,7 @@ def test_an_export_waits_for_no_one_who_saves_thresholds(run: RunDirectory) -> N
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         before = content(run)
-        with pytest.raises(DataError, match="are being saved at this moment; export again"):
+        with pytest.raises(DataError, match=r"export is being written at this moment, .* export again"):
             do_export(run)
         assert content(run) == before
         other.communicate(b"")
@@ -287,5 +289,5 @@ def test_a_checkpoint_of_another_size_is_a_sentence(run: RunDirectory) -> None:
 
 
 def test_other_arguments_are_refused() -> None:
-    with pytest.raises(UserError, match="takes the directory of a run and nothing else; got epoch, run"):
+    with pytest.raises(UserError, match="epoch is not known here; expected run"):
         export({"run": "x", "epoch": 3}, Listener())

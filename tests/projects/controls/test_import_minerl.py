@@ -235,10 +235,10 @@ def test_a_missing_log_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"fps": 0.0}, "fps is 0.0, expected 1 to 1000"),
-        ({"sessions": 0}, "sessions is 0, expected 1 to 10000"),
+        ({"fps": 0.0}, "fps is 0.0, expected a number from 1 to 1000"),
+        ({"sessions": 0}, "sessions is 0, expected a whole number from 1 to 10000"),
         ({"kind": "vtp"}, r"kind is 'vtp', expected minerl, vpt, list or v1 \(did you mean 'vpt'\?\)"),
-        ({"session": 2}, "unknown field `session`"),
+        ({"session": 2}, "session is not known here"),
     ],
 )
 def test_bad_arguments_are_told(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -255,7 +255,7 @@ def test_only_its_own_folder_is_written(tmp_path: Path) -> None:
     again = parsed(tmp_path, ticks, sessions=2)
     assert all(np.array_equal(a.frames, b.frames) for a, b in zip(before, again, strict=True))
     (tmp_path / "out" / "notes.txt").write_text("precious")
-    with pytest.raises(DataError, match=r"holds 'notes\.txt', which this work does not give"):
+    with pytest.raises(DataError, match=r"holds 'notes\.txt', which this task does not make"):
         parsed(tmp_path, ticks, sessions=2)
 
 
