@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.text import Text
 
 from cockpit.core.format import number
@@ -16,6 +18,8 @@ from engines.contract.spec import Column
 from engines.runs.history import History
 
 BEST = "★"
+FRAME = 5
+"""Cells beside a row: border, padding and scrollbar."""
 
 
 class EpochTable(LineView):
@@ -27,6 +31,7 @@ class EpochTable(LineView):
 
     def __init__(self, *, id: str = "epochs") -> None:
         super().__init__(id=id, title="Epochs")
+        self._columns: tuple[Column, ...] = ()
         self._text = TableText(())
         self._last = (0, 0)
         """The last epoch and step there will be, as far as is known."""
@@ -44,11 +49,21 @@ class EpochTable(LineView):
             self.use(started.columns)
         self.take(model, model.steps, every=0)
 
-    def use(self, columns: list[Column] | tuple[Column, ...]) -> None:
+    def use(self, columns: Sequence[Column]) -> None:
         """Show these columns from now on."""
-        self._text = TableText(columns, *self._last)
+        self._columns = tuple(columns)
+        self._text = self.fitting()
         self.ends = self._text.ends
         self.refresh()
+
+    def fitting(self) -> TableText:
+        """The columns that have room."""
+        return TableText.within(self._columns, self.outer_size.width - FRAME, *self._last)
+
+    def on_resize(self) -> None:
+        if self.fitting().columns != self._text.columns:
+            self.use(self._columns)
+            self.resize_to(len(self.rows), self._text.width)
 
     def take(self, model: RunModel, steps: Steps, *, every: int) -> None:
         """Take the epochs in force, and a row of the steps after every so many (0: none)."""
@@ -57,7 +72,7 @@ class EpochTable(LineView):
         self._newest, self._best = history.newest, history.best
         if (last := _last(history)) != self._last:
             self._last = last
-            self.use(self._text.columns)
+            self.use(self._columns)
         changed = self._rows.update(list(history.epochs.values()), steps, every)
         rows = self._rows.rows
         self._weights.note(row for row in rows[changed:] if isinstance(row, Epoch))
@@ -79,8 +94,8 @@ class EpochTable(LineView):
 
     @property
     def needs_width(self) -> int:
-        """Cells the widget needs to show every column: the row, its padding, border and scrollbar."""
-        return self._text.width + 5
+        """Cells the widget needs to show every column."""
+        return TableText(self._columns, *self._last).width + FRAME
 
     def subtitle(self, model: RunModel) -> str:
         if self._best is None or self._newest is None or model.history.started is None:

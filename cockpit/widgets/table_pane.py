@@ -15,6 +15,7 @@ from cockpit.core.run.model import RunModel
 from cockpit.core.settings import SettingsFile
 from cockpit.core.table.columns import FoundColumns, chosen
 from cockpit.core.table.rows import LEVELS, LONG_LEVEL, is_long, steps_between
+from cockpit.core.table.table import TableText
 from cockpit.widgets.epoch_table import BEST, EpochTable
 from engines.contract.events import Epoch, RunStarted
 from engines.contract.spec import Column
@@ -36,8 +37,12 @@ class FullTable(EpochTable):
     def __init__(self) -> None:
         super().__init__(id="table")
 
+    def fitting(self) -> TableText:
+        """All of them: here they move sideways."""
+        return TableText(self._columns, *self._last)
+
     def use(self, columns: Sequence[Column]) -> None:
-        super().use(tuple(columns))
+        super().use(columns)
         ends = self._text.ends
         self.ends = [*(len(MARK) + end for end in ends[:-1]), *ends[-1:]]  # in which the mark is counted
         self.fixed = self.ends[0] + 1 if self.ends else 0

@@ -11,7 +11,7 @@ import torch
 from engines.checking.duration import StepTimes
 from engines.contract.settings import RunConfig
 from engines.contract.spec import Spec
-from engines.training.order import ShuffledOrder, step_generator
+from engines.training.order import Order, step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context, Project, Split
 from engines.training.step import TrainStep
@@ -24,7 +24,7 @@ def timed_steps(
     project: Project[Any],
     model: torch.nn.Module,
     data: Split,
-    order: ShuffledOrder,
+    order: Order,
     ctx: Context,
     precision: Precision,
     settings: RunConfig,
@@ -33,7 +33,7 @@ def timed_steps(
     """Up to `MOST_STEPS` steps with their batches, after one that is not counted; fewer where they are slow."""
     training = settings.training
     weights = settings.loss_weights.model_dump()
-    optimizer = torch.optim.AdamW(project.param_groups(model, training.weight_decay), lr=training.lr, fused=True)
+    optimizer = project.optimizer(project.param_groups(model, training.weight_decay), settings)
     step = TrainStep(
         project, model, optimizer, precision, [head.name for head in spec.heads],
         grad_clip=training.grad_clip, micro_batches=training.micro_batches,

@@ -31,8 +31,8 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.steps import DATA_WAIT, read_series
 from engines.runtime.listener import CommandListener
 from engines.training import checkpoint, engine
-from engines.training.loop import Diverged
 from engines.training.precision import choose_device
+from engines.training.saving import Diverged
 
 PREFIX = ".cockpit-try-"
 Tell = Callable[[str], None]
@@ -101,7 +101,9 @@ def _resume(loaded: LoadedConfig, run: RunDirectory, faults: list[str]) -> dict[
         engine.resume(run, trainer)
         seconds = time.monotonic() - began
         saved = checkpoint.load(run.last)
-        different = [name for name, value in trainer.content().items() if not checkpoint.same(saved[name], value)]
+        different = [
+            name for name, value in trainer.checkpoints.content().items() if not checkpoint.same(saved[name], value)
+        ]
     if listener.signalled:
         raise KeyboardInterrupt
     if different:

@@ -27,11 +27,13 @@ class Column(msgspec.Struct, frozen=True):
     """One column of the epoch table.
 
     `source` is `epoch`, `score`, `lr`, `best`, `train.<key>` or `validation.<key>`; `format` is a Python format spec.
+    A `wide` column is left out where the table is too narrow for all of them, the last one first.
     """
 
     title: str
     source: str
     format: str = ".3f"
+    wide: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,9 +24,10 @@ from engines.runtime.listener import CommandListener
 from engines.runtime.room import is_full
 from engines.training import checkpoint
 from engines.training.finish import finish
-from engines.training.loop import Diverged, Trainer
+from engines.training.loop import Trainer
 from engines.training.precision import choose_device, numeric_flags, seed_everything
 from engines.training.project import Project
+from engines.training.saving import Diverged
 from engines.writers.beside import WritersBeside
 
 
@@ -109,20 +110,20 @@ def _look_after_best(run: RunDirectory, trainer: Trainer) -> None:
 def _columns(spec: Spec, trainer: Trainer) -> list[Column]:
     """The project's columns, and the stage behind the first where a run has several."""
     columns = list(spec.columns)
-    names = [stage.name for stage in trainer.plan.stages]
+    names = [stage.name for stage in trainer.schedule.plan.stages]
     if len(names) > 1:
         columns.insert(1, Column("Stage", "stage", f"{max(map(len, names))}s"))
     return columns
 
 
 def _announce(loaded: LoadedConfig, trainer: Trainer) -> None:
-    live = trainer.state.live
+    live, schedule = trainer.state.live, trainer.schedule
     device = device_name(str(next(trainer.model.parameters()).device))
     trainer.room.write(
         ev.RunStarted(
-            project=loaded.spec.name, device=device, epochs=live.epochs, steps_per_epoch=trainer.steps_per_epoch,
-            columns=_columns(loaded.spec, trainer), stages=trainer.plan.planned(live.epochs),
-            patience=trainer.plan.patience(trainer.state), resumed_step=trainer.state.step,
+            project=loaded.spec.name, device=device, epochs=live.epochs, steps_per_epoch=schedule.steps_per_epoch,
+            columns=_columns(loaded.spec, trainer), stages=schedule.plan.planned(live.epochs),
+            patience=schedule.plan.patience(trainer.state), resumed_step=trainer.state.step,
             resumed_epoch=trainer.state.epoch,
         )
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""One pass over the validation data, in fp32, that changes nothing of the training."""
+"""Passes over the validation data, in fp32, that change nothing of the training."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from engines.training.precision import random_state_kept
 from engines.training.project import Context, Project, Result, Split
+from engines.training.schedule import Schedule
 from engines.training.step import stack_losses
+from engines.training.work import Work
 
 ENLARGE = 4
 """Validation batches are this much larger than training batches: no gradients are kept."""
@@ -53,3 +56,20 @@ def evaluate(
     means = {head: total / count if count else None for head, total, count in zip(active, totals, counts, strict=True)}
     weighted = [weights[head] * mean for head, mean in means.items() if mean is not None]
     return replace(result, values={"loss": sum(weighted) if weighted else None, **means, **result.values})
+
+
+class Evaluator:
+    """Validates a training where it stands, with the loss weights in force."""
+
+    def __init__(self, work: Work, schedule: Schedule) -> None:
+        self._work, self._schedule = work, schedule
+
+    def __call__(self) -> Result | None:
+        """What was found; None when a stop came."""
+        work = self._work
+        with work.phases.during("evaluating"), random_state_kept():
+            return evaluate(
+                work.project, work.settings, work.data, work.model, self._schedule.context(), work.state.live.weights,
+                heads=work.heads, batch_size=work.settings.training.batch_size,
+                interrupted=lambda: work.listener.stop_requested,
+            )  # fmt: skip

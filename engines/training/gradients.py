@@ -9,8 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engines.contract.events import GradientNorms, finite
 from engines.training.precision import Precision, random_state_kept
 from engines.training.project import Batch, Context, Project
+from engines.training.schedule import Schedule
+from engines.training.step import split_batch
+from engines.training.work import Work
 
 
 def gradient_norms(
@@ -39,6 +43,15 @@ def gradient_norms(
     scale = precision.scaler.get_scale()
     norms = {head: _norm([gradients[head][place] for place in shared]) / scale for head in active}
     return norms, sum(parameters[place].numel() for place in shared)
+
+
+def measure(work: Work, schedule: Schedule, precision: Precision) -> None:
+    """Record the norms on the batch of the next step; at an epoch's end on its last."""
+    batch = work.data.train.batch(*schedule.draw())
+    part = split_batch(batch, work.settings.training.micro_batches)[0]
+    norms, shared = gradient_norms(work.project, work.model, part, schedule.context(), work.heads, precision)
+    numbers, bad = finite(norms)
+    work.room.write(GradientNorms(step=work.state.step, norms=numbers, parameters=shared, nonfinite=bad))
 
 
 def _gradients(loss: Tensor, parameters: Sequence[Tensor], *, keep: bool) -> list[Tensor | None]:

@@ -17,8 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from engines.basics.errors import UserError, nearest
+from engines.contract.settings import RunConfig
+from engines.training.order import Order, ShuffledOrder
+from engines.training.samples import Ranges, Samples
 
-Config = TypeVar("Config")
+Config = TypeVar("Config", bound=RunConfig)
 Batch = dict[str, Tensor]
 """Named tensors of one batch, on the run's device; the first dimension of each is the batch."""
 
@@ -136,9 +139,16 @@ class Project(ABC, Generic[Config]):
         """The `count` of each loss without running the model. Needed only for `training.micro_batches` above 1."""
         raise UserError(f"training.micro_batches: {type(self).__name__} has no counts(), and trains with 1 only.")
 
-    def select(self, cfg: Config, data: Split, data_filter: str) -> np.ndarray:
-        """Indices of the training samples that a stage's `data` filter keeps: (kept,) int64. Raises `UserError`."""
+    def select(self, cfg: Config, data: Split, data_filter: str) -> Samples:
+        """The training samples that a stage's `data` filter keeps: indices (kept,) int64, or ranges of them.
+
+        Raises `UserError` for a filter it does not know.
+        """
         raise UserError(f"training.stages: {type(self).__name__} knows no data filter, got {data_filter!r}.")
+
+    def order(self, cfg: Config, data: Split, samples: Ranges) -> Order:
+        """In which order a stage sees its `samples`; the default shuffles all of them in memory."""
+        return ShuffledOrder(samples, cfg.training.batch_size, cfg.training.seed)
 
     def param_groups(self, model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
         """Optimizer groups; the default decays matrices but not norms, biases and embeddings.
@@ -152,6 +162,13 @@ class Project(ABC, Generic[Config]):
             (decayed if parameter.ndim >= 2 and id(parameter) not in embeddings else plain).append(parameter)
         groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
         return [group for group in groups if group["params"]]
+
+    def optimizer(self, groups: list[dict[str, Any]], cfg: Config) -> torch.optim.Optimizer:
+        """The optimizer of `param_groups`; its `step` takes no closure and it has one rate a group.
+
+        A fused one, as the default is, leaves a step out where the loss is not finite; every other one is put back.
+        """
+        return torch.optim.AdamW(groups, lr=cfg.training.lr, fused=True)
 
     def freeze(self, model: nn.Module, patterns: list[str]) -> None:
         """Turn gradients off for parameters whose name matches a pattern, on for all others.

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from torch import nn
 
 from engines.basics.errors import DataError, UserError, nearest
 from engines.contract.events import EndReason, StageInfo
 from engines.contract.settings import RunConfig, Stage, Training
 from engines.contract.spec import Head
-from engines.training.order import ShuffledOrder
+from engines.training.order import Order
 from engines.training.project import Project, Split
+from engines.training.samples import Ranges, Samples
 from engines.training.state import TrainState
 
 WHOLE = Stage(name="train")
@@ -62,19 +62,20 @@ class StagePlan:
             except UserError as error:
                 raise UserError(f"training.stages, stage {stage.name!r}: {error}") from None
 
-    def orders(self, project: Project[Any], settings: RunConfig, data: Split) -> list[ShuffledOrder]:
+    def orders(self, project: Project[Any], settings: RunConfig, data: Split) -> list[Order]:
         """The order of each stage's samples. Raises `DataError` for a stage without any."""
         orders = []
         for stage in self.stages:
-            samples = np.arange(len(data.train))
+            chosen: Samples = range(len(data.train))
             if stage.data is not None:
-                samples = project.select(settings, data, stage.data)
+                chosen = project.select(settings, data, stage.data)
+            samples = Ranges.of(chosen)
             if not len(samples):
                 filtered = f"the data filter {stage.data!r} of stage {stage.name!r}"
                 raise DataError(
                     f"{filtered if stage.data else settings.data.path} leaves no training samples; choose other data."
                 )
-            orders.append(ShuffledOrder(samples, self._training.batch_size, self._training.seed))
+            orders.append(project.order(settings, data, samples))
         return orders
 
     def patience(self, state: TrainState) -> int:

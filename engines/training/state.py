@@ -3,6 +3,7 @@ beside model, optimizer and random state."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -46,4 +47,18 @@ class TrainState:
 
     @classmethod
     def load(cls, saved: dict[str, Any]) -> TrainState:
+        """The state that `dump` gave."""
         return cls(**{**saved, "live": LiveSettings(**saved["live"])})
+
+    def become(self, other: TrainState) -> None:
+        """Take another one's values, in place: the parts of a training share this object."""
+        vars(self).update(vars(other))
+
+    def note_score(self, score: float | None) -> bool:
+        """Early stopping: whether this is the best score so far. Any number beats none, nothing else counts."""
+        best = score is not None and math.isfinite(score) and (self.best_score is None or score > self.best_score)
+        if best:
+            self.best_score, self.best_epoch, self.epochs_without_best = score, self.epoch, 0
+        else:
+            self.epochs_without_best += 1
+        return best

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from engines.training.precision import Precision
 from engines.training.project import Batch, Context, Loss, Project
+from engines.training.update import Update
 
 
 def split_batch(batch: Batch, parts: int) -> list[Batch]:
@@ -41,7 +42,8 @@ class TrainStep:
         grad_clip: float,
         micro_batches: int,
     ) -> None:
-        self._project, self._model, self._optimizer, self._precision = project, model, optimizer, precision
+        self._project, self._model, self.optimizer, self.precision = project, model, optimizer, precision
+        self._update = Update(optimizer, precision)
         self._heads = list(heads)
         self._clip, self._parts = grad_clip, micro_batches
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -71,10 +73,10 @@ class TrainStep:
 
         Of each head how many elements were measured; the loss; a loss a head; gradient norm; skipped (0 or 1).
         """
-        for group in self._optimizer.param_groups:
+        for group in self.optimizer.param_groups:
             group["lr"] = lr * group.get("lr_scale", 1.0)
         totals, counts, loss = self._backward(batch, ctx)
-        self._precision.scaler.unscale_(self._optimizer)
+        self.precision.scaler.unscale_(self.optimizer)
         norm = nn.utils.clip_grad_norm_(self._parameters, self._clip)
         skipped = (~torch.isfinite(norm + loss)).float()
         self._update(skipped)
@@ -90,23 +92,15 @@ class TrainStep:
             counts = torch.stack([known[head].float() for head in self._active])
         summed = torch.zeros_like(weights)
         for part in parts:
-            with self._precision.autocast():
+            with self.precision.autocast():
                 totals, part_counts = stack_losses(self._project.losses(self._model, part, ctx), self._active)
             if counts is None:
                 counts = part_counts
             loss = (totals / counts.clamp(min=1) * weights).sum()
-            self._precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            self.precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             summed += totals.detach()
         assert counts is not None
         return summed, counts, (summed / counts.clamp(min=1) * weights).sum()
-
-    def _update(self, skipped: Tensor) -> None:
-        """Let the optimizer move, unless the step is bad: the fused kernel looks at `found_inf` on the device."""
-        if not self._precision.scaler.is_enabled():
-            self._optimizer.found_inf = skipped  # type: ignore[attr-defined]
-        self._precision.scaler.step(self._optimizer)
-        self._precision.scaler.update()
-        self._optimizer.zero_grad(set_to_none=True)
 
     def _log_row(self, totals: Tensor, counts: Tensor, loss: Tensor, norm: Tensor, skipped: Tensor) -> Tensor:
         row = torch.cat([totals, counts, loss[None], torch.ones_like(loss)[None]])

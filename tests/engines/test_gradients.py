@@ -56,8 +56,8 @@ def measured(toy: ToyRun) -> GradientNorms:
 def test_the_norms_are_those_of_each_head_on_the_trunk_alone(tmp_path: Path) -> None:
     """Told apart from the code by a model of its own for each head, and `backward` on the trunk's parameters."""
     toy = ToyRun(tmp_path, WithoutDropout())
-    toy.trainer._measure_gradients()
-    batch = toy.data.train.batch(toy.trainer.order.indices(0, 0), _noise(toy))
+    toy.trainer.measure_gradients()
+    batch = toy.data.train.batch(toy.trainer.schedule.order.indices(0, 0), _noise(toy))
     event = measured(toy)
     for column, head in enumerate(("all", "rare")):
         toy.model.zero_grad()
@@ -104,7 +104,7 @@ def test_what_cannot_be_measured_is_refused_and_the_run_goes_on(tmp_path: Path) 
 
     project = Full()
     toy = ToyRun(tmp_path, project, epochs=1)
-    measure = toy.trainer._measure_gradients
+    measure = toy.trainer.measure_gradients
 
     def full() -> None:
         project.full = True
@@ -113,7 +113,7 @@ def test_what_cannot_be_measured_is_refused_and_the_run_goes_on(tmp_path: Path) 
         finally:
             project.full = False
 
-    toy.trainer._measure_gradients = full  # type: ignore[method-assign]
+    toy.trainer.measure_gradients = full  # type: ignore[assignment]
     command = cmd.MeasureGradients(attempt=1, at_step=2)
     send(toy, command)
     assert toy.train() == "finished"
@@ -126,7 +126,7 @@ def test_a_gradient_that_is_not_finite_is_said_to_be_so(tmp_path: Path) -> None:
     project = ToyProject()
     toy = ToyRun(tmp_path, project)
     project.poison_from = 0
-    toy.trainer._measure_gradients()
+    toy.trainer.measure_gradients()
     [line] = events_of(toy, "gradients")
     assert line["norms"] == {"all": None, "rare": None}
     assert line["nonfinite"] == ["all", "rare"]

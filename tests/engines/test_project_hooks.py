@@ -115,17 +115,17 @@ def test_a_group_has_a_rate_of_its_own_which_a_checkpoint_does_not_settle(tmp_pa
     toy = ToyRun(tmp_path, Fast(), epochs=1)
     before = {name: value.detach().clone() for name, value in toy.model.named_parameters()}
     batch = toy.data.train.batch(torch.arange(32), None)
-    toy.trainer.step(batch, toy.trainer.context(), 1e-3)
+    toy.trainer.step(batch, toy.trainer.schedule.context(), 1e-3)
     # Adam's first step is as long as the rate for every weight that has a gradient
     for name, rate in (("0.weight", 4e-3), ("3.weight", 1e-3)):
         moved = (toy.model.get_parameter(name).detach() - before[name]).abs()
         assert float(moved.median()) == pytest.approx(rate, rel=1e-2)
-    toy.trainer.save()
+    toy.trainer.checkpoints.save()
     other = Fast()
     other.scale = 0.5
     again = ToyRun(tmp_path, other, attempt=2)
     engine.resume(again.run, again.trainer)
-    assert [group.get("lr_scale") for group in again.trainer.optimizer.param_groups] == [0.5, None]
+    assert [group.get("lr_scale") for group in again.trainer.step.optimizer.param_groups] == [0.5, None]
 
 
 def test_a_head_without_a_loss_is_named(tmp_path: Path) -> None:

@@ -35,13 +35,13 @@ def test_a_frozen_part_keeps_every_bit_and_an_absent_head_has_no_loss(tmp_path: 
     toy = ToyRun(tmp_path, epochs=2, stages=stages)
     first = {name: value.clone() for name, value in toy.model.state_dict().items()}
     seen: list[dict[str, torch.Tensor]] = []
-    save = toy.trainer.save
+    save = toy.trainer.checkpoints.save
 
     def noting(**kwargs: Any) -> None:
         seen.append({name: value.clone() for name, value in toy.model.state_dict().items()})
         save(**kwargs)
 
-    toy.trainer.save = noting  # type: ignore[method-assign]
+    toy.trainer.checkpoints.save = noting  # type: ignore[method-assign]
     assert toy.train() == "finished"
     after_readout, after_both = seen
     assert all(torch.equal(after_readout[name], first[name]) for name in ("0.weight", "0.bias"))
@@ -203,7 +203,7 @@ def test_a_stage_may_forget_the_optimizers_moments(tmp_path: Path) -> None:
         stages = [{"name": "a", "epochs": 1}, {"name": "b", "restart_optimizer": restart}]
         toy = ToyRun(tmp_path / str(restart), epochs=2, stages=stages)
         toy.train()
-        assert {int(moments["step"]) for moments in toy.trainer.optimizer.state.values()} == {steps}
+        assert {int(moments["step"]) for moments in toy.trainer.step.optimizer.state.values()} == {steps}
 
 
 def test_the_events_say_when_a_stage_begins(tmp_path: Path) -> None:

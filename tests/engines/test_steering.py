@@ -354,7 +354,7 @@ def test_compiling_is_a_phase_until_the_first_step_is_done(tmp_path: Path, monke
     toy = ToyRun(tmp_path, epochs=1, compile=True)
     toy.train()
     phases = [(event["phase"], event["step"]) for event in events_of(toy, "phase")]
-    assert phases[:3] == [("compiling", 0), ("training", 1), ("evaluating", toy.trainer.steps_per_epoch)]
+    assert phases[:3] == [("compiling", 0), ("training", 1), ("evaluating", toy.trainer.schedule.steps_per_epoch)]
 
 
 def test_a_run_stopped_early_finishes_its_epoch_and_counts_as_early_stopped(tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ from engines.contract.steps import read_series
 from engines.runs import launch
 from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
-from engines.training.loop import Diverged
 from engines.training.order import step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context, Loss
+from engines.training.saving import Diverged
 from engines.training.step import TrainStep
 from engines.training.step_log import StepLog
 from projects.controls.config import ControlsConfig
@@ -40,7 +40,7 @@ def test_training_equals_a_plain_loop(tmp_path: Path) -> None:
     toy = ToyRun(tmp_path, epochs=2)
     toy.train()
     reference = ToyRun(tmp_path / "reference", epochs=2)
-    model, source, order = reference.model, reference.data.train, reference.trainer.order
+    model, source, order = reference.model, reference.data.train, reference.trainer.schedule.order
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     vectors = [p for p in model.parameters() if p.ndim < 2]
     optimizer = torch.optim.AdamW(
@@ -92,10 +92,10 @@ def test_micro_batches_give_the_whole_batchs_gradient(tmp_path: Path, parts: int
     for micro_batches in (1, parts):
         toy = ToyRun(tmp_path / str(micro_batches), micro_batches=micro_batches)
         toy.model.eval()  # without dropout, whose noise depends on the shape of a part
-        batch = toy.data.train.batch(toy.trainer.order.indices(0, 0), None)
+        batch = toy.data.train.batch(toy.trainer.schedule.order.indices(0, 0), None)
         rare = [int(part.sum()) for part in batch["rare"].tensor_split(parts)]
         assert len(set(rare)) > 1
-        toy.trainer.step._backward(batch, toy.trainer.context())
+        toy.trainer.step._backward(batch, toy.trainer.schedule.context())
         gradients.append([p.grad.clone() for p in toy.model.parameters() if p.grad is not None])
     for whole, cut in zip(*gradients, strict=True):
         torch.testing.assert_close(cut, whole, rtol=1e-5, atol=1e-7)
@@ -137,7 +137,7 @@ def test_a_loss_or_a_gradient_that_is_bad_by_itself_is_enough(tmp_path: Path, ba
     toy = ToyRun(tmp_path, HalfBad())
     before = [parameter.detach().clone() for parameter in toy.model.parameters()]
     batch = toy.data.train.batch(torch.arange(32), None)
-    row = toy.trainer.step(batch, toy.trainer.context(), 1e-2)
+    row = toy.trainer.step(batch, toy.trainer.schedule.context(), 1e-2)
     *_, loss, _, _, norm, skipped = row.tolist()
     assert (math.isfinite(loss), math.isfinite(norm), skipped) == (bad != "loss", bad != "gradient", 1)
     assert all(map(torch.equal, toy.model.parameters(), before))
@@ -175,7 +175,7 @@ def test_weights_that_a_rate_threw_away_are_never_saved(tmp_path: Path, monkeypa
 def test_a_head_that_no_sample_of_a_batch_measures_has_no_loss_there(tmp_path: Path) -> None:
     """Nought would look like a perfect one, and halve its mean: one sample in eight belongs to the rare head."""
     toy = ToyRun(tmp_path, epochs=1, batch_size=4)
-    source, order = toy.data.train, toy.trainer.order
+    source, order = toy.data.train, toy.trainer.schedule.order
     rare = [int(source.batch(order.indices(0, step), None)["rare"].sum()) for step in range(64)]
     assert toy.train() == "finished"
     steps, losses = read_series(toy.run.steps, "rare")
@@ -230,9 +230,9 @@ def test_no_step_waits_for_the_device_outside_logging(tmp_path: Path, transfers:
 
     def steps(count: int) -> None:
         for number in range(count):
-            batch = toy.data.train.batch(trainer.order.indices(0, number), step_generator(7, 0, number))
+            batch = toy.data.train.batch(trainer.schedule.order.indices(0, number), step_generator(7, 0, number))
             trainer.step_log.add(
-                trainer.step(batch, trainer.context(), 1e-3), step=number, epoch=1, lr=1e-3, data_wait=0.0
+                trainer.step(batch, trainer.schedule.context(), 1e-3), step=number, epoch=1, lr=1e-3, data_wait=0.0
             )
 
     steps(2)  # the optimizer makes its state on the first step

@@ -79,8 +79,8 @@ class InProcess:
         """Step `place` of the first epoch as the loop does it, with its batch and its log; its row, on the device."""
         trainer = self.trainer
         randomness = step_generator(trainer.training.seed, 0, place)
-        batch = trainer.data.train.batch(trainer.order.indices(0, place), randomness)
-        row = trainer.step(batch, trainer.context(), 1e-3)
+        batch = trainer.data.train.batch(trainer.schedule.order.indices(0, place), randomness)
+        row = trainer.step(batch, trainer.schedule.context(), 1e-3)
         trainer.step_log.add(row, step=place, epoch=1, lr=1e-3, data_wait=0.0)
         if trainer.step_log.due:
             trainer.flush()

@@ -87,9 +87,9 @@ def test_a_bad_step_changes_nothing_but_its_count(device: str, amp: str, in_proc
     for place in range(20):  # a loss scale has settled by then
         live.step(place)
     before = state_of(live)
-    batch = live.trainer.data.train.batch(live.trainer.order.indices(0, 0), None)
+    batch = live.trainer.data.train.batch(live.trainer.schedule.order.indices(0, 0), None)
     batch["features"][0, 0, 0] = torch.nan
-    row = live.trainer.step(batch, live.trainer.context(), 1e-3)
+    row = live.trainer.step(batch, live.trainer.schedule.context(), 1e-3)
     assert float(row[-1]) == 1
     assert checkpoint.same(before, state_of(live))
     assert float(live.step(21)[-1]) == 0
@@ -98,7 +98,7 @@ def test_a_bad_step_changes_nothing_but_its_count(device: str, amp: str, in_proc
 
 def state_of(live: InProcess) -> dict[str, Any]:
     """Weights, moments and counts of the optimizer, sums of the epoch, apart from what goes on."""
-    content = live.trainer.content()
+    content = live.trainer.checkpoints.content()
     kept = {name: content[name] for name in ("model", "optimizer", "sums")}
     return torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, kept)  # type: ignore[no-any-return]
 
@@ -112,11 +112,11 @@ def test_a_checkpoint_goes_on_on_another_device(saved_on: str, resumed_on: str, 
     first = in_process(saved_on, "training.amp=off")
     for place in range(5):
         first.step(place)
-    first.trainer.save(best=True)
+    first.trainer.checkpoints.save(best=True)
     second = in_process(resumed_on, "training.amp=off")
     second.run.last.write_bytes(first.run.last.read_bytes())
     resume(second.run, second.trainer)
-    ours, theirs = second.trainer.content(), first.trainer.content()
+    ours, theirs = second.trainer.checkpoints.content(), first.trainer.checkpoints.content()
     for name in ("model", "sums", "state"):
         assert checkpoint.same(ours[name], theirs[name]), name
     assert checkpoint.same(ours["optimizer"]["state"], theirs["optimizer"]["state"])

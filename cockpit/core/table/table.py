@@ -34,6 +34,14 @@ class TableText:
             for place, (title, column) in enumerate(zip(self._titles, columns, strict=True))
         ]
 
+    @classmethod
+    def within(cls, columns: Sequence[Column], width: int, epochs: int = 0, steps: int = 0) -> TableText:
+        """Of `columns` as many as `width` characters show: wide ones are left out, the last one first."""
+        text = cls(columns, epochs, steps)
+        while text.width > width and (wide := [place for place, one in enumerate(text.columns) if one.wide]):
+            text = cls((*text.columns[: wide[-1]], *text.columns[wide[-1] + 1 :]), epochs, steps)
+        return text
+
     @property
     def width(self) -> int:
         """Characters of a row with its mark."""

@@ -23,9 +23,11 @@ from cockpit.widgets.epoch_table import EpochTable
 from cockpit.widgets.log_view import LogView
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 from cockpit.widgets.runs_table import RunsTable
+from cockpit.widgets.table_pane import FullTable
 from cockpit.widgets.throttle import Throttle
 from engines.contract import commands as cmd
 from engines.contract import events as ev
+from engines.contract.spec import Column
 from tests.support.fake_run import COLUMNS, epoch
 
 
@@ -244,6 +246,31 @@ async def test_rows_stay_below_their_titles_beyond_the_ten_thousandth_epoch() ->
             for index in range(table.count):
                 line = table.line(index).plain.removesuffix(" ★")
                 assert [match.end() for match in re.finditer(r"\S+", line)] == ends, number
+
+
+async def test_wide_columns_give_way_so_that_score_and_rate_are_seen_whole() -> None:
+    """Also while the terminal is made narrower and wider; the tab with all columns shows all of them."""
+    wide = [Column(f"Wide{place}", f"train.wide{place}", wide=True) for place in range(12)]
+    columns = [Column("Ep", "epoch", "d"), *wide, Column("Score", "score"), Column("LR", "lr", ".1e")]
+    started = ev.RunStarted(project="p", device="cpu", epochs=9, steps_per_epoch=10, columns=columns, stages=[])
+    model = RunModel()
+    model.add(News(events=(started, *(epoch(number, best=number == 2) for number in range(1, 40)))))
+    table = EpochTable()
+    async with Host(table).run_test(size=(80, 20)) as pilot:
+        table.show(model)
+        whole = table.needs_width
+        for width, shown in ((80, 9), (120, 12), (40, 3), (whole - 1, 11), (whole, 12)):
+            await pilot.resize_terminal(width, 20)
+            await pilot.pause()
+            header, line = table.render_line(0).text.split(), table.render_line(table.size.height - 1).text
+            assert header == ["Ep", *(one.title for one in wide[:shown]), "Score", "LR"], width
+            assert line.split()[-1] == "5.0e-4", width
+            assert "more column" not in str(table.border_title)
+            assert table.needs_width == whole
+    full = FullTable()
+    async with Host(full).run_test(size=(40, 20)):
+        full.use(columns)
+        assert full.header().plain.split() == [column.title for column in columns]
 
 
 async def test_what_is_asked_for_often_is_shown_seldom_and_never_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

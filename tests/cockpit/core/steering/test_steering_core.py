@@ -180,8 +180,8 @@ def test_the_planned_rate_is_the_one_that_is_trained_with(tmp_path: Path, stages
     toy.train()
     steps, rates = read_series(toy.run.steps, "lr")
     tree = toy.settings.model_dump(mode="json")["training"]
-    places, plan = planned(tree, 6, toy.trainer.steps_per_epoch, scale=1.0)
-    assert np.allclose(places * toy.trainer.steps_per_epoch, steps)
+    places, plan = planned(tree, 6, toy.trainer.schedule.steps_per_epoch, scale=1.0)
+    assert np.allclose(places * toy.trainer.schedule.steps_per_epoch, steps)
     assert np.allclose(plan, rates)
-    later, rest = planned(tree, 6, toy.trainer.steps_per_epoch, scale=0.5, from_epoch=2.5)
+    later, rest = planned(tree, 6, toy.trainer.schedule.steps_per_epoch, scale=0.5, from_epoch=2.5)
     assert np.allclose(rest, rates[len(steps) - len(later) :] / 2)

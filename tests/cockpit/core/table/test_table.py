@@ -89,3 +89,23 @@ def test_columns_are_as_wide_as_the_plan_needs_and_a_longer_number_is_whole() ->
     assert planned.ends == [3, 10, 18]  # behind the last the mark of the best
     assert planned.row(epoch(step=20))[16:] == " *"
     assert TableText([]).ends == []
+
+
+def test_wide_columns_give_way_the_last_one_first() -> None:
+    columns = [
+        Column("Ep", "epoch", "d"),
+        Column("One", "train.one", wide=True),
+        Column("Two", "train.two", wide=True),
+        Column("Score", "score"),
+        Column("LR", "lr", ".1e"),
+    ]
+
+    def titles(width: int) -> list[str]:
+        return TableText.within(columns, width).header().split()
+
+    whole = TableText(columns).width
+    assert titles(whole) == ["Ep", "One", "Two", "Score", "LR"]
+    assert titles(whole - 1) == ["Ep", "One", "Score", "LR"]
+    assert titles(whole - 6) == ["Ep", "One", "Score", "LR"]
+    assert titles(whole - 7) == ["Ep", "Score", "LR"]
+    assert titles(3) == ["Ep", "Score", "LR"], "only wide ones give way"
