@@ -3,8 +3,10 @@
     set_up.py --probe              exit 0: fit, and has torch; 3: fit, without torch; else unfit
     set_up.py run|test CHECKSUM    prepare .venv for ./run or ./test
 
-A file .venv/ready-NAME is written last and removed first, so whatever was cut short is made anew. It holds three
-lines: this directory, the checksum of what .venv was made from, and where torch is.
+COCKPIT_EXTRAS=a,b asks for the packages of these extras besides. Extras that are installed stay.
+
+A file .venv/ready-NAME is written last and removed first, so whatever was cut short is made anew. It holds four
+lines: this directory, the checksum of what .venv was made from, where torch is, and the extras.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,14 +85,18 @@ def torch_arguments() -> list[str]:
     return [TORCH_WITH_GPU if has_nvidia_gpu() else TORCH_WITHOUT_GPU]
 
 
-def requirements(pyproject: Path, name: str) -> list[str]:
-    """What pyproject.toml asks for `name` (run or test), without torch: so pip never trades the machine's torch for
-    another because one of torch's own requirements has another version here."""
+def requirements(pyproject: Path, name: str, extras: Iterable[str] = ()) -> list[str]:
+    """What pyproject.toml asks for `name` (run or test) with `extras`, without torch: so pip never trades the machine's
+    torch for another because one of torch's own requirements has another version here. Raises `StepFailed`."""
     content = tomllib.loads(pyproject.read_text(encoding="utf-8"))
     project = content["project"]
+    optional = project["optional-dependencies"]
     found: list[str] = [*content["build-system"]["requires"], *project["dependencies"]]
-    for extra in EXTRAS[name]:
-        found += project["optional-dependencies"][extra]
+    for extra in [*EXTRAS[name], *extras]:
+        if extra not in optional:
+            known = ", ".join(sorted(optional.keys() - {"test"}))
+            raise StepFailed(f"COCKPIT_EXTRAS: there is no extra {extra!r}; expected some of {known}", harmless=True)
+        found += optional[extra]
     return [one for one in found if re.split(r"[^\w.-]", one, maxsplit=1)[0] != "torch"]
 
 
@@ -114,12 +120,12 @@ class Environment:
         return {
             path: lines
             for path, lines in found.items()
-            if len(lines) == 3 and lines[0] == str(self.root) and Path(lines[2]).exists()
+            if len(lines) in (3, 4) and lines[0] == str(self.root) and Path(lines[2]).exists()
         }
 
-    def is_ready(self, name: str, checksum: str) -> bool:
+    def is_ready(self, name: str, checksum: str, asked: Iterable[str] = ()) -> bool:
         lines = self.stamps().get(self.stamp(name))
-        return lines is not None and lines[1] == checksum
+        return lines is not None and lines[1] == checksum and extras_in(lines) >= set(asked)
 
     def make(self) -> None:
         """An empty environment, on this interpreter; with its packages where torch is among them."""
@@ -132,8 +138,9 @@ class Environment:
         options = ["--system-site-packages"] if torch else []
         self._call([INTERPRETER, "-E", "-P", "-m", "venv", *options, str(self.path)], "making .venv failed")
 
-    def install(self, name: str) -> Torch:
-        """Everything `name` needs; returns the torch it will use."""
+    def install(self, name: str, extras: Iterable[str]) -> Torch:
+        """Everything `name` and the extras need; returns the torch it will use."""
+        wanted = requirements(self.root / "pyproject.toml", name, extras)
         pins = ("-c", str(self.root / "constraints.txt"))
         if torch_of(self.python) is None:
             arguments = torch_arguments()
@@ -141,7 +148,7 @@ class Environment:
             # Any other build brings what it needs in its own versions.
             self._pip(*arguments, *(pins if arguments == [TORCH_WITHOUT_GPU] else ()))
         say("installing cockpit and the packages it needs")
-        self._pip(*requirements(self.root / "pyproject.toml", name), *pins)
+        self._pip(*wanted, *pins)
         self._pip("--no-deps", "--no-build-isolation", "-e", str(self.root))
         torch = torch_of(self.python)
         if torch is None:
@@ -181,6 +188,15 @@ def explain(output: str, failure: str, log: Path) -> str:
     return f"{failure}: mend what the lines above say, then start this again (pip's log: {log})"
 
 
+def extras_in(lines: list[str]) -> set[str]:
+    """The extras of a stamp, which has no line for them where it is older than they are."""
+    return words(lines[3]) if len(lines) == 4 else set()
+
+
+def words(listed: str) -> set[str]:
+    return set(listed.replace(",", " ").split())
+
+
 def write(stamp: Path, lines: list[str]) -> None:
     stamp.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -201,24 +217,25 @@ def locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def set_up(environment: Environment, name: str, checksum: str) -> None:
-    """Prepares .venv for `name`. Raises `StepFailed`."""
-    if environment.is_ready(name, checksum):  # by the one we waited for
+def set_up(environment: Environment, name: str, checksum: str, asked: Iterable[str] = ()) -> None:
+    """Prepares .venv for `name`, with the extras that are asked for beside those it has. Raises `StepFailed`."""
+    if environment.is_ready(name, checksum, asked):  # by the one we waited for
         return
     before = environment.stamps()
+    extras = sorted(set(asked).union(*map(extras_in, before.values())))
     if not before:
         environment.make()
     for path in before:
         path.unlink()
     try:
-        torch = environment.install(name)
+        torch = environment.install(name, extras)
     except StepFailed as failure:
         if failure.harmless:
             for path, lines in before.items():
                 write(path, lines)
         raise
     for ready in {name, "run"}:
-        write(environment.stamp(ready), [str(environment.root), checksum, torch.file])
+        write(environment.stamp(ready), [str(environment.root), checksum, torch.file, ",".join(extras)])
 
 
 def main(arguments: list[str]) -> int:
@@ -228,7 +245,7 @@ def main(arguments: list[str]) -> int:
     name, checksum = arguments
     try:
         with locked(ROOT / ".venv.lock"):
-            set_up(Environment(ROOT), name, checksum)
+            set_up(Environment(ROOT), name, checksum, words(os.environ.get("COCKPIT_EXTRAS", "")))
     except (StepFailed, OSError) as error:
         say(str(error))
         return 1

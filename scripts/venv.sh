@@ -5,13 +5,26 @@ checksum() {
     cat "$root/pyproject.toml" "$root/constraints.txt" "$root/scripts/set_up.py" | cksum
 }
 
-# ready NAME: .venv was completed for NAME (run or test), in this place, from these files, and its Python and torch
-# are still there. Runs at every start, so it starts no Python.
+# ready NAME: .venv was completed for NAME (run or test), in this place, from these files, with the extras that are
+# asked for, and its Python and torch are still there. Runs at every start, so it starts no Python.
 ready() {
     [ -x "$root/.venv/bin/python" ] && [ -f "$root/.venv/ready-$1" ] || return 1
-    { IFS= read -r place && IFS= read -r sum && IFS= read -r torch; } <"$root/.venv/ready-$1" || return 1
-    [ "$place" = "$root" ] && [ "$sum" = "$(checksum)" ] && [ -e "$torch" ]
+    extras=
+    {
+        IFS= read -r place && IFS= read -r sum && IFS= read -r torch || return 1
+        IFS= read -r extras || :
+    } <"$root/.venv/ready-$1"
+    [ "$place" = "$root" ] && [ "$sum" = "$(checksum)" ] && [ -e "$torch" ] && has_extras ",$extras,"
 }
+
+# has_extras ,a,b,: all that COCKPIT_EXTRAS asks for is among them. In a shell of its own, whose settings end with it.
+has_extras() (
+    set -f
+    IFS=', '
+    for extra in ${COCKPIT_EXTRAS:-}; do
+        case $1 in *",$extra,"*) ;; *) exit 1 ;; esac
+    done
+)
 
 # find_python: sets $python to the first fit interpreter that has torch, else to the first fit one.
 find_python() {

@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -30,7 +30,7 @@ printf '#!/bin/sh\\necho "$PWD: $*"\\n' > "$root/.venv/bin/cockpit"
 chmod +x "$root/.venv/bin/cockpit"
 ln -sf "{sh}" "$root/.venv/bin/python"
 echo torch > "$root/torch.py"
-printf '%s\\n' "$root" "$5" "$root/torch.py" > "$root/.venv/ready-$4"
+printf '%s\\n' "$root" "$5" "$root/torch.py" "$COCKPIT_EXTRAS" > "$root/.venv/ready-$4"
 exit {status}
 """
 
@@ -56,8 +56,8 @@ class Clone:
         path.write_text(PYTHON.format(calls=self.calls_file, probe=probe, sh=shutil.which("sh"), status=status))
         path.chmod(0o755)
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {"PATH": str(self.bin), "HOME": str(self.home)}
+    def run(self, *arguments: str, extras: str = "") -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": str(self.bin), "HOME": str(self.home), **({"COCKPIT_EXTRAS": extras} if extras else {})}
         command = [str(self.root / "run"), *arguments]
         return subprocess.run(command, cwd=self.home, env=environment, capture_output=True, text=True, check=False)
 
@@ -117,6 +117,15 @@ def test_an_environment_that_no_longer_fits_is_set_up_again(clone: Clone, spoil:
     assert clone.set_ups() == ["python3"]
 
 
+def test_a_start_that_asks_for_other_extras_sets_up_again(clone: Clone) -> None:
+    clone.add_python("python3")
+    for extras, set_ups in (("", 1), ("wandb", 1), ("wandb", 0), ("", 0), ("sim,wandb", 1), ("wandb, sim", 0)):
+        clone.run("ls", extras=extras)
+        assert len(clone.set_ups()) == set_ups, extras
+    clone.run("ls", extras="sim,*")
+    assert clone.set_ups() == ["python3"]
+
+
 def test_an_interpreter_with_torch_is_preferred(clone: Clone) -> None:
     clone.add_python("python3")
     clone.add_python("python3.12", torch=True)
@@ -141,13 +150,15 @@ class StubEnvironment(set_up.Environment):
     """An environment whose steps succeed, or fail as told, without pip."""
 
     failure: BaseException | None = None
+    installed: list[str]
 
     def make(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
         self.python.parent.mkdir(parents=True)
         shutil.copy(shutil.which("sh") or "", self.python)
 
-    def install(self, name: str) -> set_up.Torch:
+    def install(self, name: str, extras: Iterable[str]) -> set_up.Torch:
+        self.installed = [name, *extras]
         if self.failure:
             raise self.failure
         return set_up.Torch("2.9.0", str(self.python), sees_gpu=False)
@@ -159,6 +170,26 @@ def test_the_environment_of_the_tests_serves_the_program_too(tmp_path: Path) -> 
     assert environment.is_ready("test", "sum")
     assert environment.is_ready("run", "sum")
     assert not environment.is_ready("run", "another sum")
+
+
+def test_extras_that_are_not_there_are_installed_beside_those_that_are(tmp_path: Path) -> None:
+    environment = StubEnvironment(tmp_path)
+    set_up.set_up(environment, "run", "sum", {"wandb"})
+    assert environment.is_ready("run", "sum", {"wandb"})
+    assert environment.is_ready("run", "sum")
+    assert not environment.is_ready("run", "sum", {"wandb", "tensorboard"})
+    set_up.set_up(environment, "run", "sum", {"tensorboard"})
+    assert environment.installed == ["run", "tensorboard", "wandb"]
+    set_up.set_up(environment, "run", "newer")
+    assert environment.installed == ["run", "tensorboard", "wandb"], "an update keeps what somebody asked for"
+
+
+def test_an_extra_that_there_is_not_is_one_sentence() -> None:
+    assert "wandb>=0.19" in set_up.requirements(ROOT / "pyproject.toml", "run", ["wandb"])
+    with pytest.raises(set_up.StepFailed, match=r"no extra 'wand'; expected some of .*tensorboard.*wandb") as caught:
+        set_up.requirements(ROOT / "pyproject.toml", "run", ["wand"])
+    assert caught.value.harmless
+    assert "test" not in str(caught.value)
 
 
 def test_an_update_that_changed_nothing_keeps_the_environment(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from typing import Self
 from cockpit.cli import codes
 from cockpit.cli.printing import StatusLine, say, show
 from cockpit.core.format import count, number, percent
+from cockpit.core.metrics.weight_sets import WeightSets
 from cockpit.core.run.alerts import typed
 from cockpit.core.run.orders import Order
 from cockpit.core.table.table import TableText
-from cockpit.core.table.weight_sets import WeightSets
 from engines.basics.errors import DataError
 from engines.basics.jsonl import LineFollower, last_lines
 from engines.basics.lock import lock_holder

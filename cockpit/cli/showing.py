@@ -15,10 +15,10 @@ from cockpit.cli.summary import summarise
 from cockpit.core.format import number
 from cockpit.core.run.report import no_report, read_report
 from cockpit.core.runs.fleet import Fleet
-from cockpit.core.runs.run_filter import RunFilter
-from cockpit.core.runs.run_order import ORDERS, ordered
+from cockpit.core.runs.run_order import ORDERS, matching, ordered
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
+from cockpit.core.text_filter import TextFilter
 from cockpit.core.times import date_and_clock
 from engines.basics.amounts import duration, money, short_duration, size
 from engines.basics.errors import DataError, UserError
@@ -28,14 +28,14 @@ from engines.runs.store import find_run, find_training, runs_folder
 
 
 def ls(arguments: Namespace) -> int:
-    chosen = RunFilter.parse(arguments.filter)
+    chosen = TextFilter.parse(arguments.filter)
     if chosen.problem:
         raise UserError(f"--filter {arguments.filter!r}: {chosen.problem}")
     orders = {order.name: order.written for order in ORDERS}
     if arguments.sort and arguments.sort not in orders:
         raise UserError(f"--sort {arguments.sort!r}: expected one of {', '.join(orders)}.")
     found = Fleet(runs_folder()).poll(most=sys.maxsize).changed
-    runs = ordered(chosen.matching(found), orders.get(arguments.sort, ""), time.time())
+    runs = ordered(matching(found, chosen), orders.get(arguments.sort, ""), time.time())
     if arguments.json:
         show_json([_facts(run) for run in runs])
     elif not runs and found:

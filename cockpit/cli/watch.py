@@ -17,7 +17,7 @@ from cockpit.cli.screen import has_terminal, open_app
 from cockpit.core.foreign.kinds import Source
 from cockpit.core.foreign.logs import Logs
 from cockpit.core.format import number
-from cockpit.core.metrics.metric_series import Series
+from cockpit.core.series import Series
 from cockpit.core.text import plain
 
 REPRINT_SECONDS = 1.0

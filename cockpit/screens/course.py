@@ -11,11 +11,11 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widget import Widget
 
-from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import View
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Look, Member
+from cockpit.core.series import Floats, Series
 from cockpit.core.steering.course import SETTINGS, Course, Row, Setting
 from cockpit.core.steering.lr_plan import planned
 from cockpit.screens.followed import FollowedRunScreen

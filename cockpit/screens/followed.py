@@ -13,11 +13,11 @@ from textual.message import Message
 from textual.widget import Widget
 
 from cockpit.core.config.run_config import read_config
-from cockpit.core.metrics.metric_series import Series
-from cockpit.core.metrics.run_metrics import Mark, RunMetrics
+from cockpit.core.metrics.run_metrics import RunMetrics
 from cockpit.core.poller import Poller
 from cockpit.core.run.follow import BEHIND_SECONDS, News, RunFollower
 from cockpit.core.run.model import RunModel
+from cockpit.core.series import Mark, Series
 from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.screens.given_orders import GivenOrders
 from cockpit.screens.palette import ActionProvider

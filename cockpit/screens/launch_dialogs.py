@@ -12,8 +12,8 @@ from textual.widgets import Input, Static, TextArea
 from textual.worker import Worker, WorkerState
 
 from cockpit.core.config.fields import Field
-from cockpit.core.config.saving import save_config
 from cockpit.core.launch.form import LaunchForm
+from cockpit.core.launch.saving import save_config
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
 from engines.basics import yaml12

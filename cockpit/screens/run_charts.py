@@ -8,13 +8,13 @@ from itertools import groupby
 
 import numpy as np
 
-from cockpit.core.metrics.metric_series import Floats, Series
+from cockpit.core.metrics.weight_sets import edited_weights
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.lines import Look, Member
 from cockpit.core.plot.smooth import Smoother
 from cockpit.core.run.model import RunModel
-from cockpit.core.table.weight_sets import edited_weights
+from cockpit.core.series import Floats, Series
 from cockpit.widgets.metric_chart import Drawing
 from engines.contract.events import Epoch
 from engines.contract.steps import logged

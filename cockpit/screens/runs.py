@@ -210,7 +210,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
             return  # under another screen every change would paint that one whole; a closing one has no widgets
         self._shown_at = self._clock()
         chosen = self._filter.filter
-        rows, table = chosen.matching(self.chosen.rows), self._table
+        rows, table = run_order.matching(self.chosen.rows, chosen), self._table
         order, descending = run_order.parse(self._settings.value.runs_sort)
         table.show(rows, self._clock(), order=(order.name, descending), marked=self.chosen.marked)
         shown = f"{len(rows):,} of {len(self.chosen.rows):,}" if chosen.active else f"{len(self.chosen.rows):,}"

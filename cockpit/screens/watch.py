@@ -14,9 +14,9 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from cockpit.core.foreign.logs import Logs
+from cockpit.core.foreign.watched import Facts, WatchedLogs
 from cockpit.core.format import number
 from cockpit.core.metrics.overlay import MOST
-from cockpit.core.metrics.watched import Facts, WatchedLogs
 from cockpit.core.text import fit_end, fit_left, plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.ascii_filter import glyphs_of

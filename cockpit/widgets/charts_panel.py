@@ -14,8 +14,6 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input
 
-from cockpit.core.metrics.metric_series import MetricSource, Series
-from cockpit.core.metrics.run_metrics import Mark
 from cockpit.core.plot.axis import AxisName
 from cockpit.core.plot.charts_view import ChartsView
 from cockpit.core.plot.frame import Sign
@@ -23,6 +21,7 @@ from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.groups import Role, grouped
 from cockpit.core.plot.lines import Look, Member
 from cockpit.core.poller import Poller
+from cockpit.core.series import Mark, MetricSource, Series
 from cockpit.core.text import plain
 from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.chart_grid import ChartGrid

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from textual.content import Content
 
-from cockpit.core.metrics.run_metrics import Mark
 from cockpit.core.plot.axis import place_name
 from cockpit.core.plot.charts_view import ChartsView
 from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import LOOKS, Member
+from cockpit.core.series import Mark
 from cockpit.core.text import plain
 
 NAMES = {"checkpoint": "saved"}

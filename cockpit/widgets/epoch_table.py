@@ -8,10 +8,10 @@ from rich.text import Text
 
 from cockpit.core.format import number
 from cockpit.core.metrics.steps import Steps
+from cockpit.core.metrics.weight_sets import WeightSets
 from cockpit.core.run.model import RunModel
 from cockpit.core.table.rows import Row, TableRows
 from cockpit.core.table.table import TableText
-from cockpit.core.table.weight_sets import WeightSets
 from cockpit.widgets.line_view import LineView
 from engines.contract.events import Epoch, RunStarted
 from engines.contract.spec import Column

@@ -9,7 +9,7 @@ from rich.text import Text
 from cockpit.core.run.advice import Advice
 from cockpit.core.run.model import Notable, RunModel
 from cockpit.core.run.notable import CHOICES, Choice, Told, tell
-from cockpit.core.runs.run_filter import RunFilter
+from cockpit.core.text_filter import TextFilter
 from cockpit.core.times import clock, zone
 from cockpit.widgets.line_view import LineView
 
@@ -29,7 +29,7 @@ class EventsView(LineView):
         self._told: list[Told] = []
         self._lines: list[Told] = []
         self._choice: Choice = CHOICES[0]
-        self._sought = RunFilter()
+        self._sought = TextFilter()
         self._advice: Advice | None = None
 
     def show(self, model: RunModel) -> None:
@@ -43,7 +43,7 @@ class EventsView(LineView):
         self._told[kept:] = [tell(notable) for notable in known[kept:]]
         self._choose()
 
-    def choose(self, choice: Choice, sought: RunFilter) -> None:
+    def choose(self, choice: Choice, sought: TextFilter) -> None:
         """Show only these kinds, and of those what a search lets through."""
         self._choice, self._sought = choice, sought
         self._choose()

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from cockpit.core.runs.run_filter import RunFilter
+from cockpit.core.text_filter import TextFilter
 
 
 class _Words(Input):
@@ -39,14 +39,14 @@ class FilterLine(Horizontal):
     class Changed(Message):
         """Something else is to be shown."""
 
-        filter: RunFilter
+        filter: TextFilter
 
     class Done(Message):
         """The person is back at the list."""
 
     def __init__(self) -> None:
         super().__init__(id="filter")
-        self.filter = RunFilter()
+        self.filter = TextFilter()
         self._came_from: Widget | None = None
         """Where the person was before."""
 
@@ -72,7 +72,7 @@ class FilterLine(Horizontal):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
-        self.filter = RunFilter.parse(event.value)
+        self.filter = TextFilter.parse(event.value)
         self.post_message(self.Changed(self.filter))
 
     def action_done(self) -> None:

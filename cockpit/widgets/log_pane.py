@@ -16,7 +16,7 @@ from textual.message import Message
 from cockpit.core.format import count, percent
 from cockpit.core.log.log_search import Search, spans
 from cockpit.core.log.logfile import LogFile
-from cockpit.core.runs.run_filter import RunFilter
+from cockpit.core.text_filter import TextFilter
 from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.line_view import LineView
 from cockpit.widgets.pane import Pane
@@ -56,7 +56,7 @@ class LogLines(LineView):
     def __init__(self) -> None:
         super().__init__(id="log-lines", title="Log")
         self._window = Window()
-        self._sought = RunFilter()
+        self._sought = TextFilter()
         self._current: int | None = None
 
     @property
@@ -70,7 +70,7 @@ class LogLines(LineView):
         self.resize_to(window.count, max(width, self.virtual_size.width), shifted=-window.shifted)
         self.refresh()
 
-    def mark(self, sought: RunFilter, current: int | None) -> None:
+    def mark(self, sought: TextFilter, current: int | None) -> None:
         """Light up what is sought, and bring a line of it into view."""
         self._sought, self._current = sought, current
         if current is not None and not self.in_view[0] <= current < self.in_view[1]:
@@ -105,7 +105,7 @@ class LogPane(Pane, Searchable):
     class Searched(Message):
         """The search went on: a line to go to, if one was found, and how it stands."""
 
-        filter: RunFilter
+        filter: TextFilter
         line: int | None
         words: str
 
@@ -117,7 +117,7 @@ class LogPane(Pane, Searchable):
         self._behind = False
         """Whether the log has changed since it was told."""
         self._told, self._told_at = Window(), 0.0
-        self._search = Search(self._file, RunFilter())
+        self._search = Search(self._file, TextFilter())
         # said in the screen's thread, done in the pane's
         self._view = (0, 0)
         self._jump: tuple[int, bool] | None = None

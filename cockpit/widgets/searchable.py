@@ -6,7 +6,7 @@ from textual import on
 from textual.binding import Binding
 from textual.widget import Widget
 
-from cockpit.core.runs.run_filter import RunFilter
+from cockpit.core.text_filter import TextFilter
 from cockpit.widgets.filter_line import FilterLine
 
 
@@ -18,7 +18,7 @@ def find_key(id: str, tooltip: str) -> Binding:
 class Searchable(Widget):
     """For a pane that composes a `FilterLine`, binds its `find_key`, and in `seek` shows what comes of `sought`."""
 
-    sought = RunFilter()
+    sought = TextFilter()
 
     def seek(self) -> None:
         """Something else is sought."""

@@ -6,8 +6,8 @@ The only part of the contract that needs pydantic; import it where a config is r
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,14 +17,19 @@ from pydantic_core import ErrorDetails
 from engines.basics import yaml12
 from engines.basics.errors import UserError, nearest
 from engines.contract import spec as specs
+from engines.contract.aliases import SHARED, Aliases, Renamed, moved_lines, word, written
+from engines.contract.overrides import Override, apply, parse
 from engines.contract.settings import RunConfig
 from engines.contract.spec import Spec
+
+Fault = tuple[yaml12.Key, str]
+"""Our name of the key where it stands, and a sentence."""
 
 
 class ConfigError(UserError):
     """Every fault of a config: a sentence each, and the key where it stands."""
 
-    def __init__(self, faults: Sequence[tuple[yaml12.Key, str]]) -> None:
+    def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__("\n".join(sentence for _, sentence in faults))
         self.faults = faults
 
@@ -37,41 +42,6 @@ class LoadedConfig:
     def dump(self) -> str:
         """The whole config as YAML, defaults included; loads back equal."""
         return yaml12.write(self.settings.model_dump(mode="json"))
-
-
-def _parse_override(text: str) -> tuple[yaml12.Key, Any]:
-    path, equals, value = text.partition("=")
-    if not equals or not all(path.split(".")):
-        raise UserError(f"--set {text}: expected section.key=value, as in --set training.epochs=4.")
-    return tuple(int(part) if part.isdigit() else part for part in path.split(".")), yaml12.read_value(value)
-
-
-def _apply_override(tree: Any, key: yaml12.Key, value: Any, text: str) -> None:
-    """Set `key` in a tree of mappings and lists, making sections that the file left out."""
-    for depth, part in enumerate(key):
-        last = depth == len(key) - 1
-        if isinstance(tree, dict):
-            if last:
-                tree[part] = value
-            tree = tree.setdefault(part, {})
-        elif isinstance(tree, list) and isinstance(part, int) and part < len(tree):
-            if last:
-                tree[part] = value
-            tree = tree[part]
-        else:
-            section = ".".join(map(str, key[:depth]))
-            raise UserError(f"--set {text}: {section} is not a section of the config that could hold {part!r}.")
-
-
-def apply_overrides(tree: Any, overrides: Sequence[str]) -> dict[str, tuple[yaml12.Key, Any]]:
-    """Set in `tree` what the `--set` say, and give the key and value of each.
-
-    Raises `UserError` for one that says neither or has no place in the tree.
-    """
-    parsed = {text: _parse_override(text) for text in overrides}
-    for text, (key, value) in parsed.items():
-        _apply_override(tree, key, value, text)
-    return parsed
 
 
 def _model_at(model: type[BaseModel], location: Sequence[str | int]) -> type[BaseModel] | None:
@@ -91,10 +61,23 @@ def _model_at(model: type[BaseModel], location: Sequence[str | int]) -> type[Bas
 
 
 class _Places:
-    """Says where a config key came from: a line of the file, or a --set."""
+    """Says where a config key came from: a line of the file, or a --set; and under which name."""
 
-    def __init__(self, source: str, lines: Mapping[yaml12.Key, int], overrides: Mapping[yaml12.Key, str]) -> None:
-        self._source, self._lines, self._overrides = source, lines, overrides
+    def __init__(
+        self, source: str, lines: Mapping[yaml12.Key, int], names: Mapping[yaml12.Key, yaml12.Key],
+        overrides: Sequence[Override],
+    ) -> None:  # fmt: skip
+        self._source, self._lines = source, moved_lines(lines, names)
+        self._names = {**names, **{each.key: each.typed for each in overrides}}
+        self._overrides = {each.key: each.text for each in overrides}
+
+    def name(self, location: yaml12.Key) -> str:
+        """The key as the user wrote it."""
+        return _dotted(written(location, self._names))
+
+    def line(self, key: yaml12.Key) -> str:
+        """The file's own line of a key of the file."""
+        return f"{self._source}:{self._lines[key]}" if key in self._lines else self._source
 
     def of(self, location: yaml12.Key) -> str:
         for length in range(len(location), 0, -1):
@@ -110,7 +93,7 @@ class _Places:
 
 def _sentence(error: ErrorDetails, model: type[BaseModel], places: _Places) -> str:
     location = tuple(error["loc"])
-    name = ".".join(map(str, location)) or "the config"
+    name = places.name(location) or "the config"
     where = places.of(location)
     match error["type"]:
         case "extra_forbidden":
@@ -126,23 +109,45 @@ def _sentence(error: ErrorDetails, model: type[BaseModel], places: _Places) -> s
             return f"{where}: {name}: {message}, got {error['input']!r}."
 
 
+def _twice_in_file(renamed: Renamed, places: _Places) -> Iterator[Fault]:
+    for key, other, holds in renamed.twice:
+        yield key, _twice(key, other, places.line(other), places.line(holds))
+
+
+def _twice_set(given: Sequence[Override]) -> Iterator[Fault]:
+    first: dict[yaml12.Key, Override] = {}
+    for each in given:
+        before = first.setdefault(each.key, each)
+        if before.typed != each.typed:
+            other, own = (each, before) if each.typed != each.key else (before, each)
+            yield each.key, _twice(each.key, other.typed, f"--set {other.text}", f"--set {own.text}")
+
+
+def _twice(key: yaml12.Key, other: yaml12.Key, where: str, there: str) -> str:
+    return f"{where}: {_dotted(other)} is another name for {_dotted(key)}, which {there} gives too; keep one of them."
+
+
+def _dotted(key: yaml12.Key) -> str:
+    return ".".join(map(str, key))
+
+
 def _must_have_sections(tree: Any, source: str) -> None:
     if not isinstance(tree, dict):
         found = "nothing" if tree is None else "a list" if isinstance(tree, list) else f"{tree!r}"
         raise UserError(f"{source}:1: expected sections such as `training:`, got {found}.")
 
 
-def _spec(tree: Any, places: _Places) -> Spec:
-    """The project that a config names."""
-    name = tree.get("project")
+def _spec(tree: Any, places: _Places, given: Sequence[Override] = ()) -> Spec:
+    """The project that a config and its `--set` name."""
+    name = next((each.value for each in reversed(given) if each.key == ("project",)), tree.get("project"))
+    where = places.of(("project",))
     if not isinstance(name, str):
-        raise UserError(
-            f"{places.of(('project',))}: project is missing: name an installed project, as in `project: controls`."
-        )
+        known = next(iter(specs.names()), "spiral")
+        raise UserError(f"{where}: project is missing: name an installed project, as in `project: {known}`.")
     try:
         return specs.find(name)
     except UserError as error:
-        raise UserError(f"{places.of(('project',))}: {error}") from None
+        raise UserError(f"{where}: {error}", exit_code=error.exit_code) from None
 
 
 def _must_weigh_its_heads(spec: Spec, settings: RunConfig) -> None:
@@ -155,20 +160,46 @@ def _must_weigh_its_heads(spec: Spec, settings: RunConfig) -> None:
         )
 
 
+def _aliases(spec: Spec, model: type[RunConfig]) -> Aliases:
+    """The other names that configs of a project may use; a setting of its own that is called so is meant instead."""
+    names = {**SHARED, **spec.aliases}
+    return Aliases({other: own for other, own in names.items() if not _is_setting(model, other)}, model.model_fields)
+
+
+def _is_setting(model: type[BaseModel], name: str) -> bool:
+    key = tuple(name.split("."))
+    section = _model_at(model, key)
+    return section is not None and key[-1] in section.model_fields
+
+
+def in_our_names(spec: Spec, tree: dict[str, Any]) -> Renamed:
+    """Rename, in it, the settings that the config `tree` has under other names; what was done."""
+    return _aliases(spec, specs.load(spec.config)).rename(tree)
+
+
 def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overrides: Sequence[str]) -> LoadedConfig:
-    """Validate a config tree with its `--set` overrides, which it then has.
+    """Validate a config tree with its `--set` overrides, which it then has, under our names.
 
     Raises `UserError` naming every fault, one a line; a `ConfigError` where the faults are those of single keys.
     """
     _must_have_sections(tree, source)
-    parsed = apply_overrides(tree, overrides)
-    places = _Places(source, lines, {key: text for text, (key, _) in parsed.items()})
-    spec = _spec(tree, places)
+    given = [parse(text) for text in overrides]
+    spec = _spec(tree, _Places(source, lines, {}, given), given)
     model: type[RunConfig] = specs.load(spec.config)
+    aliases = _aliases(spec, model)
+    renamed = aliases.rename(tree)
+    for place, each in enumerate(given):
+        key = aliases.ours(each.key)
+        given[place] = replace(each, key=key, value=word(key, each.value))
+        apply(tree, given[place])
+    places = _Places(source, lines, renamed.names, given)
+    faults = [*_twice_in_file(renamed, places), *_twice_set(given)]
     try:
         settings = model.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError([(tuple(one["loc"]), _sentence(one, model, places)) for one in error.errors()]) from None
+        faults += [(tuple(one["loc"]), _sentence(one, model, places)) for one in error.errors()]
+    if faults:
+        raise ConfigError(faults)
     _must_weigh_its_heads(spec, settings)
     return LoadedConfig(spec, settings)
 
@@ -199,7 +230,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> LoadedConfig:
 def project_of(tree: Any, source: str, lines: Mapping[yaml12.Key, int]) -> Spec:
     """The project whose config `tree` is, whatever else may be wrong with it. Raises `UserError`."""
     _must_have_sections(tree, source)
-    return _spec(tree, _Places(source, lines, {}))
+    return _spec(tree, _Places(source, lines, {}, ()))
 
 
 def with_absolute_data(loaded: LoadedConfig) -> LoadedConfig:

@@ -60,6 +60,8 @@ class Spec:
     """`module:class` of the torch side (an `engines.training.project.Project`)."""
     columns: tuple[Column, ...]
     heads: tuple[Head, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names that its configs may use: dotted path → the setting's own, as `optim.rate` → `training.lr`."""
     data_files: str | None = "engines.runs.fingerprint:below"
     """`module:function` giving the paths of the files that a config's data is read from, torch-free: a resume or a
     replay tells which of them have changed. All that `data.path` holds where absent; None where the project reads none.
@@ -97,6 +99,11 @@ def _read(entry: EntryPoint) -> Spec | BrokenSpec:
     if not isinstance(spec, Spec):
         return BrokenSpec(entry.name, f"{entry.value} is a {type(spec).__name__}, expected a Spec")
     return spec
+
+
+def names() -> list[str]:
+    """What the projects installed here are called, none of which is read for it."""
+    return list(_entry_points())
 
 
 def installed() -> dict[str, Spec | BrokenSpec]:

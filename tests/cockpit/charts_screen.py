@@ -9,8 +9,7 @@ from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets import Static
 
-from cockpit.core.metrics.metric_series import MetricSource
-from cockpit.core.metrics.run_metrics import Mark
+from cockpit.core.series import Mark, MetricSource
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.charts_panel import ChartsPanel

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cockpit.core.metrics.metric_series import Series
-from cockpit.core.metrics.run_metrics import Mark
+from cockpit.core.series import Mark, Series
 
 BEGAN = 1_795_810_440.0
 EPOCH = 20

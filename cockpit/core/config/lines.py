@@ -10,8 +10,8 @@ from rich.cells import cell_len
 
 from cockpit.core.config.diff import ABSENT, KeyRow, words
 from cockpit.core.config.run_config import Edited, RunConfigFile
-from cockpit.core.runs.run_filter import RunFilter
 from cockpit.core.text import fit_left, plain
+from cockpit.core.text_filter import TextFilter
 
 Kind = Literal["section", "value", "changed", "added", "removed"]
 SIGNS: dict[Kind, str] = {"changed": "~", "added": "+", "removed": "-"}
@@ -54,7 +54,7 @@ def change_lines(rows: Sequence[KeyRow], edited: Mapping[str, Edited]) -> list[C
     return made
 
 
-def matching(lines: Sequence[ConfigLine], sought: RunFilter) -> list[ConfigLine]:
+def matching(lines: Sequence[ConfigLine], sought: TextFilter) -> list[ConfigLine]:
     """The lines that a search lets through, by their text or their whole key."""
     return [line for line in lines if sought.lets_through(f"{line.key} {line.text}")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,19 @@ def read_config(run: RunDirectory) -> RunConfigFile:
     if not isinstance(tree, Mapping):
         raise DataError(f"{run.config} cannot be read as a config: expected sections such as `training:`.")
     return RunConfigFile(text, tree, lines)
+
+
+def in_our_names(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with each setting under our name, also where it was changed by hand; as it is without its project.
+
+    Imports pydantic: call it from a worker.
+    """
+    from engines.contract import config as contract
+
+    renamed = copy.deepcopy(dict(tree))
+    with contextlib.suppress(UserError):
+        contract.in_our_names(specs.find(str(tree.get("project"))), renamed)
+    return renamed
 
 
 def edited_settings(tree: Mapping[str, Any], edits: Sequence[CommandAnswer]) -> dict[str, Edited]:
@@ -107,11 +121,12 @@ def differences(run: RunDirectory, config: RunConfigFile, against: str) -> tuple
     """
     if against == "default":
         specs.of_run(run.info, "no defaults to compare with")
-        return "the defaults", diff({"default": default_tree(config.tree), "run": config.tree})
+        return "the defaults", diff({"default": default_tree(config.tree), "run": in_our_names(config.tree)})
     if against == "parent":
         if (parent := run.info.parent) is None:
             raise UserError(f"{run.path.name} has no parent: it was not forked from another run.")
         against = parent
     beside = run.path.parent / against
     other = RunDirectory(beside) if (beside / "run.json").is_file() else find_run(against)
-    return other.path.name, diff({"other": read_config(other).tree, "run": config.tree})
+    trees = {"other": read_config(other).tree, "run": config.tree}
+    return other.path.name, diff({name: in_our_names(tree) for name, tree in trees.items()})

@@ -16,7 +16,7 @@ import numpy as np
 
 from cockpit.core.foreign.places import StepCounter
 from cockpit.core.foreign.rows import Row, plausible
-from cockpit.core.metrics.metric_series import Floats, Series
+from cockpit.core.series import Floats, Series
 
 MOST_BRANCHES = 256
 """Kept of one metric; a log whose steps go to and fro all the time has no branches that mean anything."""

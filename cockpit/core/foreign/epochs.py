@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cockpit.core.metrics.metric_series import Floats
+from cockpit.core.series import Floats
 from engines.contract.steps import logged
 
 MOST_ROWS = 2000

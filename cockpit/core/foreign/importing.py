@@ -17,7 +17,7 @@ import numpy as np
 
 from cockpit.core.foreign.epochs import EpochRow, epoch_rows
 from cockpit.core.foreign.kinds import Source
-from cockpit.core.metrics.metric_series import Floats, Series
+from cockpit.core.series import Floats, Series
 from engines.basics import files, yaml12
 from engines.basics.errors import DataError
 from engines.contract import events as ev

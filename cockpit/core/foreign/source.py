@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cockpit.core.foreign.collector import Collector
 from cockpit.core.foreign.reader import Reader
-from cockpit.core.metrics.metric_series import Series
+from cockpit.core.series import Series
 
 
 class LogSource:

@@ -6,7 +6,7 @@ import copy
 import json
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,12 +36,17 @@ class Fault:
 class LaunchForm:
     """A config file, or none yet, and what is to be different. Nothing here reads a disk but `faults`."""
 
-    def __init__(self, spec: Spec, fields: Sequence[Field], path: Path | None, tree: Any, text: str) -> None:
+    def __init__(
+        self, spec: Spec, fields: Sequence[Field], path: Path | None, tree: Any, text: str,
+        names: Mapping[Key, Key] | None = None,
+    ) -> None:  # fmt: skip
         self.spec = spec
         self.fields = (NAME, *fields)
         self.path = path
         self.text = text
         """The file as it was read."""
+        self.names = names or {}
+        """Settings that the file has under another name: the form's key → the file's."""
         self._file = tree
         self._changes: dict[tuple[str, ...], str] = {}
         """YAML by key; literal for the name."""
@@ -114,12 +119,12 @@ class LaunchForm:
             self._merge()
 
     def _merge(self) -> None:
-        from engines.contract.config import apply_overrides
+        from engines.contract.overrides import apply_all
 
         self.tree = copy.deepcopy(self._file)
         for override in self.overrides:
             try:
-                apply_overrides(self.tree, [override])
+                apply_all(self.tree, [override])
             except UserError:  # a section that is none in the file: `faults` says so
                 continue
 
@@ -179,11 +184,11 @@ class LaunchForm:
 
 def open_form(path: Path) -> LaunchForm:
     """A form over the config file at `path`. Raises `UserError` for one that names no usable project."""
-    from engines.contract.config import project_of, read_config
+    from engines.contract.config import in_our_names, project_of, read_config
 
     tree, lines, text = read_config(path)
     spec = project_of(tree, str(path), lines)
-    return LaunchForm(spec, _fields(spec), path, tree, text)
+    return LaunchForm(spec, _fields(spec), path, tree, text, in_our_names(spec, tree).names)
 
 
 def new_form(project: str) -> LaunchForm:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cockpit.core.log.logfile import Block, LogFile, shown_lines
-from cockpit.core.runs.run_filter import RunFilter
 from cockpit.core.text import ESCAPE
+from cockpit.core.text_filter import TextFilter
 
 AT_ONCE = 16
 """Blocks searched in one call, so that a thread can answer something else between: of an expression some 0.2 s."""
 
 
-def spans(sought: RunFilter, line: str) -> list[tuple[int, int]]:
+def spans(sought: TextFilter, line: str) -> list[tuple[int, int]]:
     """Where in a matching line the words or the expression stand."""
     if not sought.active:
         return []
@@ -30,7 +30,7 @@ class Search:
     """Lines that a filter lets through, counted block by block from the end of the file, a few blocks a call."""
 
     file: LogFile
-    filter: RunFilter
+    filter: TextFilter
     _counted: dict[tuple[int, int], int] = field(default_factory=dict)
     """Matching lines by the offsets of a block; one that grew is another block."""
 

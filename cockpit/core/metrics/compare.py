@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from cockpit.core.config.run_config import in_force, read_config
-from cockpit.core.metrics.metric_series import Series
+from cockpit.core.config.run_config import in_force, in_our_names, read_config
 from cockpit.core.metrics.overlay import MOST, Overlay
 from cockpit.core.metrics.run_metrics import RunMetrics
+from cockpit.core.series import Series
 from cockpit.core.states import Shown
 from cockpit.core.text import plain, run_word
 from engines.basics.errors import DataError, UserError
@@ -162,7 +162,7 @@ class _Reader:
         if changed != self._config_time:
             self._config_time = changed
             try:
-                self._config, self._config_problem = read_config(self.run).tree, ""
+                self._config, self._config_problem = in_our_names(read_config(self.run).tree), ""
             except DataError as error:
                 self._config, self._config_problem = None, str(error)
 

@@ -11,7 +11,7 @@ import numpy as np
 from cockpit.core.config.diff import ABSENT, KeyRow, diff, equal_keys, words
 from cockpit.core.format import four_digits
 from cockpit.core.metrics.compare import Comparison, RunFacts
-from cockpit.core.metrics.metric_series import Series
+from cockpit.core.series import Series
 from cockpit.core.text import plain
 
 BEST_MARK = "★"

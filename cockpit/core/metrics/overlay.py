@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from cockpit.core.metrics.metric_series import MetricSource, Series
 from cockpit.core.plot.axis import first_time
 from cockpit.core.plot.groups import RUN_ROLES, Role, in_families
+from cockpit.core.series import MetricSource, Series
 
 MOST = len(RUN_ROLES)
 """Logs in one chart: more can no longer be told apart."""

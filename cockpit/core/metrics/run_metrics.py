@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
-from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.metrics.steps import StepFollower, Steps
-from cockpit.core.table.weight_sets import edited_weights
+from cockpit.core.metrics.weight_sets import edited_weights
+from cockpit.core.series import Floats, Mark, MarkKind, Series
 from engines.basics.errors import UserError
 from engines.contract.commands import Edit, SetLossWeights
 from engines.contract.events import Checkpoint, CommandAnswer, Epoch, Event, RunStarted
@@ -20,7 +20,6 @@ from engines.contract.steps import DATA_WAIT, logged
 from engines.runs.history import History, column_of
 from engines.runs.state import RunReader
 
-MarkKind = Literal["checkpoint", "resume", "edit", "best"]
 NO_METRICS = ("step", "attempt", "epoch", "time", DATA_WAIT)
 """Columns of step records that say where a value belongs, or what the System tab shows; all others are metrics."""
 Branch = tuple[Floats, Floats]
@@ -28,18 +27,6 @@ Branch = tuple[Floats, Floats]
 TELLING = RunStarted | Epoch | Checkpoint | CommandAnswer
 """Events that a chart may show."""
 ALWAYS_REPLACED = {"last.pt", "best.pt"}
-
-
-@dataclass(frozen=True)
-class Mark:
-    """Something that happened at a step, in epochs done and at a Unix time."""
-
-    kind: MarkKind
-    step: float
-    epoch: float
-    time: float
-    weights: str = ""
-    """`weights look 0.8`: those that losses were computed with from here on; empty where they stay."""
 
 
 class RunMetrics:

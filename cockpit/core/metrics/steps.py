@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from cockpit.core.metrics.metric_series import Floats
+from cockpit.core.series import Floats
 from engines.contract.steps import ABSENT, DATA_WAIT, logged
 
 WIDE = ("step", "time", "loss", "lr", "grad_norm", DATA_WAIT)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.metrics.steps import StepFollower, Steps
+from cockpit.core.series import Floats, Series
 from engines.basics import yaml12
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import ABSENT, DATA_WAIT, logged

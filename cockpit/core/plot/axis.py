@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.plot.scale import label, multiples, nice_step
+from cockpit.core.series import Floats, Series
 
 AxisName = Literal["step", "epoch", "time"]
 AXES: tuple[AxisName, ...] = ("step", "epoch", "time")

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cockpit.core.metrics.metric_series import Series
-from cockpit.core.metrics.run_metrics import Mark
 from cockpit.core.plot.axis import AXES, AxisName, coordinates, extent, first_time, roomy_end
 from cockpit.core.plot.frame import View
 from cockpit.core.plot.lines import Look
 from cockpit.core.plot.viewport import Viewport
+from cockpit.core.series import Mark, Series
 
 SMOOTHING = (0.0, 0.6, 0.9, 0.98)
 ZOOM = 1.5

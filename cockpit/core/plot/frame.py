@@ -9,13 +9,13 @@ import numpy as np
 from rich.cells import cell_len
 
 from cockpit.core.format import FOUR_DIGITS
-from cockpit.core.metrics.metric_series import Floats
 from cockpit.core.plot.axis import AxisName, x_ticks
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Line
 from cockpit.core.plot.scale import Scale
+from cockpit.core.series import Floats
 from cockpit.core.text import fit_left
 
 STYLES = (

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.plot.axis import AxisName, coordinates
 from cockpit.core.plot.groups import RUN_ROLES, Role
 from cockpit.core.plot.reduce import Points, points_of
 from cockpit.core.plot.scale import height
 from cockpit.core.plot.smooth import Smoother
+from cockpit.core.series import Floats, Series
 from engines.contract.steps import logged
 
 NOWHERE = np.empty(0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cockpit.core.metrics.metric_series import Floats
 from cockpit.core.plot.reduce import Columns
+from cockpit.core.series import Floats
 
 Dots = npt.NDArray[np.bool_]
 DASHES = {"solid": (1, 0), "thin": (1, 0), "dashed": (4, 2), "dotted": (2, 2)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cockpit.core.metrics.metric_series import Floats
+from cockpit.core.series import Floats
 
 Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

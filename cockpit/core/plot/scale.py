@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cockpit.core.metrics.metric_series import Floats
+from cockpit.core.series import Floats
 
 LARGEST = 1e300
 """Values beyond are drawn here: twice of it is still a number."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cockpit.core.metrics.metric_series import Floats
+from cockpit.core.series import Floats
 
 ROW = 16
 """Values averaged one after the other; rows of so many are averaged side by side."""

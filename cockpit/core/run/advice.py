@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cockpit.core.runs.progress import RECENT_EPOCHS
+from cockpit.core.run.progress import RECENT_EPOCHS
 from engines.basics.amounts import duration, money
 from engines.runs.history import History
 

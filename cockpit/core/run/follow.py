@@ -8,7 +8,7 @@ from typing import Any
 
 from cockpit.core.log.logtail import LogTail
 from cockpit.core.metrics.steps import StepFollower, Steps
-from cockpit.core.runs.attempts import AttemptFollower
+from cockpit.core.run.attempts import AttemptFollower
 from engines.basics import yaml12
 from engines.basics.errors import UserError
 from engines.basics.jsonl import RecordFollower, damage_in

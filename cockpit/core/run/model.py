@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cockpit.core.metrics.steps import NO_STEPS, Steps
+from cockpit.core.run import progress
 from cockpit.core.run.advice import Advice, advise
 from cockpit.core.run.follow import Log, News
 from cockpit.core.run.orders import Order
-from cockpit.core.runs import progress
 from engines.contract.events import Alert, Checkpoint, CommandAnswer, Epoch, Header, Phase, RunStarted
 from engines.contract.rundir import Attempt, RunInfo
 from engines.runs import spending

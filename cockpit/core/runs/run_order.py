@@ -1,4 +1,4 @@
-"""In which order runs are listed. An order is written as in the settings: its name, `-name` for descending."""
+"""Which runs are listed, and in which order. It is written as in the settings: its name, `-name` for descending."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import GLYPHS, is_live
+from cockpit.core.text import plain
+from cockpit.core.text_filter import TextFilter
 from engines.runs import spending
 
 Value = float | str | None
@@ -82,3 +84,14 @@ def _liveliness(row: RunSummary) -> tuple[int, tuple[str, int]]:
     if row.state == "queued":
         return 1, row.queued or ("", 0)
     return (0 if is_live(row.state) else 2), ("", 0)
+
+
+def matching(rows: Iterable[RunSummary], chosen: TextFilter) -> list[RunSummary]:
+    """The runs that a filter lets through, in their order."""
+    return [row for row in rows if chosen.lets_through(_searched(row))] if chosen.active else list(rows)
+
+
+def _searched(row: RunSummary) -> str:
+    """Everything of a run that a person might look for, each on a line of its own."""
+    parts = (row.id, row.project, row.label, row.notes, row.title, row.detail, row.state, row.device)
+    return "\n".join(plain(part) for part in parts)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cockpit.core.failures import sentence
-from cockpit.core.runs.attempts import AttemptFollower
+from cockpit.core.run.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
 from engines.basics.errors import UserError
 from engines.basics.lock import lock_holder

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cockpit.core.metrics.metric_series import Series
+from cockpit.core.series import Series
 from cockpit.core.steering.number_keys import typed_number
 from engines.runs.history import History
 

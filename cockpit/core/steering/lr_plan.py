@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cockpit.core.metrics.metric_series import Floats
+from cockpit.core.series import Floats
 from engines.contract.schedule import learning_rate
 
 POINTS = 400

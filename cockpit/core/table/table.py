@@ -8,8 +8,8 @@ from itertools import accumulate
 from rich.cells import cell_len
 
 from cockpit.core.format import fitted, number
+from cockpit.core.metrics.weight_sets import WEIGHTED
 from cockpit.core.table.rows import Row, row_value
-from cockpit.core.table.weight_sets import WEIGHTED
 from cockpit.core.text import fit_right, plain
 from engines.contract.events import Epoch
 from engines.contract.spec import Column

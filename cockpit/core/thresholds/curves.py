@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cockpit.core.metrics.metric_series import Floats
 from cockpit.core.plot.lines import LOOKS, NOWHERE, Line
 from cockpit.core.plot.reduce import Points, points_of, reduce
+from cockpit.core.series import Floats
 from cockpit.core.thresholds.review import HeadReview
 from engines.thresholds.objectives import F1
 from engines.thresholds.sweep import Sweep

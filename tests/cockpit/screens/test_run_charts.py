@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from cockpit.core.metrics.metric_series import Series
 from cockpit.core.metrics.steps import Steps
 from cockpit.core.plot.frame import Sign
 from cockpit.core.plot.lines import Member
 from cockpit.core.plot.smooth import Smoother
 from cockpit.core.run.follow import News
 from cockpit.core.run.model import RunModel
+from cockpit.core.series import Series
 from cockpit.screens.run_charts import Chart, loss_curves, score_curve
 from engines.contract import commands as cmd
 from engines.contract import events as ev

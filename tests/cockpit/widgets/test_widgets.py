@@ -11,12 +11,12 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widget import Widget
 
-from cockpit.core.metrics.metric_series import Series
 from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.lines import Look
 from cockpit.core.run.follow import Log, News
 from cockpit.core.run.model import RunModel
 from cockpit.core.runs.summary import RunSummary
+from cockpit.core.series import Series
 from cockpit.theme import DEFAULT, THEMES, variables
 from cockpit.widgets import throttle
 from cockpit.widgets.epoch_table import EpochTable

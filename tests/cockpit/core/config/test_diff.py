@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cockpit.core.config.diff import ABSENT, KeyRow, diff, equal_keys, leaves, words
 from cockpit.core.config.lines import change_lines, matching, resolved_lines
 from cockpit.core.config.run_config import default_tree, differences, edited_settings, read_config
-from cockpit.core.runs.run_filter import RunFilter
+from cockpit.core.text_filter import TextFilter
 from engines.basics.errors import DataError, UserError
 from engines.contract import commands as cmd
 from engines.contract.events import CommandAnswer
@@ -127,7 +127,7 @@ def test_live_edits_stand_beside_their_settings(tmp_path: Path) -> None:
         ("value", "  look: 0.5", "now 0.8 since step 361"),
         ("value", "  act: 1.0", ""),
     ]
-    assert [line.text for line in matching(resolved_lines(config, edited), RunFilter.parse("loss_weights act"))] == [
+    assert [line.text for line in matching(resolved_lines(config, edited), TextFilter.parse("loss_weights act"))] == [
         "  act: 1.0"
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cockpit.core.foreign.kinds import Source, open_logs
-from cockpit.core.metrics.metric_series import Series
+from cockpit.core.series import Series
 
 
 def read(path: Path) -> Source:

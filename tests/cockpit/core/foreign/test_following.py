@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.core.foreign.logs import Logs
-from cockpit.core.metrics.watched import WatchedLogs
+from cockpit.core.foreign.watched import WatchedLogs
 from engines.basics.jsonl import ByteFollower
 from tests.cockpit.core.foreign.reading import plain, points, read, read_on
 

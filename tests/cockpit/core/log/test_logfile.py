@@ -11,7 +11,7 @@ from cockpit.core.log import logfile
 from cockpit.core.log.log_search import Search, spans
 from cockpit.core.log.logfile import LogFile, count_lines, shown_lines
 from cockpit.core.log.logtail import TerminalText
-from cockpit.core.runs.run_filter import RunFilter
+from cockpit.core.text_filter import TextFilter
 
 
 def by_terminal(data: bytes) -> list[str]:
@@ -28,7 +28,7 @@ def indexed(path: Path) -> LogFile:
 
 
 def searched(log: LogFile, words: str) -> Search:
-    search = Search(log, RunFilter.parse(words))
+    search = Search(log, TextFilter.parse(words))
     while search.go():
         pass
     return search
@@ -154,7 +154,7 @@ def test_a_log_made_anew_is_read_from_its_start(tmp_path: Path, how: str) -> Non
 
 
 def test_what_was_found_is_lit_up() -> None:
-    assert spans(RunFilter.parse("loss nan"), "NaN loss, loss") == [(0, 3), (4, 8), (10, 14)]
-    assert spans(RunFilter.parse("/lo+/"), "loo lo") == [(0, 3), (4, 6)]
-    assert spans(RunFilter.parse("/[/"), "x") == []
-    assert spans(RunFilter.parse(""), "x") == []
+    assert spans(TextFilter.parse("loss nan"), "NaN loss, loss") == [(0, 3), (4, 8), (10, 14)]
+    assert spans(TextFilter.parse("/lo+/"), "loo lo") == [(0, 3), (4, 6)]
+    assert spans(TextFilter.parse("/[/"), "x") == []
+    assert spans(TextFilter.parse(""), "x") == []

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cockpit.core.metrics.metric_series import Series
 from cockpit.core.metrics.overlay import MOST, Overlay, by_metric
 from cockpit.core.plot.frame import STYLE, View
 from cockpit.core.plot.glyphs import ASCII, UNICODE, Glyphs
 from cockpit.core.plot.lines import ChartLines, Look, Member
 from cockpit.core.plot.picture import paint
+from cockpit.core.series import Series
 from tests.support.fake_metrics import BEGAN, FakeMetrics
 
 

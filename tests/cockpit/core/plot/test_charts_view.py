@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from cockpit.core.metrics.metric_series import Series
-from cockpit.core.metrics.run_metrics import Mark
 from cockpit.core.plot.charts_view import ChartsView
 from cockpit.core.plot.lines import Look
+from cockpit.core.series import Mark, Series
 
 BEGAN = 1_795_810_440.0
 NAMES = ["score", "loss", "gpu/power", "gpu/memory", "GPU/heat"]

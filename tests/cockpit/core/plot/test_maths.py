@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cockpit.core import braille
-from cockpit.core.metrics.metric_series import Floats
 from cockpit.core.plot import smooth
 from cockpit.core.plot.axis import clock, roomy_end, x_ticks
 from cockpit.core.plot.groups import chart_and_role, grouped
@@ -20,6 +19,7 @@ from cockpit.core.plot.reduce import Columns, points_of, reduce
 from cockpit.core.plot.scale import fit_scale, height, label
 from cockpit.core.plot.smooth import Smoother
 from cockpit.core.plot.viewport import Viewport
+from cockpit.core.series import Floats
 
 values = st.one_of(st.floats(-1e6, 1e6), st.sampled_from([math.nan, math.inf, -math.inf]))
 many = st.lists(values, max_size=60)

@@ -8,13 +8,13 @@ from unicodedata import combining, east_asian_width
 import numpy as np
 import pytest
 
-from cockpit.core.metrics.metric_series import Floats, Series
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import STYLE, Sign, View
 from cockpit.core.plot.glyphs import ASCII, UNICODE
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import ChartLines, Look, Member
 from cockpit.core.plot.picture import paint
+from cockpit.core.series import Floats, Series
 
 NAN = math.nan
 

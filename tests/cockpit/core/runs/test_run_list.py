@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cockpit.core.runs.run_filter import RunFilter
-from cockpit.core.runs.run_order import ORDERS, choose, ordered
+from cockpit.core.runs.run_order import ORDERS, choose, matching, ordered
 from cockpit.core.runs.summary import RunSummary
+from cockpit.core.text_filter import TextFilter
 from engines.runs.spending import Span
 
 NOW = 10_000.0
@@ -48,17 +48,17 @@ ALL = (AMBER, BIRCH, CEDAR)
     ],
 )
 def test_words_must_all_occur_and_slashes_hold_an_expression(text: str, words: str) -> None:
-    chosen = RunFilter.parse(text)
+    chosen = TextFilter.parse(text)
     assert not chosen.problem
-    assert " ".join(row.path.name for row in chosen.matching(ALL)) == words
+    assert " ".join(row.path.name for row in matching(ALL, chosen)) == words
 
 
 @pytest.mark.parametrize("text", ["/[", "/(a", "/*/", "/a{99999999999}/"])
 def test_what_is_no_expression_is_said_and_filters_nothing(text: str) -> None:
-    chosen = RunFilter.parse(text)
+    chosen = TextFilter.parse(text)
     assert re.fullmatch(r"Not a regular expression, .+; all runs are shown\.", chosen.problem)
     assert not chosen.active
-    assert chosen.matching(ALL) == list(ALL)
+    assert matching(ALL, chosen) == list(ALL)
 
 
 @pytest.mark.parametrize(

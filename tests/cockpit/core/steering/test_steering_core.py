@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.core.metrics.metric_series import Series
+from cockpit.core.series import Series
 from cockpit.core.steering.course import Course, Row
 from cockpit.core.steering.loss_weights import RECENT, WeightDraft, nudged, recent_means, shares
 from cockpit.core.steering.lr_plan import planned

@@ -11,8 +11,8 @@ from cockpit.cli import main
 from cockpit.core.metrics.compare import compare
 from cockpit.core.metrics.compare_tables import values_table
 from cockpit.core.metrics.run_metrics import RunMetrics
+from cockpit.core.metrics.weight_sets import WeightSets, edited_weights
 from cockpit.core.table.table import TableText
-from cockpit.core.table.weight_sets import WeightSets, edited_weights
 from cockpit.widgets.charts_words import weights_at
 from engines.contract import commands as cmd
 from engines.contract import events as ev

@@ -12,10 +12,10 @@ import numpy as np
 
 from cockpit.core.foreign.kinds import Source
 from cockpit.core.foreign.logs import Logs
-from cockpit.core.metrics.metric_series import Series
 from cockpit.core.metrics.overlay import MOST, by_metric, from_start, over_one_another
-from cockpit.core.metrics.run_metrics import Mark, RunMetrics
+from cockpit.core.metrics.run_metrics import RunMetrics
 from cockpit.core.plot.groups import LEADING, RUN_ROLES, Role, chart_and_role, grouped
+from cockpit.core.series import Mark, Series
 
 READ_SECONDS = 0.3
 """How long a poll goes on reading logs that come in pieces."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.core.runs import progress
+from cockpit.core.run import progress
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.runs.history import History

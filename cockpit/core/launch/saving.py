@@ -7,23 +7,29 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from cockpit.core.config.diff import diff
 from cockpit.core.config.yaml_edit import with_value
 from cockpit.core.launch.form import LaunchForm
 from engines.basics import yaml12
 from engines.basics.errors import DataError
 from engines.basics.files import make_directory, replace_bytes
+from engines.contract.aliases import written
 
 WIDTH = 118
 INDENT = "  "
 
 
 def merged_text(form: LaunchForm) -> str:
-    """The file with every change in place; written anew, documented, where its text cannot be changed safely."""
+    """The file with every change in place; written again, documented, where its text cannot be changed safely."""
+    from engines.contract.config import in_our_names
+
     try:
         text = form.text
         for key, value in form.changes.items():
-            text = with_value(text, key, value)
-        if yaml12.write(yaml12.read(text)[0]) == yaml12.write(form.tree):
+            text = with_value(text, tuple(map(str, written(key, form.names))), value)
+        tree = yaml12.read(text)[0]
+        in_our_names(form.spec, tree)
+        if not diff({"text": tree, "form": form.tree}):
             return text
     except ValueError:  # one change in an unusual place made it no YAML
         pass

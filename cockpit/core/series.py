@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+MarkKind = Literal["checkpoint", "resume", "edit", "best"]
 
 
 @dataclass(frozen=True)
@@ -44,3 +45,15 @@ class MetricSource(Protocol):
     def problems(self) -> Sequence[str]:
         """Damage met so far, counted, in sentences."""
         ...
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened at a step, in epochs done and at a Unix time."""
+
+    kind: MarkKind
+    step: float
+    epoch: float
+    time: float
+    weights: str = ""
+    """`weights look 0.8`: those that losses were computed with from here on; empty where they stay."""
