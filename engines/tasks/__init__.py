@@ -17,7 +17,7 @@ class TaskContext(Protocol):
         ...
 
     def check(self) -> None:
-        """Raises `StopRequested` when the work should end, where there is no progress to tell."""
+        """Raises `StopRequested` when the work should end, where there is no progress to report."""
         ...
 
     def log(self, text: str) -> None:

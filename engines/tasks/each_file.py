@@ -25,7 +25,7 @@ from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from typing import Any, Generic, Literal, TypeVar
 
-from engines.basics.errors import UserError
+from engines.basics.errors import DataError, UserError
 from engines.supervisor import processes
 
 Item = TypeVar("Item")
@@ -37,6 +37,8 @@ AHEAD = 4
 TRIES = 2
 """Of an item whose process died: the kernel may have ended a neighbour of the one that took too much memory."""
 CHECK_SECONDS = 0.1
+LAST_SECONDS = 10.0
+"""For a process to end after its connection has."""
 LONGEST_REASON = 300
 
 
@@ -65,7 +67,8 @@ def each_file(
 
     function: of a module's top level. items: anything that pickles (a path, a member of a zip with its bytes), asked
     for only when a process is free; what the iterable itself raises passes. check: `context.check`, called at least
-    every tenth of a second. On leaving, also by a stop, every process is gone.
+    every tenth of a second. On leaving, also by a stop, every process is gone. Raises `DataError` where a process dies
+    before it has begun.
     """
     pool: _Pool[Item, Value] = _Pool(function, workers or len(os.sched_getaffinity(0)))
     try:
@@ -94,14 +97,31 @@ class _Worker(Generic[Item, Value]):
         self.process.start()
         theirs.close()
         self.job: _Job[Item, Value] | None = None
+        self.ready = False
+        """It has imported what its function needs and said so; only then can it take a large item off the pipe."""
+        self._content = b""
 
-    def end(self) -> str:
-        """End the process, whatever it does, and say how it came to its end."""
+    def give(self, job: _Job[Item, Value], content: bytes) -> None:
+        self.job, self._content = job, content
+        if self.ready:
+            self.send()
+
+    def send(self) -> None:
+        with suppress(OSError):  # it has died: its end is seen where answers are collected
+            self.connection.send_bytes(self._content)
+        self._content = b""
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
         self.process.kill()
         self.process.join()
-        code = self.process.exitcode or 0
         self.process.close()
         self.connection.close()
+
+    def cause(self) -> str:
+        """How a process ended that has closed its connection, and so is at its end."""
+        self.process.join(LAST_SECONDS)
+        code = self.process.exitcode or 0
         with suppress(ValueError):
             return f"its process died by {signal.Signals(-code).name}"
         return f"its process ended with exit code {code}"
@@ -147,10 +167,7 @@ class _Pool(Generic[Item, Value]):
             if not free:
                 free.append(_Worker(self._function))
                 self._workers.append(free[-1])
-            worker = free.pop()
-            worker.job = job
-            with suppress(OSError):  # it has died: its end is seen where answers are collected
-                worker.connection.send_bytes(content)
+            free.pop().give(job, content)
 
     def _next(self, items: Iterator[Item]) -> _Job[Item, Value] | None:
         if self._again:
@@ -168,24 +185,36 @@ class _Pool(Generic[Item, Value]):
         for one in connection.wait(busy, seconds):
             assert isinstance(one, Connection)
             worker = busy[one]
-            job, worker.job = worker.job, None
+            job = worker.job
             assert job is not None
             try:
                 content = one.recv_bytes()
             except (EOFError, OSError):
                 self._workers.remove(worker)
-                self._died(job, worker.end())
+                cause = worker.cause()
+                worker.end()
+                self._died(job, cause, worker.ready)
                 continue
-            try:
-                kind, answer = pickle.loads(content)
-            except Exception as error:  # a value of any class may fail in any way
-                kind, answer = "error", _reason(error)
-            if kind is None:
-                job.outcome = Taken(job.item, answer)
+            if worker.ready:
+                worker.job = None
+                self._take(job, content)
             else:
-                job.leave(answer, kind)
+                worker.ready = True
+                worker.send()
 
-    def _died(self, job: _Job[Item, Value], how: str) -> None:
+    def _take(self, job: _Job[Item, Value], content: bytes) -> None:
+        try:
+            kind, answer = pickle.loads(content)
+        except Exception as error:  # a value of any class may fail in any way
+            kind, answer = "error", _reason(error)
+        if kind is None:
+            job.outcome = Taken(job.item, answer)
+        else:
+            job.leave(answer, kind)
+
+    def _died(self, job: _Job[Item, Value], how: str, ready: bool) -> None:
+        if not ready:
+            raise DataError(f"No process could be started for the work: {how}; the lines above say why.")
         job.tries += 1
         if job.tries < TRIES:
             self._again.append(job)
@@ -198,6 +227,7 @@ def _work(asker: Connection, function: Callable[[Any], Any], parent: int) -> Non
     processes.die_with_parent(parent)()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group: the parent ends us
     with suppress(EOFError, OSError):
+        asker.send_bytes(b"ready")
         while True:
             answer = _answer(function, asker.recv_bytes())
             sys.stdout.flush()

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engines.training.windows import send
 from projects.controls.config import Augmentation
 from projects.controls.features import SOURCES
 from projects.controls.layout import COORDINATES, HISTORY, VELOCITY_FEATURES, WINDOW
@@ -111,10 +112,3 @@ def write_frames(features: Tensor, base: Tensor, shown: Shown, noise: Tensor) ->
     features[..., :COORDINATES] = pose[:, 1:]
     velocity = torch.sub(pose[:, 1:], pose[:, :-1], out=features[..., VELOCITY_FEATURES])
     velocity.mul_(shown.moved[..., None])
-
-
-def send(tensor: Tensor, device: torch.device) -> Tensor:
-    """To the device without making the host wait for it."""
-    if device.type == "cuda" and tensor.device.type == "cpu":
-        tensor = tensor.pin_memory()
-    return tensor.to(device, non_blocking=True)

@@ -18,6 +18,7 @@ from projects.controls.logistic import Frames, Logistic, best_f1_thresholds
 from projects.controls.masks import Floats, frame_masks
 from projects.controls.metrics import Prediction, Scores, Truth, score_controls
 from projects.controls.recordings import Recording
+from projects.controls.report import CEILING
 
 MOST_ROWS = 50_000
 """Training frames that the regressions are fitted on; neighbours are so alike that more add little but time."""
@@ -42,7 +43,7 @@ def evaluate_baselines(
     if (rows := _ceiling(validation, ceiling_folder)) is not None:
         ceiling = Prediction.of_controls(rows)
         # thresholds chosen in hindsight, on the frames that are scored: an upper bound may only err upwards
-        scores["ceiling"] = score_controls(ceiling, truth, best_f1_thresholds(ceiling, truth))
+        scores[CEILING] = score_controls(ceiling, truth, best_f1_thresholds(ceiling, truth))
     return scores
 
 

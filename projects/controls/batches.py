@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from engines.training.project import Batch
-from projects.controls.augment import draw, send, shown_rows, write_frames
+from engines.training.windows import moments, send, sliding
+from projects.controls.augment import draw, shown_rows, write_frames
 from projects.controls.config import Augmentation
 from projects.controls.features import SOURCES, lagged_state, target_frames
 from projects.controls.layout import (
@@ -34,8 +35,6 @@ from projects.controls.recordings import Recording
 
 BASE = HISTORY_FEATURES.start
 LEAST_DEVIATION = 1e-6
-CHUNK = 1024
-"""Rows that statistics look at in one piece: 4 MB of float64, which stay in the cache."""
 ROW = 672
 """Rows of a batch lie this many floats apart, one more than they have: aligned writes save a quarter of the time."""
 MASK_NAMES = tuple(field.name for field in fields(Masks))
@@ -89,11 +88,10 @@ class WindowSource:
         self._base = torch.from_numpy(base).to(device)
         self._controls = torch.from_numpy(controls).to(device)
         self._masks = torch.from_numpy(masks).to(device)
-        self._base_windows = self._base.as_strided((rows - WINDOW + 1, WINDOW, BASE), (BASE, BASE, 1))
+        self._base_windows = sliding(self._base, WINDOW)
         self._real = torch.from_numpy(real).to(device)
-        self._real_windows = self._real.as_strided((rows - WINDOW + 1, WINDOW), (1, 1))
-        past = SOURCES * CONTROL_SIZE
-        self._control_windows = self._controls.as_strided((rows - SOURCES + 1, past), (CONTROL_SIZE, 1))
+        self._real_windows = sliding(self._real, WINDOW)
+        self._control_windows = sliding(self._controls, SOURCES).flatten(1)
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -146,23 +144,12 @@ class WindowSource:
         """Mean and standard deviation over all frames, each (671,), for coordinates and velocities only.
 
         Flags, visibilities, state and history are scaled already: their mean is 0 and their deviation 1, like the
-        deviation of whatever does not move. In float64, since a joint may move by millimetres far from the origin.
+        deviation of whatever does not move.
         """
-        wide = torch.float32 if self._device.type == "mps" else torch.float64
-        frames = self._base[:, : STATE_FEATURES.start]
-        near = frames[self._spans[0][0]].to(wide)  # near the mean, so that hardly a digit is lost to its square
-        total, squares = torch.zeros_like(near), torch.zeros_like(near)
-        for first, end in self._spans:
-            for rows in torch.split(frames[first:end], CHUNK):
-                away = rows.to(wide).sub_(near)
-                total += away.sum(0)
-                squares += away.square_().sum(0)
-        count = sum(end - first for first, end in self._spans)
-        total /= count
-        deviation = (squares / count - total.square()).clamp(min=0).sqrt()
+        middle, deviation = moments(self._base[:, : STATE_FEATURES.start], self._spans)
         mean, std = torch.zeros(FEATURE_SIZE, device=self._device), torch.ones(FEATURE_SIZE, device=self._device)
         for moving in (slice(0, COORDINATES), VELOCITY_FEATURES):
-            mean[moving], std[moving] = (near + total)[moving].float(), deviation[moving].float()
+            mean[moving], std[moving] = middle[moving].float(), deviation[moving].float()
         std[std < LEAST_DEVIATION] = 1.0
         return mean, std
 

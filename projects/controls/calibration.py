@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from engines.training.reliability import Calibration, Reals, average
 from projects.controls.layout import BINARY, CONTROL_NAMES
 from projects.controls.masks import Bools
 from projects.controls.metrics import Prediction, Truth
-
-BINS = 10
-Reals = NDArray[np.float64]
 
 
 def undo_weight(raw: Reals, weights: Reals) -> Reals:
@@ -32,25 +29,6 @@ def judged_buttons(prediction: Prediction, truth: Truth) -> tuple[Reals, Bools, 
     """
     raw = np.concatenate([prediction.action, prediction.inv], axis=1).astype(np.float64)
     return raw, truth.targets[:, BINARY] > 0.5, truth.masks.binary & np.isfinite(raw)
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Probabilities of one control; None without frames.
-
-    mean: mean probability. brier: mean squared distance of probability and outcome. ece: expected calibration error,
-    the mean over frames of the distance between predicted and observed frequency in the frame's bin, of ten of equal
-    width.
-    """
-
-    mean: float | None
-    brier: float | None
-    ece: float | None
-
-    @classmethod
-    def of(cls, probabilities: Reals, on: Bools) -> Calibration:
-        """probabilities, on: (n,)."""
-        return cls(_mean(probabilities), _mean((probabilities - on) ** 2), _ece(probabilities, on))
 
 
 @dataclass(frozen=True)
@@ -73,41 +51,9 @@ def calibration(raw: Reals, on: Bools, judged: Bools, weights: Reals) -> tuple[B
             name=CONTROL_NAMES[column],
             weight=float(weights[k]),
             frames=int(judged[:, k].sum()),
-            pressed=_mean(on[judged[:, k], k]),
+            pressed=average(on[judged[:, k], k]),
             raw=Calibration.of(raw[judged[:, k], k], on[judged[:, k], k]),
             corrected=Calibration.of(fair[judged[:, k], k], on[judged[:, k], k]),
         )
         for k, column in enumerate(BINARY)
     )
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Predictions from `low` on: how many, their mean, and how often the control was pressed."""
-
-    low: float
-    count: int
-    predicted: float | None
-    observed: float | None
-
-
-def reliability(probabilities: Reals, on: Bools) -> tuple[Bin, ...]:
-    """Ten bins of equal width; the last one includes 1. probabilities, on: (n,)."""
-    place = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
-    counts = np.bincount(place, minlength=BINS)
-    sums = (np.bincount(place, weights, minlength=BINS) for weights in (probabilities, on))
-    return tuple(
-        Bin(k / BINS, int(n), *((float(p / n), float(y / n)) if n else (None, None)))
-        for k, (n, p, y) in enumerate(zip(counts, *sums, strict=True))
-    )
-
-
-def _ece(probabilities: Reals, on: Bools) -> float | None:
-    if not len(on):
-        return None
-    gaps = (one.count * abs((one.predicted or 0) - (one.observed or 0)) for one in reliability(probabilities, on))
-    return sum(gaps) / len(on)
-
-
-def _mean(values: Reals | Bools) -> float | None:
-    return float(np.mean(values)) if values.size else None

@@ -9,9 +9,9 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.basics import npz
 from engines.basics.errors import DataError
 from engines.basics.files import make_directory, replace_with
-from projects.controls import arrays
 from projects.controls.layout import CONTROL_SIZE, CURSOR, FRAME_SIZE, LOOK, STATE_SIZE
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ def read_recording(path: Path) -> Recording:
 
     Missing `timestamps`, `fps`, `version` and `session_type` are filled in.
     """
-    content = arrays.load(path)
+    content = npz.load(path)
     _check_version(path, content)
-    frames, controls, state = (arrays.matrix(path, content, key, width) for key, width in _WIDTHS.items())
-    arrays.same_rows(path, frames=frames, controls=controls, game_state=state)
-    fps = arrays.frame_rate(path, content, DEFAULT_FPS)
+    frames, controls, state = (npz.matrix(path, content, key, width) for key, width in _WIDTHS.items())
+    npz.same_rows(path, frames=frames, controls=controls, game_state=state)
+    fps = frame_rate(path, content, DEFAULT_FPS)
     controls[:, LOOK] = controls[:, LOOK].clip(-1, 1)
     controls[:, CURSOR] = controls[:, CURSOR].clip(0, 1)
     return Recording(
@@ -83,11 +83,33 @@ def read_recording(path: Path) -> Recording:
         frames=frames,
         controls=controls,
         state=state,
-        timestamps=arrays.timestamps(path, content, len(frames), fps),
+        timestamps=timestamps(path, content, len(frames), fps),
         fps=fps,
-        session_type=arrays.text(path, content, "session_type", UNKNOWN_SESSION),
-        synthesised_pose=bool(arrays.scalar(path, content, "pose_synthesised", 0.0)),
+        session_type=npz.text(path, content, "session_type", UNKNOWN_SESSION),
+        synthesised_pose=bool(npz.scalar(path, content, "pose_synthesised", 0.0)),
     )
+
+
+def timestamps(path: Path, content: npz.Content, rows: int, fps: float) -> NDArray[np.float64]:
+    """(rows,) finite seconds; a steady `fps` from 0 where the file has none."""
+    if "timestamps" not in content:
+        return np.arange(rows, dtype=np.float64) / fps
+    array = content["timestamps"]
+    if array.shape != (rows,) or array.dtype.kind not in "fiu":
+        raise DataError(f"{path}: timestamps has shape {array.shape} of {array.dtype}, expected ({rows},) numbers.")
+    times = array.astype(np.float64)
+    if not np.isfinite(times).all():
+        row = int((~np.isfinite(times)).argmax())
+        raise DataError(f"{path}: timestamps row {row} is {times[row]}, expected finite seconds.")
+    return times
+
+
+def frame_rate(path: Path, content: npz.Content, default: float) -> float:
+    """Frames a second."""
+    fps = npz.scalar(path, content, "fps", default)
+    if not (np.isfinite(fps) and fps > 0):
+        raise DataError(f"{path}: fps is {fps}, expected a number above 0.")
+    return fps
 
 
 def write_recording(path: Path, recording: Recording) -> None:
@@ -111,7 +133,7 @@ def write_recording(path: Path, recording: Recording) -> None:
     replace_with(path, write)
 
 
-def _check_version(path: Path, content: arrays.Content) -> None:
+def _check_version(path: Path, content: npz.Content) -> None:
     for key, width in _WIDTHS.items():
         array = content.get(key)
         if array is not None and array.ndim == 2 and array.shape[1] in VERSION_1_WIDTHS.get(key, ()):
@@ -119,6 +141,6 @@ def _check_version(path: Path, content: arrays.Content) -> None:
                 f"{path}: this is a version-1 recording ({key} has {array.shape[1]} columns), expected version "
                 f"{VERSION} with {width}; `cockpit data parse` makes one of it and says what it cannot know."
             )
-    version = arrays.scalar(path, content, "version", float(VERSION))
+    version = npz.scalar(path, content, "version", float(VERSION))
     if version != VERSION:
         raise DataError(f"{path}: this is a version-{version:g} recording, expected version {VERSION}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from engines.training.comparison import comparison
 from engines.training.project import Table
 from projects.controls.metrics import SCREEN_PIXELS, Scores
 
@@ -20,6 +21,9 @@ HEAD_VALUES = {
     "inv_change_f1": "inventory F1 on frames where the control changes",
     "idle_accuracy": "idle accuracy",
 }
+PERFECT = {"score": 1.0, **{key: 0.0 if key.endswith(("_mse", "_pixels")) else 1.0 for key in HEAD_VALUES}}
+"""The value of each metric that is without error."""
+CEILING = "ceiling"
 _NO_SUPPORT = "empty: no such frame in validation; its share of the score goes to the other heads"
 _NO_PRESS = "A control without support (pressed on no validation frame where it is judged) counts in no mean."
 
@@ -60,6 +64,13 @@ def score_tables(scores: Scores, unsupported: Sequence[str]) -> dict[str, Table]
             note=" ".join([_NO_PRESS, *([never_pressed(unsupported)] if unsupported else [])]),
         ),
     }
+
+
+def baseline_table(run: Scores, others: Mapping[str, Scores], note: str) -> Table:
+    """The run beside its baselines, and beside the ceiling where there is one."""
+    values = {name: {"score": scores.score, **scores.values} for name, scores in others.items()}
+    bounds = {name: values.pop(name) for name in (CEILING,) if name in values}
+    return comparison({"score": run.score, **run.values}, values, PERFECT, bounds=bounds, note=note)
 
 
 def comparison_table(rows: Mapping[str, Scores], note: str, title: str = "predictor") -> Table:

@@ -13,9 +13,10 @@ from torch import nn
 from engines.basics.errors import DataError
 from engines.training.evaluate import ENLARGE
 from engines.training.project import Table
+from engines.training.reliability import reliability
 from projects.controls.baselines import evaluate_baselines, target_rows
 from projects.controls.batches import WindowSource
-from projects.controls.calibration import calibration, judged_buttons, reliability, undo_weight
+from projects.controls.calibration import calibration, judged_buttons, undo_weight
 from projects.controls.config import ControlsConfig
 from projects.controls.demo.task import CEILING
 from projects.controls.evaluation import ControlsResult, review_arrays
@@ -23,7 +24,7 @@ from projects.controls.leaks import TRAINED, logistic_leaks, predict_shown
 from projects.controls.losses import PosWeights
 from projects.controls.metrics import Prediction, Rows, Scores, Thresholds, score_controls
 from projects.controls.recordings import Recording
-from projects.controls.report import comparison_table
+from projects.controls.report import baseline_table, comparison_table
 from projects.controls.run_tables import (
     calibration_table,
     change_table,
@@ -125,10 +126,11 @@ class RunReport:
             raise DataError(f"{self._cfg.data.path} no longer holds the sessions that this run was validated on.")
         say("baselines")
         baselines = evaluate_baselines(train, validation, Path(self._cfg.data.path).expanduser() / CEILING)
-        compared = {"this run": self._score(self._prediction, self._default), **baselines}
+        run = self._score(self._prediction, self._default)
+        compared = {"this run": run, **baselines}
         note = f"On the {len(self._truth)} validation windows of {len(validation)} sessions."
         return {
-            "baselines": comparison_table(compared, note),
+            "baselines": baseline_table(run, baselines, note),
             "change frames": change_table(compared),
             "self-fed history": self._self_fed(validation),
             "leaking state": self._leaks(train, validation),

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from engines.training.project import Cell, Table
-from projects.controls.calibration import Bin, ButtonCalibration
+from engines.training.reliability import Bin
+from projects.controls.calibration import ButtonCalibration
 from projects.controls.metrics import Scores
 from projects.controls.report import HEAD_VALUES, comparison_table
 from projects.controls.self_fed import MOST_FRAMES, MOST_SESSIONS

@@ -79,3 +79,7 @@ def imported(name: str) -> bool:
 
 def length(content: bytes) -> bytes:
     return content + b"!"
+
+
+def process(item: int) -> int:
+    return os.getpid()

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from engines.basics.errors import DataError, UserError, nearest
-from projects.controls.arrays import ZIP_START
+from engines.basics.npz import ZIP_START
 from projects.controls.importers import action_list, minerl, v1, vpt
 from projects.controls.importers.lines import first_line
 from projects.controls.importers.meter import Meter

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.basics import npz
 from engines.basics.errors import DataError
-from projects.controls import arrays
 from projects.controls.importers.meter import Meter
 from projects.controls.layout import (
     CONTROL_NAMES,
@@ -24,7 +24,14 @@ from projects.controls.layout import (
     LOOK,
     STATE_NAMES,
 )
-from projects.controls.recordings import DEFAULT_FPS, UNKNOWN_SESSION, VERSION_1_WIDTHS, Recording
+from projects.controls.recordings import (
+    DEFAULT_FPS,
+    UNKNOWN_SESSION,
+    VERSION_1_WIDTHS,
+    Recording,
+    frame_rate,
+    timestamps,
+)
 
 CONTROLS = (
     "move_forward", "strafe_left", "strafe_right", "sprint", "sneak", "jump", "attack", "use_item", "look_yaw",
@@ -63,24 +70,24 @@ class Filmed:
 
 def read(path: Path, meter: Meter) -> list[Filmed]:
     """The recording in version 2. Raises `DataError` naming file and row."""
-    content = arrays.load(path)
+    content = npz.load(path)
     meter.read(path.stat().st_size)
     controls_array = content.get("controls")
     if controls_array is not None and controls_array.ndim == 2 and controls_array.shape[1] == CONTROL_SIZE:
         raise DataError(f"{path}: this is a version-2 recording already, expected version 1; use it as it is.")
-    frames = arrays.matrix(path, content, "frames", FRAME_SIZE)
-    old_controls = arrays.matrix(path, content, "controls", *VERSION_1_WIDTHS["controls"])
-    old_state = arrays.matrix(path, content, "game_state", *VERSION_1_WIDTHS["game_state"])
-    arrays.same_rows(path, frames=frames, controls=old_controls, game_state=old_state)
-    fps = arrays.frame_rate(path, content, DEFAULT_FPS)
+    frames = npz.matrix(path, content, "frames", FRAME_SIZE)
+    old_controls = npz.matrix(path, content, "controls", *VERSION_1_WIDTHS["controls"])
+    old_state = npz.matrix(path, content, "game_state", *VERSION_1_WIDTHS["game_state"])
+    npz.same_rows(path, frames=frames, controls=old_controls, game_state=old_state)
+    fps = frame_rate(path, content, DEFAULT_FPS)
     recording = Recording(
         name=path.stem,
         frames=frames,
         controls=new_controls(old_controls),
         state=new_state(old_state),
-        timestamps=arrays.timestamps(path, content, len(frames), fps),
+        timestamps=timestamps(path, content, len(frames), fps),
         fps=fps,
-        session_type=arrays.text(path, content, "session_type", UNKNOWN_SESSION),
+        session_type=npz.text(path, content, "session_type", UNKNOWN_SESSION),
     )
     left = len(STATE_NAMES) - old_state.shape[1]
     meter.say(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from engines.basics.errors import DataError
 from engines.tasks import StopRequested
 from engines.tasks.each_file import AHEAD, Kind, Left, Taken, each_file
+from tests.engines.conftest import alive, wait_for
 from tests.support import readers
 
 
@@ -27,12 +29,14 @@ def test_outcomes_come_in_order_from_processes_that_work_side_by_side(tmp_path: 
     jobs = [(tmp_path, 0), (tmp_path, 1)]
     with each_file(readers.wait_for_the_next, jobs, go_on, workers=2) as outcomes:
         assert [outcome.item for outcome in outcomes] == jobs  # one process alone would wait for itself
-    assert psutil.Process().children() == [] or _only_trackers()
 
 
-def _only_trackers() -> bool:
-    """The standard library keeps one process that tidies up after spawned ones, and ends with this one."""
-    return all("resource_tracker" in " ".join(one.cmdline()) for one in psutil.Process().children())
+def test_processes_are_gone_when_all_is_read() -> None:
+    with each_file(readers.process, range(4), go_on, workers=2) as outcomes:
+        pids = {outcome.value for outcome in outcomes if isinstance(outcome, Taken)}
+    assert 1 <= len(pids) <= 2
+    assert os.getpid() not in pids
+    assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +114,27 @@ def test_a_process_imports_no_more_than_its_function_needs() -> None:
         assert [outcome.value for outcome in outcomes if isinstance(outcome, Taken)] == [False, True]
 
 
+def test_what_the_items_themselves_raise_passes() -> None:
+    def items() -> Iterator[str]:
+        yield "a"
+        raise DataError("games.zip: cut short")
+
+    with pytest.raises(DataError, match=r"games\.zip: cut short"), each_file(readers.read, items(), go_on) as outcomes:
+        list(outcomes)
+
+
+def test_where_no_process_can_begin_the_work_ends_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "gone_soon.py").write_text("def read(item):\n    return item\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    function = importlib.import_module("gone_soon").read
+    (tmp_path / "gone_soon.py").unlink()
+    with (
+        pytest.raises(DataError, match=r"No process could be started for the work: .* exit code 1"),
+        each_file(function, range(100_000), go_on, workers=1) as outcomes,
+    ):
+        list(outcomes)
+
+
 def _stop_when(there: Path) -> Callable[[], None]:
     def check() -> None:
         if there.exists():
@@ -126,20 +151,6 @@ def test_a_stop_is_heard_while_a_file_hangs_and_leaves_no_process(tmp_path: Path
     ):
         list(outcomes)
     assert not psutil.pid_exists(int(busy.read_text()))
-
-
-def test_whoever_stops_listening_leaves_no_process(tmp_path: Path) -> None:
-    busy = tmp_path / "pid"
-    with each_file(_hang_or_name, ["a", str(busy)], go_on, workers=2) as outcomes:
-        assert next(outcomes) == Taken("a", "a")
-        readers.wait_for(busy)
-    assert not psutil.pid_exists(int(busy.read_text()))
-
-
-def _hang_or_name(item: str) -> str:
-    if item != "a":
-        readers.hang(Path(item))
-    return item
 
 
 PARENT = """
@@ -159,8 +170,7 @@ def test_processes_end_with_their_parent(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     parent = subprocess.Popen([sys.executable, tmp_path / "parent.py", tmp_path / "pid"], env=environment)
     readers.wait_for(tmp_path / "pid")
-    process = psutil.Process(int((tmp_path / "pid").read_text()))
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:  # where nobody reaps orphans
-        os.sched_yield()
+    pid = int((tmp_path / "pid").read_text())
+    wait_for("the process to be gone", lambda: not alive(pid))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projects.controls.calibration import Calibration, calibration, judged_buttons, reliability, undo_weight
+from engines.training.reliability import Calibration
+from projects.controls.calibration import calibration, judged_buttons, undo_weight
 from projects.controls.masks import frame_masks
 from projects.controls.metrics import Prediction, Truth
 from tests.projects.controls.sessions import random_session
@@ -28,22 +29,6 @@ def test_certainty_and_a_weight_of_one_stay_as_they_are() -> None:
     assert fair[:, 0] == pytest.approx(raw[:, 0])
     assert fair[:2, 1].tolist() == [0, 1]
     assert fair[2, 1] == pytest.approx(0.3 / (0.3 + 9 * 0.7))
-
-
-@given(st.lists(st.tuples(st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.55, 0.99, 1.0]), st.booleans()), min_size=1))
-def test_errors_equal_loops(pairs: list[tuple[float, bool]]) -> None:
-    found = Calibration.of(np.array([p for p, _ in pairs]), np.array([on for _, on in pairs]))
-    assert found.mean == pytest.approx(sum(p for p, _ in pairs) / len(pairs))
-    assert found.brier == pytest.approx(sum((p - on) ** 2 for p, on in pairs) / len(pairs))
-    bins: dict[int, list[tuple[float, bool]]] = {}
-    for p, on in pairs:
-        bins.setdefault(min(int(p * 10), 9), []).append((p, on))
-    gaps = [abs(sum(p for p, _ in inside) - sum(on for _, on in inside)) for inside in bins.values()]
-    assert found.ece == pytest.approx(sum(gaps) / len(pairs))
-    for k, one in enumerate(reliability(np.array([p for p, _ in pairs]), np.array([on for _, on in pairs]))):
-        inside = bins.get(k, [])
-        assert one.count == len(inside)
-        assert one.observed == (pytest.approx(np.mean([on for _, on in inside])) if inside else None)
 
 
 def test_each_control_is_calibrated_where_it_is_judged() -> None:

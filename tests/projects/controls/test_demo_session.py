@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engines.training.holdout import drawn
 from projects.controls.demo.names import ATTACK, FORWARD, INVENTORY, SNEAK, SPRINT, USE
 from projects.controls.demo.session import DemoSession, make_session, session_type
 from projects.controls.layout import ACTION, CONTROL_NAMES, CURSOR, HOTBAR, INV, LOOK, SCREEN_OPEN, STATE_NAMES
 from projects.controls.masks import frame_masks
 from projects.controls.recordings import Recording, read_recording, write_recording
-from projects.controls.split import validation_sessions
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_all_that_must_happen_happens_in_both_parts(default: list[Recording]) ->
     types = [recording.session_type for recording in default]
     assert types == [session_type(number) for number in range(12)]
     assert len(set(types)) == 4
-    held_out = validation_sessions(types, 0.2, 42)
+    held_out = drawn(types, 0.2, 42)
     for part in ([r for k, r in enumerate(default) if k not in held_out], [default[k] for k in held_out]):
         controls = np.concatenate([recording.controls for recording in part])
         masks = frame_masks(controls, np.concatenate([recording.state for recording in part]))

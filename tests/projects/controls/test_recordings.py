@@ -81,7 +81,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {**arrays(), "game_state": np.zeros((7, 46))},
         "frames has 8 rows, controls has 8 rows, game_state has 7 rows; expected the same number of rows in each.",
     ),
-    "no rows": (arrays(0), "the recording has no rows; expected at least one frame."),
+    "no rows": (arrays(0), "has no rows; expected at least one."),
     "NaN row": (
         with_value("frames", 5, 17, np.nan),
         "frames row 5 column 17 is nan (1 rows in all have such values), expected finite numbers.",
@@ -152,7 +152,7 @@ def test_a_file_cut_anywhere_is_refused(tmp_path_factory: pytest.TempPathFactory
     write_recording(folder / "a.npz", random_session("a", 8, 0))
     whole = (folder / "a.npz").read_bytes()
     (folder / "a.npz").write_bytes(whole[: int(len(whole) * cut)])
-    with pytest.raises(DataError, match=r"a\.npz: .*expected a whole \.npz recording"):
+    with pytest.raises(DataError, match=r"a\.npz: .*expected a whole \.npz file"):
         read_recording(folder / "a.npz")
 
 

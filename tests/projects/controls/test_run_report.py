@@ -69,7 +69,8 @@ def test_the_run_stands_beside_its_baselines(made: tuple[Run, Mapping[str, Table
         "calibration", "reliability",
     ]  # fmt: skip
     baselines = rows(tables["baselines"])
-    assert list(baselines) == ["this run", "all-zero", "repeat-last", "logistic"]
+    beaten = ["all-zero", "repeat-last", "logistic"]
+    assert list(baselines) == ["this run", *beaten, *(f"skill over {name}" for name in beaten)]
     assert baselines["this run"]["score"] == run.result.score
     assert baselines["this run"]["action_change_f1"] == run.result.values["action_change_f1"]
     assert baselines["repeat-last"]["action_change_f1"] == 0

@@ -21,7 +21,7 @@ def load(path: Path) -> Content:
         with open(path, "rb") as file:
             start = file.read(len(ZIP_START))
         if start != ZIP_START and ZIP_START.startswith(start):  # numpy would take so little for a pickle
-            raise DataError(f"{path}: cut short after {len(start)} bytes; expected a whole .npz recording.")
+            raise DataError(f"{path}: cut short after {len(start)} bytes; expected a whole .npz file.")
         archive = np.load(path, allow_pickle=False)
         if isinstance(archive, np.lib.npyio.NpzFile):
             with archive:
@@ -29,16 +29,16 @@ def load(path: Path) -> Content:
     except DataError:
         raise
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file; expected an .npz recording.") from None
+        raise DataError(f"{path}: no such file; expected an .npz file.") from None
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}); expected an .npz recording.") from None
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}); expected an .npz file.") from None
     except Exception as error:  # numpy, zipfile and zlib fail in a dozen ways on bytes that are not an .npz
         if "pickle" in str(error).lower():
             raise DataError(
                 f"{path}: holds pickled data, which is never loaded; expected an .npz of plain number arrays."
             ) from None
-        raise DataError(f"{path}: damaged or not an .npz file ({error}); expected a whole .npz recording.") from None
-    raise DataError(f"{path}: this is a single array, expected an .npz recording with several.")
+        raise DataError(f"{path}: damaged or not an .npz file ({error}); expected a whole .npz file.") from None
+    raise DataError(f"{path}: this is a single array, expected an .npz file with several.")
 
 
 def matrix(path: Path, content: Content, key: str, *widths: int) -> NDArray[np.float32]:
@@ -71,29 +71,7 @@ def same_rows(path: Path, **arrays: NDArray[np.generic]) -> None:
         counted = ", ".join(f"{key} has {count} rows" for key, count in rows.items())
         raise DataError(f"{path}: {counted}; expected the same number of rows in each.")
     if 0 in rows.values():
-        raise DataError(f"{path}: the recording has no rows; expected at least one frame.")
-
-
-def timestamps(path: Path, content: Content, rows: int, fps: float) -> NDArray[np.float64]:
-    """(rows,) finite seconds; a steady `fps` from 0 where the file has none."""
-    if "timestamps" not in content:
-        return np.arange(rows, dtype=np.float64) / fps
-    array = content["timestamps"]
-    if array.shape != (rows,) or array.dtype.kind not in "fiu":
-        raise DataError(f"{path}: timestamps has shape {array.shape} of {array.dtype}, expected ({rows},) numbers.")
-    times = array.astype(np.float64)
-    if not np.isfinite(times).all():
-        row = int((~np.isfinite(times)).argmax())
-        raise DataError(f"{path}: timestamps row {row} is {times[row]}, expected finite seconds.")
-    return times
-
-
-def frame_rate(path: Path, content: Content, default: float) -> float:
-    """Frames a second."""
-    fps = scalar(path, content, "fps", default)
-    if not (np.isfinite(fps) and fps > 0):
-        raise DataError(f"{path}: fps is {fps}, expected a number above 0.")
-    return fps
+        raise DataError(f"{path}: has no rows; expected at least one.")
 
 
 def scalar(path: Path, content: Content, key: str, default: float) -> float:
