@@ -26,6 +26,7 @@ from projects.sim.baselines import Source
 from projects.sim.config import SimConfig
 from projects.sim.inference import CONFIG, EXAMPLE, WEIGHTS
 from projects.sim.labels import LABELS
+from projects.sim.llm import TINY
 from projects.sim.network import SimNetwork
 from projects.sim.thresholds import guaranteed, search_thresholds
 
@@ -33,6 +34,8 @@ SCRIPT, NAMES = "sim_v0_infer.py", "labels.json"
 FILES = (SCRIPT, NAMES, CONFIG, WEIGHTS, EXAMPLE)
 PARTS = ("labels", "llm", "vision", "network", "inference")
 """Modules that the script is made of, each using those before it."""
+RESERVED = {"none", "grid", "efficientnet-lite0", *TINY}
+"""Names of models that are no paths, whatever lies in the folder that a run is started in."""
 EXAMPLES = 16
 """Windows that the script proves itself on."""
 
@@ -77,7 +80,7 @@ def write_export(
 
 def _absolute(settings: Mapping[str, Any]) -> dict[str, Any]:
     """With models that are files or folders by their whole path: the script may be started anywhere."""
-    paths = {name: Path(settings[name]).expanduser() for name in ("llm", "vision")}
+    paths = {name: Path(settings[name]).expanduser() for name in ("llm", "vision") if settings[name] not in RESERVED}
     return {**settings, **{name: str(path.absolute()) for name, path in paths.items() if path.exists()}}
 
 
@@ -91,8 +94,9 @@ def _example(network: SimNetwork, source: Source) -> bytes:
     network.to(device)
     seen = {name: batch[name] for name in ("telemetry", "vis_feats", "frames") if name in batch}
     logits = {f"{task}_logits": output[f"{task}_logits"] for task in LABELS}
+    arrays: dict[str, Any] = {name: values.numpy() for name, values in (seen | logits).items()}
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{name: values.numpy() for name, values in {**seen, **logits}.items()})
+    np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +34,7 @@ def load(folder: Path) -> tuple[SimNetwork, dict[str, Any]]:
     try:
         config: dict[str, Any] = json.loads((folder / CONFIG).read_bytes())
         weights: dict[str, Tensor] = torch.load(folder / WEIGHTS, map_location="cpu", weights_only=True)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
         raise ModelError(f"{folder}: is no export of SIM, or damaged ({error}); export the run again.") from None
     network = build(config["model"])
     if missing := [name for name in STATISTICS if name not in weights]:
@@ -95,6 +96,8 @@ def read_telemetry(path: Path, rows: int, mean: Tensor) -> Tensor:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             table = list(csv.DictReader(file))
+        if len(table) != rows:
+            raise ValueError(f"it holds {len(table)} rows for {rows} frames")
         values = mean.repeat(rows, 1)
         for place, name in enumerate(TELEMETRY):
             if table and name in table[0]:
@@ -104,8 +107,6 @@ def read_telemetry(path: Path, rows: int, mean: Tensor) -> Tensor:
             f"{path}: cannot be read ({error}); expected a header among {','.join(TELEMETRY)} and a row for each of "
             f"{rows} frames."
         ) from None
-    if len(table) != rows:
-        raise ModelError(f"{path}: holds {len(table)} rows for {rows} frames; expected one per frame.")
     return values
 
 

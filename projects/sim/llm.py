@@ -134,7 +134,10 @@ def _fresh(config: Any) -> Any:
 
 def _opened(name: str) -> Any:
     from transformers import AutoModel
+    from transformers.utils import logging
 
+    quiet: Any = logging.disable_progress_bar
+    quiet()  # a bar would fill the log
     try:
         if (file := _gguf(name)) is not None:
             return _unpacked(file)
@@ -195,12 +198,20 @@ def _save(model: Any, folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(dir=folder.parent))
         try:
-            model.save_pretrained(unfinished)
+            _without_quantization(model).save_pretrained(unfinished)
             unfinished.rename(folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         print(f"{folder}: the unpacked weights cannot be kept ({error.strerror or error})", flush=True)
+
+
+def _without_quantization(model: Any) -> Any:
+    """The same model as if it had never been quantized: transformers does not write one that remembers it."""
+    settings = {key: value for key, value in model.config.to_dict().items() if key != "quantization_config"}
+    plain = type(model)(type(model.config).from_dict(settings))
+    plain.load_state_dict(model.state_dict())
+    return plain
 
 
 def _token_ids(name: str, prompt: str) -> list[int]:

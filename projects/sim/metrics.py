@@ -96,5 +96,7 @@ def class_table(found: Mapping[str, Confusion]) -> Table:
 def confusion_table(task: str, confusion: Confusion) -> Table:
     """Truth by row, prediction by column."""
     names = LABELS[task]
-    rows = tuple((name, *map(int, row)) for name, row in zip(names, confusion.counts, strict=True))
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *map(int, row)) for name, row in zip(names, confusion.counts, strict=True)
+    )
     return Table(("truth ↓ predicted →", *names), rows)

@@ -36,7 +36,7 @@ SimSource = WindowSource | ItemSource
 class SimProject(Project[SimConfig]):
     """Frames and telemetry to risk, reason and action. `data` comes first; it settles class weights and statistics."""
 
-    _train: SimSource
+    train: SimSource
     validation: SimSource
     _groups: NDArray[np.int64]
     _weights: ClassWeights
@@ -46,11 +46,11 @@ class SimProject(Project[SimConfig]):
         if cfg.data.train is None:
             how = self._read_drives(cfg, device)
         else:
-            self._train, self.validation = read_items(cfg, device)
+            self.train, self.validation = read_items(cfg, device)
             self._groups, how = np.arange(len(self.validation)), "validated on samples of their own"
         self._confidence = cfg.model.confidence
-        self._weights = ClassWeights.of(self._train.labels, cfg.data.class_weights, cfg.data.class_weight_cap)
-        counts = {"train": self._train, "validation": self.validation}
+        self._weights = ClassWeights.of(self.train.labels, cfg.data.class_weights, cfg.data.class_weight_cap)
+        counts = {"train": self.train, "validation": self.validation}
         by_class = {name: support(source.labels.cpu().numpy()) for name, source in counts.items()}
         summary = {
             "split": how,
@@ -59,7 +59,7 @@ class SimProject(Project[SimConfig]):
         }
         if lacking := _lacking(by_class["train"]):
             summary["note"] = f"No training window is {', '.join(lacking)}: these classes cannot be learned."
-        return Split(self._train, self.validation, summary)
+        return Split(self.train, self.validation, summary)
 
     def _read_drives(self, cfg: SimConfig, device: torch.device) -> str:
         paths = drive_paths(Path(cfg.data.path))
@@ -79,25 +79,25 @@ class SimProject(Project[SimConfig]):
             ]
         rows = FrameRows.of(drives, features, device)
         windows = split_windows(drives, cfg.model.frames, cfg.data)
-        self._train = WindowSource(rows, windows.train, cfg.model.frames)
+        self.train = WindowSource(rows, windows.train, cfg.model.frames)
         self.validation = WindowSource(rows, windows.validation, cfg.model.frames)
         self._groups = windows.groups
         return windows.how
 
     def model(self, cfg: SimConfig, data: Split) -> nn.Module:
         with said_of_models():
-            batch = self._train.batch(torch.arange(1), None)
+            batch = self.train.batch(torch.arange(1), None)
             network = build(network_settings(cfg, batch))
-            features = self._train.features
+            features = self.train.features
             if features is None and "frames" in batch:
-                sampled = np.random.default_rng(0).permutation(len(self._train))[:SAMPLED]
-                features = network._features(self._train.batch(torch.from_numpy(sampled), None)).flatten(0, 1)
-            network.set_statistics(self._train.telemetry, features)
+                sampled = np.random.default_rng(0).permutation(len(self.train))[:SAMPLED]
+                features = network._features(self.train.batch(torch.from_numpy(sampled), None)).flatten(0, 1)
+            network.set_statistics(self.train.telemetry, features)
             return network
 
     def metadata(self, cfg: SimConfig, data: Split) -> Mapping[str, Any]:
         """What a checkpoint says beside its weights."""
-        settings = network_settings(cfg, self._train.batch(torch.arange(1), None))
+        settings = network_settings(cfg, self.train.batch(torch.arange(1), None))
         return {
             "model": settings,
             "labels": {task: list(names) for task, names in LABELS.items()},
@@ -135,7 +135,7 @@ class SimProject(Project[SimConfig]):
     def report(self, cfg: SimConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
         """The run beside its baselines and leak rows, and what its thresholds guarantee."""
         assert isinstance(result, SimResult)
-        return report_tables(cfg, self._train, self.validation, result, self._weights)
+        return report_tables(cfg, self.train, self.validation, result, self._weights)
 
     def export(
         self, cfg: SimConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog
