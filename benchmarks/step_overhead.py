@@ -91,7 +91,7 @@ class InterleavingSource:
         """What was timed."""
         return f"blocks of {self._block} steps on a GPU" if self._block > 1 else "steps"
 
-    def batch(self, indices: Tensor, rng: np.random.Generator | None) -> Batch:
+    def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> Batch:
         if self._left:
             self._left -= 1
             return self._batch

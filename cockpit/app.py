@@ -32,6 +32,7 @@ from engines.runs.store import runs_folder
 if TYPE_CHECKING:
     from cockpit.core.foreign.logs import Logs
     from cockpit.core.launch.demo import Demo
+    from cockpit.core.scenes.play import Viewing
     from cockpit.screens.compare import CompareScreen
     from cockpit.screens.launch import LaunchScreen
     from cockpit.screens.launch_form import LaunchFormScreen
@@ -68,7 +69,7 @@ class CockpitApp(TerminalApp):
         folder: Path | None = None,
         open_run: RunDirectory | None = None,
         demo: Demo | None = None,
-        play: RunDirectory | None = None,
+        play: Viewing | None = None,
         watch: Logs | None = None,
         compare: Sequence[RunDirectory] = (),
         ascii_only: bool = False,
@@ -147,11 +148,11 @@ class CockpitApp(TerminalApp):
     def _refuse(self, sentence: str) -> None:
         self.notify(plain(sentence), severity="error", timeout=REFUSAL_SECONDS, markup=False)
 
-    def _show_play(self, session: RunDirectory, played: RunDirectory | None = None) -> None:
+    def _show_play(self, viewing: Viewing, played: RunDirectory | None = None) -> None:
         from cockpit.screens.play import PlayScreen
 
         self._played = played
-        self.switch_screen(PlayScreen(session))
+        self.switch_screen(PlayScreen(viewing))
 
     def on_run_screen_steer(self, message: RunScreen.Steer) -> None:
         """Above the run's own screen, which is as it was when the person comes back."""
@@ -299,7 +300,7 @@ def _load_screens() -> None:
 def run(
     demo: Demo | None = None,
     *,
-    play: RunDirectory | None = None,
+    play: Viewing | None = None,
     watch: Logs | None = None,
     compare: Sequence[RunDirectory] = (),
     ascii_only: bool = False,

@@ -32,7 +32,7 @@ from engines.checking.duration import cost_of, rough_time, tried_time
 from engines.checking.memory import ADAM_MOMENTS, SMALLER, activation_size, in_use, memory_needed, size_of
 from engines.checking.steps import timed_steps
 from engines.checking.trial import try_run
-from engines.contract import on_finish
+from engines.contract import on_finish, references
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
 from engines.training.precision import Precision, choose_device, seed_everything
@@ -61,6 +61,8 @@ def check(
     except UserError as error:
         found["faults"] += str(error).splitlines()
         found["exit_code"] = error.exit_code
+    except ModuleNotFoundError as error:
+        found["faults"].append(f"{references.missing(error)}.")
     except torch.OutOfMemoryError:
         found["faults"].append(f"one batch does not fit into the memory of {found['device']}; {SMALLER}")
     if found["faults"]:
@@ -92,9 +94,14 @@ def _look(loaded: LoadedConfig, found: dict[str, Any], *, measure: bool) -> None
     order = plan.orders(project, settings, data)[0]
     plan.rehearse(project, model)
     per_epoch = training.steps_per_epoch or order.steps_per_pass
-    found["steps"] = {"per_epoch": per_epoch, "epochs": training.epochs, "total": per_epoch * training.epochs}
+    found["steps"] = {
+        "per_epoch": per_epoch,
+        "epochs": training.epochs,
+        "total": per_epoch * training.epochs,
+        "evaluations": plan.evaluations(training.epochs),
+    }
     first_stage, on = plan.stages[0].name, plan.switches[0]
-    ctx = Context(step=0, epoch=0, progress=0.0, stage=first_stage, heads=on.heads, parts=on.parts)
+    ctx = Context(step=0, epoch=0, progress=0.0, stage=first_stage, heads=on.heads, parts=on.parts, cfg=settings)
     first = order.indices(0, 0)[: training.batch_size // training.micro_batches]
     activations = activation_size(project, model, data, first, ctx, precision, training.seed)
     found["memory"] = memory_needed(device, model, trained, data_size, activations, found["faults"])

@@ -9,6 +9,7 @@ import sys
 import msgspec
 
 from engines.basics.errors import UserError
+from engines.contract import references
 from engines.contract import spec as specs
 
 
@@ -26,6 +27,9 @@ def main() -> int:
     except UserError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        print(f"{references.missing(error)}.", file=sys.stderr)
+        return 1
     print(msgspec.json.encode(tables, enc_hook=str).decode())
     return 0
 

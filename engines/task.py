@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
+from collections.abc import Mapping
 from pathlib import Path
 
-from engines.basics import yaml12
-from engines.basics.errors import UserError, nearest
+from engines.basics import files, yaml12
 from engines.contract import spec as specs
-from engines.contract.events import Ended, Phase, Progress
+from engines.contract.events import Ended, Phase
 from engines.contract.rundir import RunDirectory
+from engines.contract.tables import Table, encode
 from engines.runtime.attempt import Attempt, carry_out
 from engines.runtime.own_log import let_full_disks_be
-from engines.tasks import StopRequested
-
-PROGRESS_SECONDS = 0.25
+from engines.runtime.progress import ProgressEvents, StopRequested
 
 
 class EventContext:
@@ -24,32 +22,29 @@ class EventContext:
 
     def __init__(self, attempt: Attempt) -> None:
         self.folder = attempt.run.path
-        self._events, self._listener = attempt.events, attempt.listener
-        self._told = 0.0
+        self._report = attempt.run.report
+        self._progress = ProgressEvents(attempt.events, attempt.listener)
 
     def progress(self, done: int, total: int, unit: str) -> None:
         """Tell at most a few times a second, and always the last. Raises `StopRequested` after a stop."""
-        if done >= total or time.monotonic() - self._told > PROGRESS_SECONDS:
-            self._told = time.monotonic()
-            self._events.write(Progress(done=done, total=total, unit=unit))
-        self.check()
+        self._progress(done, total, unit)
 
     def check(self) -> None:
         """Raises `StopRequested` after a stop."""
-        if self._listener.stop_requested:
-            raise StopRequested
+        self._progress.check()
 
     def log(self, text: str) -> None:
         print(text, flush=True)
+
+    def report(self, tables: Mapping[str, Table]) -> None:
+        files.replace_bytes(self._report, encode(tables))
 
 
 def work(attempt: Attempt) -> Ended:
     """Do the task that the run directory names."""
     order, _ = yaml12.read(attempt.run.config.read_text(encoding="utf-8"))
     spec = specs.find(order["project"])
-    if order["task"] not in spec.tasks:
-        raise UserError(f"{spec.name} has no task {order['task']!r}{nearest(order['task'], spec.tasks)}.")
-    function = specs.load_function(spec.tasks[order["task"]])
+    function = specs.load_function(spec.task(order["task"]).function)
     attempt.listener.close("a task knows no command but stop")
     attempt.events.write(Phase(phase="working"))
     try:

@@ -54,14 +54,19 @@ def loaded_by(code: str) -> set[str]:
 
 READS_CONFIGS = {"engines.contract.config", "engines.contract.settings", "engines.runs.resume"}
 SPECS = [point.value.partition(":")[0] for point in metadata.entry_points(group="cockpit.projects")]
-THRESHOLDS = [
-    spec.thresholds.partition(":")[0] for spec in installed().values() if isinstance(spec, Spec) and spec.thresholds
+ASKED = [
+    reference.partition(":")[0]
+    for spec in installed().values()
+    if isinstance(spec, Spec)
+    for reference in (spec.thresholds, spec.reads)
+    if reference
 ]
+"""What the cockpit asks of a project in its own process."""
 PACKAGES = (
     engines.basics, engines.contract, engines.host, engines.runs, engines.runtime, engines.supervisor, engines.reporter,
     engines.thresholds,
 )  # fmt: skip
-LIGHT = {"engines.supervise", *(name for package in PACKAGES for name in modules_of(package)), *SPECS, *THRESHOLDS}
+LIGHT = {"engines.supervise", *(name for package in PACKAGES for name in modules_of(package)), *SPECS, *ASKED}
 
 
 def test_the_cockpits_command_and_core_need_neither_torch_nor_a_screen() -> None:

@@ -11,6 +11,7 @@ from cockpit import __version__
 from cockpit.cli import codes
 
 ASCII_HELP = "draw with plain characters only"
+WHOSE_HELP = "whose data it is; default: found out from the data"
 RUN_HELP = "id, unique prefix, path, or `last`"
 EPILOG = """\
 RUN is an id, a unique prefix of one, a path, or `last`. Runs live in $COCKPIT_RUNS, else ./runs.
@@ -77,6 +78,7 @@ def _add_all(commands: Commands[Parser]) -> list[str]:
     _add_showing(commands)
     _add_keeping(commands)
     _add_data(commands)
+    _add_tasks(commands)
     _add_logs(commands)
     _add_playing(commands)
     _add_serving(commands)
@@ -91,6 +93,10 @@ def _add(commands: Commands[Parser], name: str, command: str, help: str) -> Pars
 
 def _set_option(parser: Parser, what: str = "change a setting of the config, as in --set training.epochs=4") -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help=what)
+
+
+def _stage_option(parser: Any) -> None:
+    parser.add_argument("--stage", default="", metavar="NAME|N", help="the best checkpoint of this stage")
 
 
 def _json_option(parser: Parser) -> None:
@@ -121,7 +127,9 @@ def _add_starting(commands: Commands[Parser]) -> None:
     train.add_argument("--run-dir", metavar="DIR", help="where the run is kept; default: a new one in the runs folder")
     resume = _run_command(commands, "resume", "starting:resume", "go on with a run from its last checkpoint")
     fork = _run_command(commands, "fork", "starting:fork", "begin a run of its own with a checkpoint of another")
-    fork.add_argument("--epoch", default="last", metavar="N|best|last", help="which checkpoint; default: last")
+    which = fork.add_mutually_exclusive_group()
+    which.add_argument("--epoch", default="last", metavar="N|best|last", help="which checkpoint; default: last")
+    _stage_option(which)
     fork.add_argument("--name", default="", metavar="LABEL", help="your own name for the fork")
     for parser in (train, resume, fork):
         _set_option(parser)
@@ -169,7 +177,12 @@ def _add_steering(commands: Commands[Parser]) -> None:
     rate = _run_command(commands, "lr", "steering:learning_rate", "scale the whole learning-rate schedule")
     rate.add_argument("scale", metavar="SCALE", help="of the schedule as configured, as in 0.5x; 1x takes it back")
     _run_command(commands, "checkpoint", "steering:checkpoint", "save last.pt now")
-    _run_command(commands, "evaluate", "steering:evaluate", "evaluate now; best and patience stay as they are")
+    evaluate = _run_command(
+        commands, "evaluate", "steering:evaluate", "evaluate a live run now; best and patience stay as they are"
+    )
+    evaluate.add_argument("--data", metavar="DIR", help="do that with its best on other data: a task of its project")
+    _set_option(evaluate, "an argument of that task")
+    _json_option(evaluate)
     _run_command(commands, "early-stop", "steering:early_stop", "finish the epoch, keep the best, export and end")
     for name, what in (("epochs", "epochs in all"), ("patience", "epochs without a better score until it ends")):
         number = _run_command(commands, name, f"steering:{name}", f"change a run's {what}")
@@ -203,7 +216,10 @@ def _add_showing(commands: Commands[Parser]) -> None:
     _json_option(review)
     _json_option(_run_command(commands, "advice", "advising:advice", "say what ten more epochs would bring and cost"))
     _json_option(_run_command(commands, "report", "showing:report", "print the tables that a run wrote"))
-    _run_command(commands, "export", "export:export", "write what a run delivers anew, from its best checkpoint so far")
+    export = _run_command(
+        commands, "export", "export:export", "write what a run delivers again, from its best checkpoint so far"
+    )
+    _stage_option(export)
 
 
 def _add_keeping(commands: Commands[Parser]) -> None:
@@ -229,18 +245,33 @@ def _add_data(commands: Commands[Parser]) -> None:
     parse_ = _add(verbs, "parse", "data:parse", "turn logs from elsewhere into a project's data")
     parse_.add_argument("source", metavar="SRC", help="file or folder to read")
     parse_.add_argument("out", metavar="OUT", help="folder to make")
-    parse_.add_argument("--project", default="controls", metavar="PROJECT", help="default: controls")
+    parse_.add_argument("--project", metavar="PROJECT", help=WHOSE_HELP)
     _set_option(parse_, "an argument of the project's task")
 
     stats = _add(verbs, "stats", "data:stats", "describe data: counts, ceiling, baselines")
     stats.add_argument("path", metavar="PATH", help="folder of data")
-    stats.add_argument("--project", default="controls", metavar="PROJECT", help="default: controls")
+    stats.add_argument("--project", metavar="PROJECT", help=WHOSE_HELP)
     _json_option(stats)
+
+
+def _add_tasks(commands: Commands[Parser]) -> None:
+    task = _add(commands, "task", "tasks:task", "list the other work that a project does, or do it; Ctrl-C stops it")
+    task.add_argument("target", metavar="PROJECT|CONFIG|RUN", help="an installed project, a .yaml file, or a run")
+    task.add_argument("name", nargs="?", metavar="NAME", help="the task; default: list them")
+    _set_option(task, "an argument of the task, as in --set out=/data; section.key=value changes the CONFIG")
+    _json_option(task)
+    rollout = _run_command(
+        commands, "rollout", "tasks:rollout", "let a run's model act by itself, where its project can"
+    )
+    _set_option(rollout, "an argument of the project's task")
+    _json_option(rollout)
 
 
 def _add_playing(commands: Commands[Parser]) -> None:
     play = _run_command(commands, "play", "play:play", "step through a session with what a run has exported")
-    play.add_argument("--recording", metavar="FILE", help="default: the run's first validation session")
+    play.add_argument("--recording", metavar="PATH", help="default: what the project chooses")
+    play.add_argument("--as", dest="seat", metavar="SEAT", help="join the live session of this run, as in --as p2")
+    _set_option(play, "an argument of the project's task")
     _ascii_option(play)
 
 

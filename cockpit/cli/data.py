@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from cockpit.cli import codes
 from cockpit.cli.engine import ask_engine
-from cockpit.cli.following import start_and_attend
 from cockpit.cli.printing import show_json, show_named_tables
-from engines.basics import yaml12
-from engines.basics.errors import DataError, UserError, nearest
+from cockpit.cli.tasks import Target, carry_out
+from cockpit.core.failures import sentence
+from engines.basics.errors import DataError, UserError
 from engines.contract import spec as specs
-from engines.runs import launch
+from engines.contract.spec import Spec
 
 
 def make(arguments: Namespace) -> int:
     given = {"sessions": arguments.sessions, "minutes": arguments.minutes, "seed": arguments.seed}
     task = {key: value for key, value in given.items() if value is not None}
     out = _absolute(arguments.out)
-    return _do(arguments.project, "make", {"out": out, **task}, arguments.overrides, title=f"demo data in {out}")
+    target = Target(specs.find(arguments.project))
+    return carry_out(target, "make", {"out": out, **task}, arguments.overrides, title=f"demo data in {out}")
 
 
 def parse(arguments: Namespace) -> int:
     source, out = _absolute(arguments.source), _absolute(arguments.out)
-    if not Path(source).exists():
-        raise DataError(f"{source}: there is no such file or folder to parse.")
+    spec = _whose(source, arguments.project, "parses logs", lambda spec: "parse" in spec.tasks)
     task = {"source": source, "out": out}
-    return _do(arguments.project, "parse", task, arguments.overrides, title=f"{source} parsed into {out}")
+    return carry_out(Target(spec), "parse", task, arguments.overrides, title=f"{source} parsed into {out}")
 
 
 def stats(arguments: Namespace) -> int:
-    spec = specs.find(arguments.project)
-    if spec.stats is None:
-        raise UserError(f"The project {spec.name!r} describes no data.")
-    tables = ask_engine("engines.stats", [spec.name, _absolute(arguments.path)], doing="reading the data")
+    path = _absolute(arguments.path)
+    spec = _whose(path, arguments.project, "describes data", lambda spec: spec.stats is not None)
+    tables = ask_engine("engines.stats", [spec.name, path], doing="reading the data")
     if arguments.json:
         show_json(tables)
     else:
@@ -43,17 +42,34 @@ def stats(arguments: Namespace) -> int:
     return codes.DONE
 
 
-def _do(project: str, task: str, arguments: dict[str, Any], overrides: list[str], *, title: str) -> int:
-    """Run a project's task under a supervisor and stay with it."""
-    spec = specs.find(project)
-    if task not in spec.tasks:
-        raise UserError(f"The project {spec.name!r} has no task {task!r}{nearest(task, spec.tasks)}.")
-    for text in overrides:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise UserError(f"--set {text}: expected key=value.")
-        arguments[key] = yaml12.read_value(value)
-    return start_and_attend(launch.prepare_task(spec.name, task, arguments, title=title))
+def _whose(path: str, name: str | None, does: str, able: Callable[[Spec], bool]) -> Spec:
+    """The project whose data `path` is, or the one of that name. Raises `UserError` where it is not the only one."""
+    if not Path(path).exists():
+        raise DataError(f"{path}: there is no such file or folder.")
+    if name is not None:
+        if not able(spec := specs.find(name)):
+            raise UserError(f"The project {name!r} is none that {does}.")
+        return spec
+    candidates = [spec for spec in specs.installed().values() if isinstance(spec, Spec) and able(spec)]
+    why_not = {spec.name: _why_not(spec, path) for spec in candidates}
+    found = [spec for spec in candidates if why_not[spec.name] == ""]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = " and ".join(spec.name for spec in found)
+        raise UserError(f"{path} could be data of {names}; say whose it is with --project NAME.")
+    looked = "; ".join(f"{name} found {why}" for name, why in why_not.items()) or f"none is installed that {does}"
+    raise DataError(f"{path} is data of no installed project: {looked}; --project NAME takes it all the same.")
+
+
+def _why_not(spec: Spec, path: str) -> str:
+    """What the project looked for at `path` in vain; empty where it is its data."""
+    if spec.reads is None:
+        return "nothing, since it cannot tell its data"
+    try:
+        return str(specs.load_function(spec.reads)(path))
+    except (UserError, OSError) as error:
+        return f"nothing that it can read ({sentence(error).rstrip('.')})"
 
 
 def _absolute(path: str) -> str:

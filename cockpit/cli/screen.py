@@ -14,6 +14,7 @@ from engines.basics.errors import UserError
 if TYPE_CHECKING:
     from cockpit.core.foreign.logs import Logs
     from cockpit.core.launch.demo import Demo
+    from cockpit.core.scenes.play import Viewing
     from engines.contract.rundir import RunDirectory
 
 
@@ -38,7 +39,7 @@ def has_terminal() -> bool:
 def open_app(
     demo: Demo | None = None,
     *,
-    play: RunDirectory | None = None,
+    play: Viewing | None = None,
     watch: Logs | None = None,
     compare: Sequence[RunDirectory] = (),
     ascii_only: bool = False,

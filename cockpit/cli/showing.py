@@ -13,7 +13,7 @@ from cockpit.cli.following import Watch
 from cockpit.cli.printing import say, show, show_json, show_named_tables, show_pairs, show_table
 from cockpit.cli.summary import summarise
 from cockpit.core.format import number
-from cockpit.core.run.report import no_report, read_report
+from cockpit.core.run.report import named_tables, no_report
 from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.run_order import ORDERS, matching, ordered
 from cockpit.core.runs.summary import RunSummary
@@ -155,12 +155,10 @@ def tail(arguments: Namespace) -> int:
 
 
 def report(arguments: Namespace) -> int:
-    run = find_training(arguments.run)
-    try:
-        found = read_report(run)
-    except FileNotFoundError:
-        raise DataError(f"{run.info.id}: {no_report(run, RunReader(run).status().state)}") from None
-    tables = {table.name: {"columns": table.columns, "rows": table.rows, "note": table.note} for table in found}
+    run = find_training(arguments.run) if arguments.run == "last" else find_run(arguments.run)
+    tables = named_tables(run)
+    if not tables and not run.report.exists():
+        raise DataError(f"{run.info.id}: {no_report(run, RunReader(run).status().state)}")
     if arguments.json:
         show_json(tables)
     elif not tables:

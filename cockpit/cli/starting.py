@@ -38,9 +38,11 @@ def resume(arguments: Namespace) -> int:
 
 def fork(arguments: Namespace) -> int:
     from engines.runs.fork import prepare_fork
+    from engines.runs.stages import best_of_stage
 
     parent = find_training(arguments.run)
-    run, sentences = prepare_fork(parent, _overrides(arguments), checkpoint=arguments.epoch, label=arguments.name)
+    wanted = best_of_stage(parent, arguments.stage)[1].name if arguments.stage else arguments.epoch
+    run, sentences = prepare_fork(parent, _overrides(arguments), checkpoint=wanted, label=arguments.name)
     return _start(run, sentences=sentences, detach=arguments.detach)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from argparse import Namespace
+from pathlib import Path
 
 from cockpit.cli import codes
 from cockpit.cli.following import POLL_SECONDS, Watch, wait_until_gone
@@ -64,6 +65,13 @@ def weights(arguments: Namespace) -> int:
 
 
 def evaluate(arguments: Namespace) -> int:
+    """On other data that is a task of the project's; else the live run is asked for it."""
+    if arguments.data:
+        from cockpit.cli.tasks import of_run
+
+        return of_run(arguments, "evaluate", {"data": str(Path(arguments.data).expanduser().absolute())})
+    if arguments.overrides or arguments.json:
+        raise UserError("evaluate: --set and --json go with --data DIR, the data to evaluate the run on.")
     run, attempt = _live(arguments.run)
     return _ask(run, cmd.Evaluate(attempt=attempt))
 

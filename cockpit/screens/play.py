@@ -1,7 +1,7 @@
 """Scenes of an interactive engine. The screen knows no project: the engine says what is drawn and which keys there are.
 
-Leaving it ends the engine, since nothing of it is worth keeping. A terminal that dies tells it nothing: then it ends by
-itself after a while, and until then `cockpit play` finds it again.
+Leaving it ends the engine unless others look at it, since nothing of it is worth keeping. A terminal that dies says
+nothing: then the engine ends by itself after a while, and until then `cockpit play` finds it again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from textual.widgets import Static
 
 from cockpit.core.format import bar, count, percent
 from cockpit.core.poller import Poller
-from cockpit.core.scenes.play import PlayFollower, PlayNews
+from cockpit.core.scenes.play import PlayFollower, PlayNews, Viewing
 from cockpit.core.states import label
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
@@ -28,7 +28,6 @@ from cockpit.screens.polling import PollingScreen
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.scene_view import PlayHeader, SceneView, Timeline
 from cockpit.widgets.steady import Steady
-from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Action, Press, Seek
 
 LEAST_SECONDS = 0.1
@@ -50,8 +49,14 @@ class PlayScreen(PollingScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
     OWN = (
-        Binding("escape", "back", "back", id="go.back", tooltip="Back; the session ends, nothing of it is kept"),
-        Binding("q", "leave", "leave", id="go.leave", tooltip="Leave the cockpit; the session ends, every run goes on"),
+        Binding("escape", "back", "back", id="go.back", tooltip="Back; the session ends with its last viewer"),
+        Binding(
+            "q",
+            "leave",
+            "leave",
+            id="go.leave",
+            tooltip="Leave the cockpit; the session ends with its last viewer, every run goes on",
+        ),
     )
     BINDINGS = list(OWN)
 
@@ -68,10 +73,10 @@ class PlayScreen(PollingScreen):
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, PlayScreen.Told)
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, viewing: Viewing) -> None:
         super().__init__()
-        self.run = run
-        self._follower = PlayFollower(run)
+        self.run = viewing.run
+        self._follower = PlayFollower(viewing)
         self._news: PlayNews | None = None
         self._told: PlayNews | None = None
         self._actions: list[Action] = []
@@ -130,7 +135,8 @@ class PlayScreen(PollingScreen):
             self._offer(scene.actions)
             cost = self.query_one(SceneView).show(scene)
         self._show_banner(news)
-        cost += self.query_one(PlayHeader).say(scene.title if scene else self.run.path.name, *_state(news), scene)
+        name = scene.title if scene else self.run.path.name
+        cost += self.query_one(PlayHeader).say(name, *_state(news), scene, news.seat)
         larger = min(max(self.size.width * self.size.height / SMALL, 1.0), MOST_LARGER)
         self._next = time.monotonic() + max(LEAST_SECONDS, cost / (BYTES_PER_SECOND * larger))
 
@@ -149,9 +155,9 @@ class PlayScreen(PollingScreen):
         return WAITING_BYTES
 
     def _show_banner(self, news: PlayNews) -> None:
-        """How it ended, when it has."""
+        """How it ended, when it has; before, why this viewer only watches."""
         banner = self.query_one("#banner", Steady)
-        words = "" if news.live else _how_ended(news)
+        words = plain(news.note) if news.live else _how_ended(news)
         banner.set_class(bool(words), "-shown")
         banner.set_class(news.status.state in ("failed", "lost"), "-bad")
         banner.update(words)
@@ -198,7 +204,10 @@ def _state(news: PlayNews) -> tuple[str, str]:
         return label(news.status.state), "bad" if news.status.state in ("failed", "lost") else "quiet"
     if news.scene is None:
         return label("starting"), "quiet"
-    return ("● playing", "live") if news.scene.playing else ("‖ paused", "text")
+    if not news.scene.playing:
+        return "‖ paused", "text"
+    at_the_end = news.scene.live and news.scene.position == news.scene.total - 1
+    return ("● live" if at_the_end else "● playing"), "live"
 
 
 def _how_ended(news: PlayNews) -> str:

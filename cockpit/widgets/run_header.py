@@ -63,9 +63,9 @@ class RunHeader(Widget):
         if self._reads(model):
             return text.append(f"{GAP if info else ''}reading …", self._style("header--quiet"))
         text.append(f"{GAP}{label(model.status.state)}", self._style(f"state--{tone(model.status.state)}"))
-        if model.live and model.status.detail not in ("", "training", "working"):
-            bad = model.status.detail.startswith(STALLED)
-            text.append(f"{GAP}{model.status.detail}", self._style("state--bad" if bad else "header--quiet"))
+        if model.live and (detail := plain(model.status.detail)) not in ("", "training", "working"):
+            bad = detail.startswith(STALLED)
+            text.append(f"{GAP}{detail}", self._style("state--bad" if bad else "header--quiet"))
         return text
 
     def _how_far(self, model: RunModel, now: float) -> Text:

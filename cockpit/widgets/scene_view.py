@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from rich.style import Style
@@ -20,6 +21,8 @@ from cockpit.widgets.cells_view import CellsView
 from engines.contract.scenes import Panel, Scene
 
 MOST_PANELS = 8
+SLOW = 0.95
+"""A speed that falls below this share of what is asked for is shown."""
 
 
 class Timeline(CellsView):
@@ -80,6 +83,12 @@ def _strip(scene: Scene, width: int, height: int) -> list[Row]:
     return panels.draw_strip(scene.strip, scene.position, scene.total, width)[:height]
 
 
+def _who(viewers: Sequence[str], seat: str) -> str:
+    """Who plays: `p1 (you) p2`, or `watching p1 p2`."""
+    names = [f"{plain(viewer)} (you)" if viewer == seat else plain(viewer) for viewer in viewers]
+    return " ".join(names if seat else ["watching", *names])
+
+
 class PlayHeader(Widget):
     """Which session, what it does now, where it stands."""
 
@@ -89,12 +98,20 @@ class PlayHeader(Widget):
         super().__init__(id="header")
         self._parts: list[tuple[str, str]] = []
 
-    def say(self, name: str, state: str, tone: str, scene: Scene | None) -> int:
-        """Draws only if a character changes; gives about how many bytes the terminal is sent."""
+    def say(self, name: str, state: str, tone: str, scene: Scene | None, seat: str = "") -> int:
+        """Draws only if a character changes; gives about how many bytes the terminal is sent.
+
+        seat: this viewer's, of a live session.
+        """
         parts = [("◢ ", "app"), (plain(name), "name"), (f"  {state}", tone)]
         if scene is not None:
-            of = f"/{count(scene.total)}" if scene.total else ""
+            at_the_end = scene.live and scene.position == scene.total - 1
+            of = f"/{count(scene.total)}" if scene.total and not at_the_end else ""
             parts.append((f"  {plain(scene.unit)} {count(scene.position + 1)}{of}  ×{scene.speed:g}", "text"))
+            if 0 < scene.reached < SLOW * scene.speed:
+                parts.append((f", reaches ×{scene.reached:.2g}", "bad"))
+            if scene.live:
+                parts.append((f"  {_who(scene.viewers, seat)}", "text"))
             parts.append((f"  {plain(scene.note)}", "quiet"))
         if parts == self._parts:
             return 0

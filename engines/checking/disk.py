@@ -32,7 +32,8 @@ def disk_needed(settings: RunConfig, checkpoint: int, faults: list[str]) -> dict
     """What checkpoints of `checkpoint` bytes take over the run and what is free, in bytes; too little is a fault."""
     place = output_place(settings)
     every = settings.output.keep_epochs
-    copies = CHECKPOINTS_BESIDE_KEPT + (settings.training.epochs // every if every else 0)
+    of_stages = max(0, len(settings.training.stages) - 1)
+    copies = CHECKPOINTS_BESIDE_KEPT + of_stages + (settings.training.epochs // every if every else 0)
     free = shutil.disk_usage(place).free
     if copies * checkpoint > free:
         faults.append(

@@ -63,10 +63,10 @@ def rough_time(step: StepTimes, steps: int) -> dict[str, Any]:
 
 
 def tried_time(tried: Mapping[str, Any], steps: Mapping[str, int]) -> dict[str, Any]:
-    """Seconds of the whole run by what was `tried`: loading, all steps, and an evaluation and a save an epoch."""
+    """Seconds of the whole run by what was `tried`: loading, all steps, and a save an epoch and all evaluations."""
     per_step = tried["seconds_per_step"]
     beside = tried["loading_seconds"]
-    beside += steps["epochs"] * ((tried["evaluation_seconds"] or 0) + (tried["save_seconds"] or 0))
+    beside += steps["evaluations"] * (tried["evaluation_seconds"] or 0) + steps["epochs"] * (tried["save_seconds"] or 0)
     low, likely, high = (steps["total"] * per_step[name] + beside for name in ("low", "mean", "high"))
     return {"low": low, "likely": likely, "high": high, "per_step": per_step, "measured": "try"}
 

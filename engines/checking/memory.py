@@ -44,7 +44,7 @@ def activation_size(
             kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    batch = data.train.batch(indices, step_generator(seed, 0, 0))
+    batch = data.train.batch(indices, step_generator(seed, 0, 0), ctx)
     model.train()
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor), precision.autocast():
         losses = project.losses(model, batch, ctx)

@@ -36,16 +36,16 @@ def timed_steps(
     optimizer = project.optimizer(project.param_groups(model, training.weight_decay), settings)
     step = TrainStep(
         project, model, optimizer, precision, [head.name for head in spec.heads],
-        grad_clip=training.grad_clip, micro_batches=training.micro_batches,
+        micro_batches=training.micro_batches,
     )  # fmt: skip
-    step.set_active(ctx.heads)
+    step.enter_stage(ctx.heads, training.grad_clip)
     step.set_weights(weights)
     model.train()
     seconds: list[float] = []
     while len(seconds) <= MOST_STEPS and (len(seconds) < 2 or sum(seconds) < MOST_SECONDS):
         began = time.perf_counter()
         place = len(seconds) % order.steps_per_pass
-        batch = data.train.batch(order.indices(0, place), step_generator(training.seed, 0, place))
+        batch = data.train.batch(order.indices(0, place), step_generator(training.seed, 0, place), ctx)
         step(batch, ctx, training.min_lr).tolist()  # waits for the device
         seconds.append(time.perf_counter() - began)
     return StepTimes.of(np.array(seconds[1:]))

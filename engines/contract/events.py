@@ -82,6 +82,8 @@ class Epoch(Header, kw_only=True, tag="epoch"):
     seconds: float
     """Training and evaluation time of this epoch in this attempt."""
     nonfinite: list[str] = []
+    evaluated: bool = True
+    """False for an epoch that `training.evaluate_every` passes over: it has no validation values and no score."""
 
 
 class Checkpoint(Header, kw_only=True, tag="checkpoint"):

@@ -152,6 +152,27 @@ class RunDirectory:
                 "or set COCKPIT_RUNS to a folder you may write to."
             ) from None
 
+    def stage_best(self, number: int) -> Path:
+        """The best checkpoint of a stage that is over, by its number from 1; of a run with several stages."""
+        return self.checkpoints / f"stage_{number}_best.pt"
+
+    def stage_bests(self) -> dict[int, Path]:
+        """The best checkpoints of stages that are there, by number."""
+        found = (path.stem.split("_") for path in self.checkpoints.glob("stage_*_best.pt"))
+        numbers = sorted(int(parts[1]) for parts in found if parts[1].isdecimal())
+        return {number: self.stage_best(number) for number in numbers}
+
+    def stage_review(self, number: int) -> Path:
+        """The review arrays of that checkpoint."""
+        return self.review / f"stage_{number}"
+
+    def at_stage(self, number: int) -> RunDirectory:
+        """The same run with the `best`, the `review` and the `export` of a stage that is over."""
+        run = RunDirectory(self.path)
+        run.best, run.review = self.stage_best(number), self.stage_review(number)
+        run.export = self.export / f"stage_{number}"
+        return run
+
     @property
     def info(self) -> RunInfo:
         try:

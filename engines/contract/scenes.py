@@ -3,6 +3,9 @@
 The engine sends *scenes*, each of them whole: a viewer that comes late or skips some needs nothing but the newest. A
 viewer sends *inputs*. The viewer knows no project: it draws what a scene holds and offers the actions that it names.
 World coordinates are the project's own; x grows to the right and y upwards.
+
+A live session has *seats* (`p1`, `p2`). A viewer says `Join` once, at the beginning, and hears in `Seated` which seat
+it has; whoever has none watches, and what it presses is ignored. The player of a recording has no seats: all may press.
 """
 
 from __future__ import annotations
@@ -128,16 +131,22 @@ class Action(msgspec.Struct, frozen=True):
     """In the help alone, not in the row of keys."""
 
 
-class Scene(msgspec.Struct, kw_only=True):
+class Scene(msgspec.Struct, tag="scene", kw_only=True):
     """Everything a viewer shows at one moment."""
 
     title: str
     position: int = 0
     total: int = 0
-    """Positions there are; 0 where that is open."""
+    """Positions there are; 0 where that is open. Of a live session those made so far."""
+    live: bool = False
+    """The end is open: playing at the last position makes a new one."""
     unit: str = "frame"
     playing: bool = False
     speed: float = 1.0
+    reached: float = 0.0
+    """The speed that the engine keeps up with; 0 where that is not known."""
+    viewers: list[str] = []
+    """Seats that are taken."""
     note: str = ""
     """A few words on the mode it is in."""
     view: View
@@ -146,10 +155,25 @@ class Scene(msgspec.Struct, kw_only=True):
     actions: list[Action] = []
 
 
+class Seated(msgspec.Struct, tag="seated", frozen=True):
+    """Which seat a viewer has, empty where it watches; then `note` is a sentence for the user that says why."""
+
+    viewer: str
+    note: str = ""
+
+
+class Join(msgspec.Struct, tag="join", frozen=True):
+    """Take a seat: this one, or the first that is free where empty."""
+
+    seat: str = ""
+
+
 class Press(msgspec.Struct, tag="press", frozen=True):
     """Do the action with this id."""
 
     action: str
+    viewer: str = ""
+    """The seat it comes from. The server fills it in, whatever the viewer says."""
 
 
 class Seek(msgspec.Struct, tag="seek", frozen=True):
@@ -169,14 +193,16 @@ class End(msgspec.Struct, tag="end", frozen=True):
     """Leave; the engine ends if nobody else looks."""
 
 
-Input = Press | Seek | Play | End
+Input = Join | Press | Seek | Play | End
+Output = Scene | Seated
 
 scene_decoder: msgspec.json.Decoder[Scene] = msgspec.json.Decoder(Scene)
+output_decoder: msgspec.json.Decoder[Output] = msgspec.json.Decoder(Output)
 input_decoder: msgspec.json.Decoder[Input] = msgspec.json.Decoder(Input)
 _encoder = msgspec.json.Encoder()
 
 
-def encode(message: Scene | Input) -> bytes:
+def encode(message: Output | Input) -> bytes:
     """`message` as one line with its newline. Raises `ValueError` for a scene longer than a viewer takes."""
     line = _encoder.encode(message) + b"\n"
     if len(line) > LONGEST_SCENE:

@@ -44,6 +44,14 @@ class Stage(Section):
     """Parameter-name patterns (`encoder.*`) that get no gradient in this stage."""
     data: str | None = None
     """Data filter, handed to the project's sampler."""
+    begin: Literal["last", "best"] = "last"
+    """Weights and moments it begins with: the last of the stage before it, or those of that stage's best epoch."""
+    batch_size: Count | None = None
+    """Samples an optimizer step; training.batch_size where absent."""
+    steps_per_epoch: Count | None = None
+    """Batches an epoch; training.steps_per_epoch where absent."""
+    grad_clip: Positive | None = None
+    """Largest gradient norm; training.grad_clip where absent."""
     lr: Positive | None = None
     """Peak learning rate of this stage; training.lr where absent."""
     restart_schedule: bool = True
@@ -69,6 +77,8 @@ class Training(Section):
     """AdamW weight decay; norms, biases and embeddings get none."""
     warmup_epochs: NonNegative = 5.0
     """Epochs of linear warm-up; the first step's rate is above zero."""
+    evaluate_every: Count = 1
+    """Epochs from one evaluation to the next; those that may end the run, a stage or its patience too."""
     patience: Count = 25
     """Epochs without a better score before the run stops early."""
     grad_clip: Positive = 1.0
@@ -92,13 +102,16 @@ class Training(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Training:
-        if self.batch_size % self.micro_batches:
-            raise ValueError(f"batch_size {self.batch_size} must be a multiple of micro_batches {self.micro_batches}")
+        for size in (self.batch_size, *(stage.batch_size for stage in self.stages if stage.batch_size)):
+            if size % self.micro_batches:
+                raise ValueError(f"batch_size {size} must be a multiple of micro_batches {self.micro_batches}")
         names = [stage.name for stage in self.stages]
         if len(set(names)) < len(names):
             raise ValueError("every stage needs a name of its own")
         if any(stage.epochs is None for stage in self.stages[:-1]):
             raise ValueError("every stage but the last needs its own epochs")
+        if self.stages and self.stages[0].begin == "best":
+            raise ValueError("the first stage has none before it, so it cannot begin with the best of one")
         return self
 
 

@@ -6,14 +6,15 @@ tasks as `module:attribute` strings, so that reading a spec imports neither pyda
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from engines.basics.errors import UserError, nearest
+from engines.contract.references import load as load
+from engines.contract.references import why_not
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -44,8 +45,25 @@ class Head:
     title: str
     parts: tuple[str, ...] = ()
     """What a stage may turn on by itself, as `head.part`."""
-    parameters: str = ""
-    """Name pattern of the parameters that serve this head alone: frozen in a stage where it is off."""
+    parameters: str | tuple[str, ...] = ()
+    """Name patterns of the parameters that serve this head: frozen in a stage where no head that is on names them."""
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The name patterns, however they were written."""
+        return (self.parameters,) if isinstance(self.parameters, str) else self.parameters
+
+
+@dataclass(frozen=True)
+class Task:
+    """Other long work that a project does."""
+
+    function: str
+    """`module:function` taking (arguments, `engines.tasks.TaskContext`)."""
+    help: str
+    """What it does, in a few words, as `cockpit task PROJECT` lists it."""
+    needs: Literal["", "config", "run"] = ""
+    """What its arguments must hold: `run`, the directory of a run, or `config`, a whole checked config as a mapping."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +84,28 @@ class Spec:
     """`module:function` giving the paths of the files that a config's data is read from, torch-free: a resume or a
     replay tells which of them have changed. All that `data.path` holds where absent; None where the project reads none.
     """
-    tasks: Mapping[str, str] = field(default_factory=dict)
-    """Other long work by name, each `module:function` taking (arguments, `engines.tasks.TaskContext`)."""
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+    """Other long work by name: `cockpit task` starts any of it."""
+    reads: str | None = None
+    """`module:function`, torch-free, taking the path of a file or folder and giving an empty text where it is data that
+    the project describes or parses, else what it looked for there in vain: how `cockpit data` finds out whose it is."""
+    recordings: Literal["file", "folder", "either"] = "file"
+    """What `cockpit play RUN --recording` takes."""
     stats: str | None = None
     """`module:function` taking a data path and giving named tables, for `cockpit data stats`."""
     thresholds: str | None = None
     """`module:object`, an `engines.thresholds.adapter.ThresholdAdapter`, for the review of thresholds; torch-free."""
     demo: str | None = None
     """File name of the demo config under `configs/`."""
+
+    def task(self, name: str) -> Task:
+        """The task called `name`. Raises `UserError` naming those there are."""
+        if name not in self.tasks:
+            known = ", ".join(self.tasks) or "none"
+            raise UserError(
+                f"The project {self.name!r} has no task {name!r}{nearest(name, self.tasks)}; it has {known}."
+            )
+        return self.tasks[name]
 
 
 @dataclass(frozen=True)
@@ -94,8 +126,8 @@ def _entry_points() -> dict[str, EntryPoint]:
 def _read(entry: EntryPoint) -> Spec | BrokenSpec:
     try:
         spec = entry.load()
-    except Exception as error:  # a third party's module may fail in any way; it must harm nothing else
-        return BrokenSpec(entry.name, f"{type(error).__name__}: {error}")
+    except (Exception, SystemExit) as error:  # a third party's module may fail in any way; it must harm nothing else
+        return BrokenSpec(entry.name, why_not(error))
     if not isinstance(spec, Spec):
         return BrokenSpec(entry.name, f"{entry.value} is a {type(spec).__name__}, expected a Spec")
     return spec
@@ -114,14 +146,20 @@ def installed() -> dict[str, Spec | BrokenSpec]:
 def find(name: str) -> Spec:
     """The spec called `name`. Raises `UserError` for an unknown or broken project."""
     entries = _entry_points()
+    known = ", ".join(sorted(entries)) or "none"
+    if ":" in name:
+        raise UserError(
+            f"{name!r} is no installed project ({known}): its package names the spec as an entry point of {GROUP!r} "
+            "and is installed, as with `pip install -e .`; docs/add-a-project.md shows how."
+        )
     if name not in entries:
         raise UserError(
-            f"No project is called {name!r}{nearest(name, entries)}; installed: {', '.join(sorted(entries)) or 'none'} "
+            f"No project is called {name!r}{nearest(name, entries)}; installed: {known} "
             "(another comes with its package)."
         )
     spec = _read(entries[name])
     if isinstance(spec, BrokenSpec):
-        raise UserError(f"The project {name!r} cannot be loaded ({spec.error}); reinstall or repair it.")
+        raise UserError(f"The project {name!r} cannot be loaded: {spec.error}.", exit_code=1)
     return spec
 
 
@@ -137,13 +175,7 @@ def of_run(info: RunInfo, lacks: str) -> Spec:
     return find(info.project)
 
 
-def load(reference: str) -> Any:
-    """The object that `module:attribute` names."""
-    module, _, attribute = reference.partition(":")
-    return getattr(importlib.import_module(module), attribute)
-
-
 def load_function(reference: str) -> Callable[..., Any]:
-    """The function that `module:attribute` names."""
+    """The function that `module:attribute` names. Raises `UserError`."""
     function: Callable[..., Any] = load(reference)
     return function

@@ -7,6 +7,7 @@ edits made before it, which the fork makes anew in its first attempt, to have th
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import shutil
 from collections.abc import Sequence
@@ -22,8 +23,8 @@ from engines.contract import commands as cmd
 from engines.contract.events import Checkpoint, Epoch, Event
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
-from engines.runs.replay import ATTEMPT, take_best
-from engines.runs.saved import Saved, read_saved
+from engines.runs.replay import ATTEMPT, take_best, take_best_of_stage
+from engines.runs.saved import Saved, epoch_of, read_saved
 from engines.runs.state import RunReader
 from engines.runs.store import create_run, runs_folder
 
@@ -54,8 +55,8 @@ class ForkPoint:
 
     @property
     def file(self) -> str:
-        """The name that is least likely to mean another checkpoint soon: an epoch's, before best and last."""
-        return max(self.names, key=lambda name: name.startswith("epoch_"))
+        """The name that is least likely to mean another checkpoint soon: not best or last where it has another."""
+        return max(self.names, key=lambda name: name.startswith(("epoch_", "stage_")))
 
 
 def fork_points(run: RunDirectory, events: Sequence[Event]) -> list[ForkPoint]:
@@ -65,6 +66,7 @@ def fork_points(run: RunDirectory, events: Sequence[Event]) -> list[ForkPoint]:
     for place, event in enumerate(events):
         if isinstance(event, Checkpoint):
             made |= dict.fromkeys(event.files, place)
+    made |= _stage_bests(run, events)
     there = {name: place for name, place in made.items() if (run.checkpoints / name).is_file()}
     points = []
     for place in sorted(set(there.values()), reverse=True):
@@ -81,10 +83,24 @@ def fork_points(run: RunDirectory, events: Sequence[Event]) -> list[ForkPoint]:
     return points
 
 
+def _stage_bests(run: RunDirectory, events: Sequence[Event]) -> dict[str, int]:
+    """The kept best checkpoints of stages that are over, and where in `events` each was saved."""
+    places = {(event.step, event.epoch): at for at, event in enumerate(events) if isinstance(event, Checkpoint)}
+    found = {}
+    for path in run.stage_bests().values():
+        with contextlib.suppress(DataError, KeyError):
+            saved = read_saved(path)
+            found[path.name] = places[saved.step, saved.epoch]
+    return found
+
+
 def choose_point(run: RunDirectory, points: Sequence[ForkPoint], wanted: str = "last") -> ForkPoint:
-    """The point that `wanted` means: `last`, `best` or an epoch's number. Raises `UserError` naming those there are."""
-    if wanted in ("last", "best"):
-        found = [point for point in points if f"{wanted}.pt" in point.names]
+    """The point that `wanted` means: `last`, `best`, an epoch's number or a file.
+
+    Raises `UserError` naming those there are.
+    """
+    if wanted in ("last", "best") or wanted.endswith(".pt"):
+        found = [point for point in points if f"{wanted.removesuffix('.pt')}.pt" in point.names]
     else:
         found = [point for point in points if str(point.epoch) == wanted.lstrip("0") and not point.inside]
     if found:
@@ -163,7 +179,7 @@ def plan_fork(
         applied["output"]["dir"] = None
     config = check_config(applied, str(run.config), {}, ())
     ended = _nothing_to_do(run, saved, events, wanted, edits)
-    ended = ended or fault_of(edits, done=saved.epoch, inside=saved.inside)
+    ended = ended or fault_of(edits, done=saved.epoch, inside=saved.inside or not saved.evaluated)
     return ForkPlan(
         run, point, overrides, saved, recorded, current, changes, settled([*earlier, *edits], ATTEMPT), config, ended
     )
@@ -238,11 +254,15 @@ def _as_taken(plan: ForkPlan, fork: RunDirectory) -> ForkPlan:
 def _take_best(plan: ForkPlan, fork: RunDirectory) -> None:
     """The parent's best checkpoint and its review, where they are not of a later step."""
     parent, saved = plan.parent, plan.saved
+    for path in parent.stage_bests().values():
+        if (epoch := epoch_of(path)) is not None and epoch <= saved.epoch:
+            files.replace_by_link(path, fork.checkpoints / path.name)
     try:
         best = read_saved(parent.best)
     except DataError:  # gone or damaged: nothing to beat
         return
     if best.step > saved.step:
+        take_best_of_stage(parent, saved, fork)
         return
     take_best(parent, fork.fork if best == saved else parent.best, fork)
     if read_saved(fork.best).step > saved.step:  # the parent found a better one in between

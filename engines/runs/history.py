@@ -72,7 +72,7 @@ class History:
                     self.superseded.append(old)
                 self.epochs[event.epoch] = event
             case Phase():
-                self.phase = event
+                self.phase, self.progress = event, None
             case Progress():
                 self.progress = event
             case Ended():

@@ -139,7 +139,7 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
             f"{info.id} is {status.state} at epoch {done}; give it more to do, "
             "as in --set training.epochs=200 or --set training.patience=50."
         )
-    ended = ended or fault_of(edits, done=done, inside=_stands_inside(reader.history))
+    ended = ended or fault_of(edits, done=done, inside=_begins_next(reader.history))
     first = _of_its_fork(run, attempt) if reader.history.started is None else []
     return ResumePlan(recorded, current, changes, attempt, [*first, *edits], ended)
 
@@ -169,9 +169,12 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> tuple[Re
     ]
 
 
-def _stands_inside(history: History) -> bool:
-    """Whether the newest checkpoint lies beyond the newest epoch that was recorded: the next one has begun."""
+def _begins_next(history: History) -> bool:
+    """Whether the run ends with a further epoch at the soonest: a checkpoint lies beyond the newest one that was
+    recorded, or that was not evaluated."""
     saved, row = history.checkpoints[-1:], history.newest
+    if row is not None and not row.evaluated:
+        return True
     return bool(saved) and saved[0].step > (row.step if row is not None else 0)
 
 

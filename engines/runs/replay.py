@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from engines.contract.events import Checkpoint, CommandAnswer, Event
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runs.history import History
+from engines.runs.saved import Saved, read_saved
 from engines.runs.state import RunReader
 from engines.runs.store import create_run
 
@@ -52,13 +54,25 @@ def _begin_where_it_began(run: RunDirectory, copy: RunDirectory, events: Iterabl
     beaten = any(isinstance(event, Checkpoint) and run.best.name in event.files for event in events)
     if run.best.is_file() and not beaten:
         take_best(run, run.best, copy)
+    elif run.info.fork_best:
+        take_best_of_stage(run, read_saved(run.fork), copy)
 
 
-def take_best(run: RunDirectory, best: Path, copy: RunDirectory) -> None:
-    """Give `copy` the checkpoint `best` as its best one, and the review of it that `run` has."""
+def take_best(run: RunDirectory, best: Path, copy: RunDirectory, review: Path | None = None) -> None:
+    """Give `copy` the checkpoint `best` as its best one, and the `review` of it, the run's own where none is named."""
     files.replace_by_link(best, copy.best)
-    for file in [*run.review.glob("*.npy"), *run.review.glob("about.json")]:
+    review = review or run.review
+    for file in [*review.glob("*.npy"), *review.glob("about.json")]:
         files.replace_by_link(file, copy.review / file.name)
+
+
+def take_best_of_stage(run: RunDirectory, begin: Saved, copy: RunDirectory) -> None:
+    """Give `copy`, which begins at `begin`, what was the best then and was kept when its stage was over."""
+    for number, path in run.stage_bests().items():
+        with contextlib.suppress(DataError):
+            kept = read_saved(path)
+            if kept.epoch == begin.best_epoch and kept.step <= begin.step:
+                take_best(run, path, copy, run.stage_review(number))
 
 
 def prepare_replay(run: RunDirectory) -> RunDirectory:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pickle
 import zipfile
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +29,20 @@ class Saved:
     """Epochs done."""
     inside: bool
     """It stands inside an epoch, or before an epoch's evaluation."""
+    evaluated: bool
+    """Whether the last epoch done was: `training.evaluate_every`."""
     weights: dict[str, float]
     """Loss weights by head."""
     lr_scale: float
     epochs: int
     patience: int | None
     """None where nobody has changed the config's."""
+    stage: int = 0
+    """Which it stands in, from 0."""
+    best_epoch: int = 0
+    """Epoch of the best score so far; 0 without one."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What the project wrote into it (`Project.metadata`)."""
 
     def edits(self, recorded: LoadedConfig, attempt: int) -> list[cmd.Edit]:
         """What makes these settings of the recorded ones."""
@@ -55,16 +64,27 @@ def read_saved(path: Path) -> Saved:
         with zipfile.ZipFile(path) as archive:
             name = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
             with archive.open(name) as file:
-                state = _NumbersAndWords(file).load()["state"]
+                content = _NumbersAndWords(file).load()
+        state, metadata = content["state"], content.get("metadata", {})
         live = state["live"]
         return Saved(
             step=int(state["step"]), epoch=int(state["epoch"]), inside=state["step_in_epoch"] > 0,
+            evaluated=bool(state.get("evaluated", True)),
             weights={head: float(weight) for head, weight in live["weights"].items()},
             lr_scale=float(live["lr_scale"]), epochs=int(live["epochs"]), patience=live["patience"],
+            stage=int(state.get("stage", 0)), best_epoch=int(state.get("best_epoch", 0)), metadata=metadata,
         )  # fmt: skip
     except Exception as error:  # damaged bytes can mean anything to what reads them
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise DataError(f"{path} is not a whole checkpoint of this program ({reason}); choose another one.") from None
+
+
+def epoch_of(path: Path) -> int | None:
+    """Epochs done at the checkpoint at `path`; None where there is none, or it is damaged."""
+    try:
+        return read_saved(path).epoch
+    except DataError:
+        return None
 
 
 class _Nothing:

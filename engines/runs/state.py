@@ -99,9 +99,15 @@ def status_of(locked: bool, attempt: Attempt | None, history: History, asked_to_
 
 
 def _doing(history: History) -> str:
-    """Its phase, and whether it hangs in it: the process lives all the same."""
-    phase = history.phase.phase if history.phase else ""
-    return f"{STALLED} in {phase}" if STALL in history.standing else phase
+    """Its phase, how far that is, and whether it hangs in it: the process lives all the same."""
+    phase: str = history.phase.phase if history.phase else ""
+    if STALL in history.standing:
+        return f"{STALLED} in {phase}"
+    progress = history.progress
+    if phase in ("loading", "evaluating") and progress is not None and progress.attempt == history.attempt:
+        unit = "".join(filter(str.isprintable, progress.unit))
+        return f"{phase}, {progress.done:,g} of {progress.total:,g} {unit}"
+    return phase
 
 
 class RunReader:

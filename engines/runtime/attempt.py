@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engines.basics.errors import UserError
+from engines.contract import references
 from engines.contract.events import Ended, EndReason, EventWriter, Phase
 from engines.contract.rundir import RunDirectory
 from engines.runtime.listener import CommandListener
@@ -43,6 +44,8 @@ def _work_safely(attempt: Attempt, work: Callable[[Attempt], Ended]) -> tuple[En
         ended = work(attempt)
     except UserError as error:
         return failed(str(error), error.exit_code)
+    except ModuleNotFoundError as error:
+        return failed(f"{references.missing(error)}.")
     except OSError as error:
         advice = "; free some space, then resume" if is_full(error) else ""
         where = error.filename or attempt.run.path

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
-
-class StopRequested(Exception):
-    """A person pressed stop: leave what is finished in order and let this pass."""
+from engines.contract.tables import Table as Table
+from engines.runtime.progress import StopRequested as StopRequested
 
 
 class TaskContext(Protocol):
@@ -22,4 +22,8 @@ class TaskContext(Protocol):
 
     def log(self, text: str) -> None:
         """One line for the log."""
+        ...
+
+    def report(self, tables: Mapping[str, Table]) -> None:
+        """Write the report of the task's run, in the place of an earlier one: what it has found, as named tables."""
         ...

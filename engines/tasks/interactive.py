@@ -1,6 +1,7 @@
 """Interactive engines: a task that shows scenes to whoever looks, and does what they say.
 
-A project gives a `Session`; `play` runs it: socket, clock, speed, keys, end.
+A project gives a `Session`, a recording with all its positions, and `play` runs it: socket, clock, speed, keys, end.
+What is made step by step while users act is a `LiveSession`, in `engines.tasks.live`; `serve` is the loop of both.
 """
 
 from __future__ import annotations
@@ -127,55 +128,94 @@ class Transport:
             self.seek(self.position + steps[action])
 
 
+class Player(Protocol):
+    """What `serve` drives: where it is, and what inputs do. Time comes from outside."""
+
+    @property
+    def due(self) -> float | None:
+        """When it has something to do, None while it waits for an input."""
+        ...
+
+    def obey(self, order: scenes.Input, now: float) -> None:
+        """Do what a viewer says."""
+        ...
+
+    def advance(self, now: float) -> bool:
+        """Do what is due at `now`; whether there is another scene to show."""
+        ...
+
+    def scene(self) -> Scene:
+        """The picture of where it is."""
+        ...
+
+
+def serve(player: Player, server: SceneServer, context: InteractiveContext, idle_minutes: float) -> None:
+    """Show what `player` gives until its last viewer ends it or nobody has looked for `idle_minutes`.
+
+    Each turn hears the viewers before it goes on, so an input waits for one step at most. Raises `StopRequested`.
+    """
+    context.log(f"ready; ends when nobody has looked for {idle_minutes:g} minutes")
+    server.show(player.scene())
+    while True:
+        wait = STOP_SECONDS if player.due is None else min(max(player.due - time.monotonic(), 0.0), STOP_SECONDS)
+        inputs = server.exchange(wait)
+        context.check()
+        for order in inputs:
+            if isinstance(order, scenes.End):
+                context.log("ended by a viewer")
+                return
+            player.obey(order, time.monotonic())
+        if player.advance(time.monotonic()) or inputs:
+            server.show(player.scene())
+        if server.alone_for() > idle_minutes * 60:
+            context.log(f"ended: nobody has looked for {idle_minutes:g} minutes")
+            return
+
+
 def play(session: Session, context: InteractiveContext, idle_minutes: float = IDLE_MINUTES) -> None:
-    """Show `session` until a viewer ends it or nobody has looked for `idle_minutes`.
+    """Show `session` until its last viewer ends it or nobody has looked for `idle_minutes`.
 
     Raises `StopRequested` on a stop.
     """
-    transport = Transport(session.total, session.rate)
     with SceneServer(context.folder) as server:
-        context.log(f"ready; ends when nobody has looked for {idle_minutes:g} minutes")
-        server.show(_scene(session, transport))
-        while True:
-            now = time.monotonic()
-            wait = STOP_SECONDS if transport.due is None else min(max(transport.due - now, 0.0), STOP_SECONDS)
-            inputs = server.exchange(wait)
-            context.check()
-            before = _state(transport)
-            transport.advance(time.monotonic())
-            for order in inputs:
-                if isinstance(order, scenes.End):
-                    context.log("ended by a viewer")
-                    return
-                _obey(order, session, transport)
-            if inputs or _state(transport) != before:
-                server.show(_scene(session, transport))
-            if server.alone_for() > idle_minutes * 60:
-                context.log(f"ended: nobody has looked for {idle_minutes:g} minutes")
-                return
+        serve(_Recorded(session), server, context, idle_minutes)
 
 
-def _obey(order: scenes.Input, session: Session, transport: Transport) -> None:
-    match order:
-        case scenes.Seek(position):
-            transport.seek(position)
-        case scenes.Play(playing, speed):
-            transport.run(playing, speed, time.monotonic())
-        case scenes.Press(action) if any(action == known.id for known in session.actions):
-            position = session.act(action, transport.position)
-            transport.playing &= position == transport.position
-            transport.seek(position)
-        case scenes.Press(action):
-            transport.press(action, time.monotonic())
+class _Recorded:
+    """The `Player` of a session: any viewer may press."""
 
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._transport = Transport(session.total, session.rate)
 
-def _state(transport: Transport) -> tuple[int, bool]:
-    return transport.position, transport.playing
+    @property
+    def due(self) -> float | None:
+        return self._transport.due
 
+    def advance(self, now: float) -> bool:
+        transport = self._transport
+        before = transport.position, transport.playing
+        transport.advance(now)
+        return (transport.position, transport.playing) != before
 
-def _scene(session: Session, transport: Transport) -> Scene:
-    scene = session.scene(transport.position)
-    scene.position, scene.total = transport.position, transport.total
-    scene.playing, scene.speed = transport.playing, transport.speed
-    scene.actions = [*TRANSPORT, *session.actions]
-    return scene
+    def obey(self, order: scenes.Input, now: float) -> None:
+        session, transport = self._session, self._transport
+        match order:
+            case scenes.Seek(position):
+                transport.seek(position)
+            case scenes.Play(playing, speed):
+                transport.run(playing, speed, now)
+            case scenes.Press(action) if any(action == known.id for known in session.actions):
+                position = session.act(action, transport.position)
+                transport.playing &= position == transport.position
+                transport.seek(position)
+            case scenes.Press(action):
+                transport.press(action, now)
+
+    def scene(self) -> Scene:
+        session, transport = self._session, self._transport
+        scene = session.scene(transport.position)
+        scene.position, scene.total = transport.position, transport.total
+        scene.playing, scene.speed = transport.playing, transport.speed
+        scene.actions = [*TRANSPORT, *session.actions]
+        return scene

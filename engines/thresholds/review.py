@@ -61,6 +61,19 @@ def write_review(folder: Path, arrays: Mapping[str, NDArray[Any]], about: About)
             old.unlink()
 
 
+def keep_review(folder: Path, place: Path) -> None:
+    """Link the review in `folder`, if there is a whole one, to `place`, where none replaces it. Raises OSError."""
+    try:
+        about = _read_about(folder / ABOUT)
+    except DataError:
+        return
+    if about is None:
+        return
+    files.make_directory(place)
+    for file in (*about.arrays.values(), ABOUT):
+        files.replace_by_link(folder / file, place / file)
+
+
 def read_review(folder: Path) -> Review | None:
     """The review in `folder`, None where there is none yet. Raises `DataError` for a damaged one."""
     for _ in range(_TRIES):

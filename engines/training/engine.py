@@ -18,9 +18,11 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.spec import Column, Spec
 from engines.host.facts import device_name
 from engines.runs import provenance
+from engines.runs.saved import epoch_of
 from engines.runs.state import RunReader
 from engines.runtime.attempt import Attempt
 from engines.runtime.listener import CommandListener
+from engines.runtime.progress import ProgressEvents, StopRequested
 from engines.runtime.room import is_full
 from engines.training import checkpoint
 from engines.training.finish import finish
@@ -38,6 +40,7 @@ def load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listen
     device = choose_device(settings.launch.device)
     seed_everything(settings.training.seed)
     project: Project[Any] = specs.load(loaded.spec.project)()
+    project.data_progress = ProgressEvents(events, listener)  # type: ignore[method-assign]
     data = project.data(settings, device)
     for key, value in data.summary.items():
         print(f"data: {key} {value}")
@@ -71,6 +74,7 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
     if path == run.fork:
         _begin_fork(run, trainer)
     else:
+        _name_best(run, trainer)
         _look_after_best(run, trainer)
     print(f"resumed from {path.name} at step {trainer.state.step}, epoch {trainer.state.epoch}", flush=True)
 
@@ -87,6 +91,14 @@ def _begin_fork(run: RunDirectory, trainer: Trainer) -> None:
         run.best.unlink(missing_ok=True)
     if has_best != info.fork_best:
         run.write_info(msgspec.structs.replace(info, fork_best=has_best))
+
+
+def _name_best(run: RunDirectory, trainer: Trainer) -> None:
+    """Call the last checkpoint the best where it is, and a kill came between its two names."""
+    state = trainer.state
+    ends_best = state.best_epoch == state.epoch > 0 == state.step_in_epoch and state.stage_epoch > 0
+    if ends_best and run.last.is_file() and epoch_of(run.last) == state.epoch != epoch_of(run.best):
+        files.replace_by_link(run.last, run.best)
 
 
 def _look_after_best(run: RunDirectory, trainer: Trainer) -> None:
@@ -135,6 +147,8 @@ def train(attempt: Attempt) -> ev.Ended:
         return _train(attempt)
     except torch.OutOfMemoryError:
         raise DataError(_no_room()) from None
+    except StopRequested:
+        return ev.Ended(reason="stopped", step=attempt.listener.step(), detail="stopped while it was loading")
 
 
 def _no_room() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +16,6 @@ from engines.training.schedule import Schedule
 from engines.training.step import stack_losses
 from engines.training.work import Work
 
-ENLARGE = 4
-"""Validation batches are this much larger than training batches: no gradients are kept."""
-
 
 def evaluate(
     project: Project[Any],
@@ -28,11 +26,12 @@ def evaluate(
     weights: Mapping[str, float],
     *,
     heads: Sequence[str],
-    batch_size: int,
     interrupted: Callable[[], bool],
+    progress: Callable[[float, float, str], None] = lambda done, total, unit: None,
 ) -> Result | None:
     """The project's result with the validation losses among its values; None when `interrupted` said so.
 
+    `progress` hears how far what comes after the pass is (`Evaluation.after`).
     Values get `loss` (weighted by `weights`, of the heads that are on) and one unweighted loss a head.
     """
     active = [head for head in heads if head in ctx.heads]
@@ -41,12 +40,17 @@ def evaluate(
     model.eval()
     try:
         with torch.inference_mode():
-            for indices in torch.arange(len(data.validation)).split(batch_size * ENLARGE):  # type: ignore[no-untyped-call]
+            for indices in torch.arange(len(data.validation)).split(project.validation_batch(cfg)):  # type: ignore[no-untyped-call]
                 if interrupted():
                     return None
-                losses = evaluation.add(model, data.validation.batch(indices, None), ctx)
+                losses = evaluation.add(model, data.validation.batch(indices, None, ctx), ctx)
                 batch_sums = torch.stack(stack_losses(losses, active))
                 sums = batch_sums if sums is None else sums + batch_sums
+            with closing(evaluation.after(model, ctx)) as pieces:
+                for piece in pieces:
+                    if interrupted():
+                        return None
+                    progress(*piece)
             result = evaluation.result()
     finally:
         model.train()
@@ -70,6 +74,5 @@ class Evaluator:
         with work.phases.during("evaluating"), random_state_kept():
             return evaluate(
                 work.project, work.settings, work.data, work.model, self._schedule.context(), work.state.live.weights,
-                heads=work.heads, batch_size=work.settings.training.batch_size,
-                interrupted=lambda: work.listener.stop_requested,
+                heads=work.heads, interrupted=lambda: work.listener.stop_requested, progress=work.phases.progress,
             )  # fmt: skip

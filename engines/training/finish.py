@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import msgspec
-
-from engines.basics import files
 from engines.training import checkpoint
 from engines.training.loop import Trainer
-from engines.training.project import Table, TrainingLog
+from engines.training.project import Cell, Table, TrainingLog
 
 
-def write_report(trainer: Trainer, tables: Mapping[str, Table]) -> None:
-    """Write report.json: named tables with columns, rows and a note."""
-    content = {"tables": {name: msgspec.to_builtins(table) for name, table in tables.items()}}
-    files.replace_bytes(trainer.run.report, msgspec.json.encode(content))
+def stages_table(trainer: Trainer) -> Table:
+    """A row for each stage that had an epoch: which these were, its best one, and the checkpoint that holds it."""
+    rows: list[tuple[Cell, ...]] = []
+    kept = trainer.run.stage_bests()
+    for number, stage in enumerate(trainer.schedule.plan.stages, 1):
+        epochs = [row for row in trainer.state.log if row["stage"] == stage.name]
+        best = next((row for row in reversed(epochs) if row["best"]), None)
+        if epochs:
+            file = kept[number].name if number in kept else trainer.run.best.name
+            span = f"{epochs[0]['epoch']}–{epochs[-1]['epoch']}"
+            told = (best["epoch"], best["score"], file) if best else (None, None, "")
+            rows.append((number, stage.name, span, *told))
+    note = "`cockpit fork RUN --stage N` and `cockpit export RUN --stage N` begin with a stage's best checkpoint."
+    return Table(("stage", "name", "epochs", "best epoch", "score", "checkpoint"), tuple(rows), note)
 
 
 def finish(trainer: Trainer) -> bool:
@@ -32,7 +37,9 @@ def finish(trainer: Trainer) -> bool:
     trainer.phases.enter("saving", "report and export")
     trainer.model.eval()
     tables = {**result.tables, **project.report(settings, data, trainer.model, result)}
-    trainer.room.when_possible(lambda: write_report(trainer, tables))
+    if len(trainer.schedule.plan.stages) > 1:
+        tables["stages"] = stages_table(trainer)
+    trainer.records.write_report(tables)
     best = state.best_score if state.best_score is not None else float("nan")
     log = TrainingLog(tuple(state.log), state.best_epoch, best)
     trainer.room.when_possible(lambda: project.export(settings, run.export, trainer.model, data, result, log))

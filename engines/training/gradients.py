@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from engines.contract.events import GradientNorms, finite
+from engines.training.batches import Batches
 from engines.training.precision import Precision, random_state_kept
-from engines.training.project import Batch, Context, Project
-from engines.training.schedule import Schedule
+from engines.training.project import Batch, Context, Project, mean
 from engines.training.step import split_batch
 from engines.training.work import Work
 
@@ -35,8 +35,8 @@ def gradient_norms(
         active = [head for head in heads if head in ctx.heads]
         gradients: dict[str, list[Tensor | None]] = {}
         for head in active:
-            mean = losses[head].total.float() / losses[head].count.float().clamp(min=1)
-            gradients[head] = _gradients(precision.scaler.scale(mean), parameters, keep=head != active[-1])
+            loss = mean(losses[head].total.float(), losses[head].count.float())
+            gradients[head] = _gradients(precision.scaler.scale(loss), parameters, keep=head != active[-1])
     reached = [sum(_reaches(gradients[head][place]) for head in active) for place in range(len(parameters))]
     least = min(2, len(active))
     shared = [place for place, count in enumerate(reached) if count >= least]
@@ -45,11 +45,11 @@ def gradient_norms(
     return norms, sum(parameters[place].numel() for place in shared)
 
 
-def measure(work: Work, schedule: Schedule, precision: Precision) -> None:
+def measure(work: Work, batches: Batches, precision: Precision) -> None:
     """Record the norms on the batch of the next step; at an epoch's end on its last."""
-    batch = work.data.train.batch(*schedule.draw())
+    batch, ctx = batches.look()
     part = split_batch(batch, work.settings.training.micro_batches)[0]
-    norms, shared = gradient_norms(work.project, work.model, part, schedule.context(), work.heads, precision)
+    norms, shared = gradient_norms(work.project, work.model, part, ctx, work.heads, precision)
     numbers, bad = finite(norms)
     work.room.write(GradientNorms(step=work.state.step, norms=numbers, parameters=shared, nonfinite=bad))
 

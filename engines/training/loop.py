@@ -17,10 +17,11 @@ from engines.contract.spec import Head
 from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
 from engines.training import gradients
+from engines.training.batches import Batches
 from engines.training.evaluate import Evaluator
 from engines.training.phases import Phases
 from engines.training.precision import Precision
-from engines.training.project import Project, Split
+from engines.training.project import Project, Result, Split
 from engines.training.records import EpochRecorder
 from engines.training.saving import Checkpoints, Diverged
 from engines.training.schedule import Schedule
@@ -63,19 +64,29 @@ class Trainer:
         self.records = EpochRecorder(run, self.room)
         self.schedule = Schedule(self.work, StagePlan(self.training, heads))
         self.evaluate = Evaluator(self.work, self.schedule)
-        self.measure_gradients = partial(gradients.measure, self.work, self.schedule, precision)
+        self.batches = Batches(self.work, self.schedule)
+        self.measure_gradients = partial(gradients.measure, self.work, self.batches, precision)
         self.checkpoints = Checkpoints(self.work, self.step, self.flush)
+        self._fresh = True
         self._enter_stage()
 
     def train(self, replay: Sequence[CommandAnswer] = ()) -> EndReason:
         """Train to the end and say why it ended. Raises `Diverged`, or OSError where nothing can be written."""
+        with self.batches:
+            return self._train(replay)
+
+    def _train(self, replay: Sequence[CommandAnswer]) -> EndReason:
         state, schedule = self.state, self.schedule
         steering = self._steering(edits_after(replay, state.step, state.epoch))
         self.phases.enter("compiling" if self.training.compile else "training")
+        if state.stage_over:
+            self._next_stage()
+        elif self._fresh:
+            self._begin_stage()
         self.records.begin_epoch()
         while not steering.at_boundary():
             if schedule.epoch_is_trained:
-                if self._finish_epoch():
+                if self._finish_epoch(early=steering.wants_end):
                     steering.at_epoch_end()
                 continue
             begins = state.step_in_epoch == 0  # a patience set lower inside an epoch lets that be evaluated first
@@ -84,11 +95,10 @@ class Trainer:
                 if not self.checkpoints.current:  # the disk was full when the last epoch ended
                     self.checkpoints.save()
                 return reason
-            indices, randomness = schedule.draw()
             asked = time.perf_counter()
-            batch = self.data.train.batch(indices, randomness)
+            batch, ctx = self.batches.next()
             waited = time.perf_counter() - asked
-            rate, ctx = schedule.rate(), schedule.context()
+            rate = schedule.rate()
             row = self.step(batch, ctx, rate)
             with torch.no_grad():
                 self.project.after_step(self.model, ctx)
@@ -109,6 +119,7 @@ class Trainer:
         """Go on from what a checkpoint holds."""
         self.checkpoints.restore(content)
         self._enter_stage()
+        self._fresh = False
 
     def flush(self) -> None:
         """Bring the logged steps over and look at them. Raises `Diverged`."""
@@ -129,13 +140,15 @@ class Trainer:
     def _close(self, reason: str) -> None:
         self.room.when_possible(lambda: self.listener.close(reason))
 
-    def _finish_epoch(self) -> bool:
+    def _finish_epoch(self, *, early: bool) -> bool:
         """Evaluate, decide what is best, record, move on, save. False when a stop cut the evaluation short."""
         state, plan = self.state, self.schedule.plan
         self.flush()
-        result = self.evaluate()
+        evaluated = plan.evaluates(state, early=early)
+        result = self.evaluate() if evaluated else Result(values={}, score=None)
         if result is None:
             return False
+        state.evaluated = evaluated
         rate = self.schedule.rate(last=True)
         state.step_in_epoch = 0
         state.epoch += 1
@@ -147,37 +160,50 @@ class Trainer:
         self.step.sums.zero_()
         if best:
             self.records.write_review(result, step=state.step, epoch=state.epoch)
-        if not plan.is_last(state) and plan.stage_over(state):
-            self._next_stage()
+            if result.tables:
+                self.records.write_report(result.tables)
+        state.stage_over = evaluated and not plan.is_last(state) and plan.stage_over(state)
         keep = self.settings.output.keep_epochs
         saved = self.checkpoints.save_or_warn(best=best, keep=bool(keep) and state.epoch % keep == 0)
         if not saved and state.best_epoch == state.epoch:  # what best.pt still holds is what there is to beat
             state.best_score, state.best_epoch = best_before
+        if state.stage_over:
+            self._next_stage()
         self.records.begin_epoch()
         return True
 
     def _evaluate_on_demand(self) -> bool:
         """False when a stop cut it short."""
+        self.batches.settle()
         if (result := self.evaluate()) is None:
             return False
         self.records.write_validation(self.state, result, on_demand=True)
         return True
 
     def _next_stage(self) -> None:
+        """Go from a stage that is over, and saved, to the next one: a resume from that save does it again."""
         plan = self.schedule.plan
+        best = self.checkpoints.keep_best()
         plan.advance(self.state)
         stage = plan.current(self.state)
+        if stage.begin == "best":
+            self.checkpoints.go_back(best)
         if stage.restart_optimizer:
             self.step.optimizer.state.clear()
         self._enter_stage()
+        self._begin_stage()
         text = f"stage {stage.name} begins: {', '.join(stage.heads or ['everything on'])}"
         self.room.write(Alert(code="stage", level="info", text=text, step=self.state.step))
+
+    def _begin_stage(self) -> None:
+        with torch.no_grad():
+            self.project.begin_stage(self.model, self.schedule.context())
 
     def _enter_stage(self) -> None:
         """Turn on what the current stage trains, and take its data."""
         on = self.schedule.plan.on(self.state)
         self.project.freeze(self.model, list(on.frozen))
-        self.step.set_active(on.heads)
+        self.step.enter_stage(on.heads, self.schedule.plan.trainings[self.state.stage].grad_clip)
         self._weights_changed()
         self.schedule.enter()
 
@@ -190,7 +216,4 @@ def _make_step(work: Work, precision: Precision) -> TrainStep:
     project, training = work.project, work.settings.training
     optimizer = project.optimizer(project.param_groups(work.model, training.weight_decay), work.settings)
     model: nn.Module = torch.compile(work.model) if training.compile else work.model  # type: ignore[assignment]
-    return TrainStep(
-        project, model, optimizer, precision, work.heads,
-        grad_clip=training.grad_clip, micro_batches=training.micro_batches,
-    )  # fmt: skip
+    return TrainStep(project, model, optimizer, precision, work.heads, micro_batches=training.micro_batches)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from engines.contract.events import Phase, PhaseName
+from engines.runtime.progress import Throttled
 from engines.runtime.room import Room
 
 
@@ -13,12 +14,16 @@ class Phases:
     """Announces phases, with the step they began at."""
 
     def __init__(self, room: Room, step: Callable[[], int]) -> None:
-        self._room, self._step = room, step
+        self._room, self._step, self._told = room, step, Throttled(room.write)
         self.current: PhaseName = "loading"
 
     def enter(self, phase: PhaseName, detail: str = "") -> None:
         self.current = phase
         self._room.write(Phase(phase=phase, step=self._step(), detail=detail))
+
+    def progress(self, done: float, total: float, unit: str) -> None:
+        """How far this phase is; not every call is written down."""
+        self._told(done, total, unit, step=self._step())
 
     @contextmanager
     def during(self, phase: PhaseName) -> Iterator[None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 from engines.basics.errors import UserError, nearest
 from engines.contract.settings import RunConfig
+from engines.contract.tables import Cell as Cell
+from engines.contract.tables import Table as Table
 from engines.training.order import Order, ShuffledOrder
 from engines.training.samples import Ranges, Samples
 
@@ -31,12 +33,17 @@ class Loss:
     """An unweighted loss as a sum and what to divide it by, both on the device and without a host sync.
 
     total: scalar tensor, the sum over everything that counts (attached to the graph even when nothing does).
-    count: scalar tensor, how many elements were summed; the engine adds both over micro-batches, then divides by
-        max(count, 1). Must depend on the batch alone, never on the model.
+    count: scalar tensor, how many elements were summed, or the sum of their weights; the engine adds both over
+        micro-batches, then divides. Must depend on the batch alone, never on the model.
     """
 
     total: Tensor
     count: Tensor
+
+
+def mean(totals: Tensor, counts: Tensor) -> Tensor:
+    """`totals / counts`, and the total itself where nothing counts; a count may be a sum of weights below 1."""
+    return totals / torch.where(counts > 0, counts, 1.0)
 
 
 class Source(Protocol):
@@ -46,10 +53,11 @@ class Source(Protocol):
         """Number of samples (windows)."""
         ...
 
-    def batch(self, indices: Tensor, rng: np.random.Generator | None) -> Batch:
+    def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> Batch:
         """The samples `indices: (batch,) int64`, gathered at once.
 
-        `rng` drives augmentation and history dropout; None (evaluation) means neither.
+        `rng` drives augmentation and history dropout; None (evaluation) means neither. The engine gives the `ctx` that
+        the losses of this batch get (a curriculum that hardens); None is for reports, which are outside the run.
         """
         ...
 
@@ -62,6 +70,9 @@ class Split:
     validation: Source
     summary: Mapping[str, Any] = field(default_factory=dict)
     """What the log says about the data (sessions, windows, support a control …)."""
+    read_ahead: bool = False
+    """A thread gathers the next training batch while the device works: for what is read or decoded for each batch. It
+    calls `train.batch` alone, one call at a time, and never beside an evaluation."""
 
 
 @dataclass(frozen=True)
@@ -77,18 +88,14 @@ class Context:
     """Loss terms that are on in this stage."""
     parts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Of those heads, the ones that are on in part only, each with its parts that are on."""
+    cfg: Any = None
+    """The run's settings, the project's own model of them."""
 
 
-Cell = str | float | int | None
-
-
-@dataclass(frozen=True)
-class Table:
-    """A named table of report.json: shown as a tab and printed by `cockpit report`."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
+Piece = tuple[float, float, str]
+"""How much of something is done, of how much, and of what: `(3, 20, "episodes")`."""
+ENLARGE = 4
+"""Validation batches are this much larger than training batches: no gradients are kept."""
 
 
 @dataclass(frozen=True)
@@ -111,21 +118,49 @@ class Evaluation(ABC):
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         """Run the model on one batch, keep what `result` needs, and give the unweighted losses."""
 
+    def after(self, model: nn.Module, ctx: Context) -> Generator[Piece]:
+        """More of the evaluation once every batch was added, such as rollouts or played episodes, in pieces.
+
+        What it yields is shown as progress; a stop is heard there, and closes it. `result` comes after its end.
+        """
+        yield from ()
+
     @abstractmethod
     def result(self) -> Result:
-        """The metrics over everything that was added."""
+        """The metrics over everything that was added, and that `after` has found."""
 
 
 class Project(ABC, Generic[Config]):
     """One thing to train. The engine makes an instance with no arguments."""
 
+    def data_progress(self, done: int, total: int, unit: str) -> None:
+        """For `data` where it takes long: how far it is, as `(120, 5000, "files")`. Not for overriding.
+
+        Raises where a user has asked for a stop: leave files in order and let it pass. Alone it does nothing; the
+        engine puts its own in this place.
+        """
+
     @abstractmethod
     def data(self, cfg: Config, device: torch.device) -> Split:
         """Read and check the data. Raises `DataError` with one clear sentence."""
 
-    @abstractmethod
+    def build(self, cfg: Config) -> nn.Module:
+        """The model of a config, without its data: with `load_trainable_state` a trained one. Raises `UserError`.
+
+        Override it where the data does not decide the shape: whatever opens a trained model has no data.
+        """
+        raise UserError(f"{type(self).__name__} has no build(), so its models cannot be opened without their data.")
+
     def model(self, cfg: Config, data: Split) -> nn.Module:
-        """A new model; the engine has seeded torch and moves it to the device."""
+        """A new model; the engine has seeded torch and moves it to the device. Override it where the data decides."""
+        return self.build(cfg)
+
+    def metadata(self, cfg: Config, data: Split) -> Mapping[str, Any]:
+        """What whoever opens a checkpoint must know beside its weights: names, sizes, statistics.
+
+        Words, numbers, lists and mappings of them. Read with `engines.runs.saved`, which needs no torch.
+        """
+        return {}
 
     @abstractmethod
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
@@ -134,6 +169,10 @@ class Project(ABC, Generic[Config]):
     @abstractmethod
     def evaluation(self, cfg: Config, data: Split) -> Evaluation:
         """A fresh evaluation."""
+
+    def validation_batch(self, cfg: Config) -> int:
+        """Samples of a validation batch; the default is four training batches."""
+        return ENLARGE * cfg.training.batch_size
 
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
         """The `count` of each loss without running the model. Needed only for `training.micro_batches` above 1."""
@@ -153,7 +192,8 @@ class Project(ABC, Generic[Config]):
     def param_groups(self, model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
         """Optimizer groups; the default decays matrices but not norms, biases and embeddings.
 
-        A group's own `lr_scale` multiplies the learning rate for its parameters, in every stage.
+        A group's own `lr_scale` multiplies the learning rate for its parameters: a number for every stage, or numbers
+        by the names of stages, 1 for those that are not in it.
         """
         embeddings = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
         decayed: list[nn.Parameter] = []
@@ -189,6 +229,13 @@ class Project(ABC, Generic[Config]):
             raise UserError("every parameter is frozen, so nothing would be trained; expected some that are not.")
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(name not in frozen)
+
+    def begin_stage(self, model: nn.Module, ctx: Context) -> None:
+        """Once as a stage begins, the first one too, without gradients: a prior is copied, a head made fresh.
+
+        It changes parameters and buffers in place, and nothing else; a resume has its work in the checkpoint. The
+        optimizer keeps its moments unless the stage says `restart_optimizer`.
+        """
 
     def after_step(self, model: nn.Module, ctx: Context) -> None:
         """Once behind every step, also one that was skipped, without gradients: a moving average of the weights.

@@ -8,12 +8,14 @@ from typing import Any
 
 import msgspec
 
+from engines.basics import files
 from engines.basics.jsonl import LineWriter
 from engines.contract.events import Epoch, finite
 from engines.contract.rundir import RunDirectory
+from engines.contract.tables import encode
 from engines.runtime.room import Room
 from engines.thresholds.review import About, write_review
-from engines.training.project import Result
+from engines.training.project import Result, Table
 from engines.training.state import TrainState
 
 
@@ -39,7 +41,8 @@ class EpochRecorder:
         seconds = time.monotonic() - self._began
         common = {"epoch": state.epoch, "step": state.step, "attempt": self._room.attempt, "stage": stage}
         self._append(self._train, {**common, **train, "lr": lr, "seconds": seconds, "nonfinite": bad_train})
-        self.write_validation(state, result)
+        if state.evaluated:
+            self.write_validation(state, result)
         self._room.write(
             Epoch(
                 epoch=state.epoch,
@@ -53,9 +56,10 @@ class EpochRecorder:
                 weights=dict(state.live.weights),
                 seconds=seconds,
                 nonfinite=bad_train + bad_validation + bad_score,
+                evaluated=state.evaluated,
             )
         )
-        shown = "not scored" if score is None else f"{score:.4f}"
+        shown = f"{score:.4f}" if score is not None else "not scored" if state.evaluated else "not evaluated"
         mark = (
             " (best)" if best else f" (best {state.best_score:.4f} at {state.best_epoch})" if state.best_epoch else ""
         )
@@ -78,3 +82,7 @@ class EpochRecorder:
         """The arrays of the best epoch and what they belong to, replaced all at once."""
         about = About(checkpoint=self._run.best.name, step=step, epoch=epoch, score=result.score)
         self._room.when_possible(lambda: write_review(self._run.review, result.review, about))
+
+    def write_report(self, tables: Mapping[str, Table]) -> None:
+        """Replace report.json: named tables with columns, rows and a note."""
+        self._room.when_possible(lambda: files.replace_bytes(self._run.report, encode(tables)))

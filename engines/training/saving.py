@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
+from engines.basics import files
+from engines.basics.errors import UserError
 from engines.contract.alerts import CHECKPOINT_FAILED
 from engines.contract.events import Alert
+from engines.runs.saved import epoch_of
+from engines.thresholds.review import keep_review
 from engines.training import checkpoint
 from engines.training.precision import random_state, restore_random_state
 from engines.training.state import TrainState
@@ -29,11 +35,26 @@ class Diverged(Exception):
         )
 
 
+def _as_json(metadata: Mapping[str, Any], project: str) -> Any:
+    """As it is read from a checkpoint again. Raises `UserError` for what JSON cannot say."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(metadata))
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise UserError(
+            f"{project}.metadata gave what a checkpoint cannot hold ({error}); expected words, numbers, lists and "
+            "mappings of them."
+        ) from None
+
+
 class Checkpoints:
-    """Saves a training and restores it. `flush` puts on disk what was logged up to the step that is saved."""
+    """Saves a training and restores it. `flush` puts on disk what was logged up to the step that is saved.
+
+    Raises `UserError` for metadata that is no JSON.
+    """
 
     def __init__(self, work: Work, step: TrainStep, flush: Callable[[], None]) -> None:
         self._work, self._step, self._flush = work, step, flush
+        self._metadata = _as_json(work.project.metadata(work.settings, work.data), type(work.project).__name__)
         self._saved = time.monotonic()
         self._saved_at: tuple[int, int] | None = None
 
@@ -87,19 +108,51 @@ class Checkpoints:
             "random": random_state(),
             "sums": step.sums,
             "state": work.state.dump(),
+            "metadata": self._metadata,
         }
 
     def restore(self, content: dict[str, Any]) -> None:
         """Put everything a checkpoint holds back."""
         work, step = self._work, self._step
         work.project.load_trainable_state(work.model, content["model"])
+        self._restore_optimizer(content["optimizer"])
         work.state.become(TrainState.load(content["state"]))
-        groups = [{**group} for group in step.optimizer.param_groups]
-        step.optimizer.load_state_dict(content["optimizer"])
-        for group, own in zip(step.optimizer.param_groups, groups, strict=True):
-            # the config's: a fork may have others than its checkpoint
-            group.update({key: own[key] for key in ("weight_decay", "lr_scale") if key in own})
         if content["scaler"]:  # a fork may turn fp16 on
             step.precision.scaler.load_state_dict(content["scaler"])
         step.sums.copy_(content["sums"])
         restore_random_state(content["random"])
+
+    def _restore_optimizer(self, saved: dict[str, Any]) -> None:
+        optimizer = self._step.optimizer
+        groups = [{**group} for group in optimizer.param_groups]
+        optimizer.load_state_dict(saved)
+        for group, own in zip(optimizer.param_groups, groups, strict=True):
+            # the config's: a fork may have others than its checkpoint
+            group.update({key: own[key] for key in ("weight_decay", "lr_scale") if key in own})
+
+    def keep_best(self) -> Path | None:
+        """Keep the best of the stage that is over, and its review, under the stage's number; where it lies.
+
+        None where the stage has no best, or best.pt is not it: a disk was full, or somebody took it away.
+        """
+        run, state = self._work.run, self._work.state
+        number = state.stage + 1
+        if not state.best_epoch or epoch_of(run.best) != state.best_epoch:
+            return None
+
+        def keep() -> None:
+            files.replace_by_link(run.best, run.stage_best(number))
+            keep_review(run.review, run.stage_review(number))
+
+        self._work.room.when_possible(keep)
+        return run.stage_best(number)
+
+    def go_back(self, best: Path | None) -> None:
+        """Take weights and optimizer of the `best` checkpoint; without one they stay the last, with an alert."""
+        if best is None:
+            text = "the stage begins with the last weights: the best of the one before it is not there"
+            self._work.room.write(Alert(code="stage", level="warning", text=text, step=self._work.state.step))
+            return
+        content = checkpoint.load(best)
+        self._work.project.load_trainable_state(self._work.model, content["model"])
+        self._restore_optimizer(content["optimizer"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,7 +41,9 @@ class StagePlan:
     def __init__(self, training: Training, heads: Sequence[Head]) -> None:
         self.stages = training.stages or [WHOLE]
         self.switches = [_switches(stage, heads) for stage in self.stages]
-        self._training = training
+        self.trainings = [_training(stage, training) for stage in self.stages]
+        """The run's settings as each stage has them."""
+        self._training, self._heads = training, heads
 
     def current(self, state: TrainState) -> Stage:
         return self.stages[state.stage]
@@ -52,10 +55,16 @@ class StagePlan:
     def rehearse(self, project: Project[Any], model: nn.Module) -> None:
         """Freeze as every stage will, the first one last, so that a bad pattern is found before the first step.
 
-        What the `model` was made without a gradient (a pretrained part, a teacher) stays so in all of them.
+        What the `model` was made without a gradient (a pretrained part, a teacher) stays so in all of them, and what a
+        head that is on names too is left to it.
         """
+        names = [name for name, _ in model.named_parameters()]
         never = tuple(name for name, parameter in model.named_parameters() if not parameter.requires_grad)
-        self.switches = [replace(switches, frozen=(*switches.frozen, *never)) for switches in self.switches]
+        for place, (stage, switches) in enumerate(zip(self.stages, self.switches, strict=True)):
+            kept = [pattern for head in self._heads if head.name in switches.heads for pattern in head.patterns]
+            off = switches.frozen[len(stage.frozen) :]
+            frozen = [name for pattern in off for name in _apart(pattern, kept, names)]
+            self.switches[place] = replace(switches, frozen=(*stage.frozen, *frozen, *never))
         for stage, switches in reversed(list(zip(self.stages, self.switches, strict=True))):
             try:
                 project.freeze(model, list(switches.frozen))
@@ -65,7 +74,7 @@ class StagePlan:
     def orders(self, project: Project[Any], settings: RunConfig, data: Split) -> list[Order]:
         """The order of each stage's samples. Raises `DataError` for a stage without any."""
         orders = []
-        for stage in self.stages:
+        for place, stage in enumerate(self.stages):
             chosen: Samples = range(len(data.train))
             if stage.data is not None:
                 chosen = project.select(settings, data, stage.data)
@@ -75,7 +84,8 @@ class StagePlan:
                 raise DataError(
                     f"{filtered if stage.data else settings.data.path} leaves no training samples; choose other data."
                 )
-            orders.append(project.order(settings, data, samples))
+            own = settings.model_copy(update={"training": self.trainings[place]})
+            orders.append(project.order(own, data, samples))
         return orders
 
     def patience(self, state: TrainState) -> int:
@@ -84,13 +94,33 @@ class StagePlan:
     def is_last(self, state: TrainState) -> bool:
         return state.stage == len(self.stages) - 1
 
+    def evaluates(self, state: TrainState, *, early: bool) -> bool:
+        """Whether the epoch that was trained, and is not counted yet, is evaluated; `early`: the run is to end here.
+
+        Where the stage, the run or the patience may end with it, it always is.
+        """
+        epoch, length = state.epoch + 1, self.current(state).epochs
+        ends = epoch >= state.live.epochs or (length is not None and state.stage_epoch + 1 >= length)
+        last_chance = state.epochs_without_best + 1 >= self.patience(state)
+        return epoch % self._training.evaluate_every == 0 or ends or last_chance or early
+
+    def evaluations(self, epochs: int) -> int:
+        """How many of so many epochs are evaluated if none ends early."""
+        every = self._training.evaluate_every
+        return len({info.last_epoch for info in self.planned(epochs)} | set(range(every, epochs + 1, every)))
+
     def stage_over(self, state: TrainState) -> bool:
         """Whether the current stage has had its epochs or its patience."""
         epochs = self.current(state).epochs
         return (epochs is not None and state.stage_epoch >= epochs) or self._out_of_patience(state)
 
     def ending(self, state: TrainState, *, early: bool = False) -> EndReason | None:
-        """Why the run is over, None while it is not; `early`: a person wants it to end here."""
+        """Why the run is over, None while it is not; `early`: the user wants it to end here.
+
+        It goes one epoch further where the last one was not evaluated, as when its patience is set lower just then.
+        """
+        if not state.evaluated:
+            return None
         if self.is_last(state) and self._out_of_patience(state) and state.epoch < state.live.epochs:
             return "early-stopped"
         over = state.epoch >= state.live.epochs or (self.is_last(state) and self.stage_over(state))
@@ -111,7 +141,7 @@ class StagePlan:
     def advance(self, state: TrainState) -> None:
         """Move the counters to the next stage."""
         state.stage += 1
-        state.stage_epoch = 0
+        state.stage_epoch, state.stage_over = 0, False
         stage = self.current(state)
         if stage.restart_schedule:
             state.schedule_stage, state.schedule_epoch = state.stage, state.epoch
@@ -131,6 +161,11 @@ class StagePlan:
         return state.epochs_without_best >= self.patience(state)
 
 
+def _training(stage: Stage, training: Training) -> Training:
+    own = {key: getattr(stage, key) for key in ("batch_size", "steps_per_epoch", "grad_clip", "lr")}
+    return training.model_copy(update={key: value for key, value in own.items() if value is not None})
+
+
 def _switches(stage: Stage, heads: Sequence[Head]) -> Switches:
     """What `stage.heads` turns on; a head named beside parts of it is on as a whole."""
     names = [head.name for head in heads]
@@ -144,12 +179,20 @@ def _switches(stage: Stage, heads: Sequence[Head]) -> Switches:
                 f"the heads are {', '.join(names)}{_example(heads)}."
             )
     on = frozenset(head.name for head in heads if head.name in chosen or parts[head.name])
-    off = tuple(head.parameters for head in heads if head.parameters and head.name not in on)
+    kept = [pattern for head in heads if head.name in on for pattern in head.patterns]
+    off = (pattern for head in heads if head.name not in on for pattern in head.patterns if pattern not in kept)
     return Switches(
         heads=on,
         parts={name: parts[name] for name in names if name in on and name not in chosen},
-        frozen=(*stage.frozen, *off),
+        frozen=(*stage.frozen, *dict.fromkeys(off)),
     )
+
+
+def _apart(pattern: str, kept: Sequence[str], names: Sequence[str]) -> list[str]:
+    """What `pattern` freezes beside what the `kept` ones match: itself where they match nothing of it, else names."""
+    matched = fnmatch.filter(names, pattern)
+    left = [name for name in matched if not any(fnmatch.fnmatchcase(name, each) for each in kept)]
+    return [pattern] if left == matched else left
 
 
 def _example(heads: Sequence[Head]) -> str:

@@ -30,6 +30,8 @@ class TrainState:
     stage: int = 0
     stage_epoch: int = 0
     """Epochs done in this stage."""
+    stage_over: bool = False
+    """Its last epoch is saved, and the next stage has not begun: that comes before anything else."""
     schedule_stage: int = 0
     """Stage in which the learning-rate schedule began."""
     schedule_epoch: int = 0
@@ -37,6 +39,8 @@ class TrainState:
     best_score: float | None = None
     best_epoch: int = 0
     epochs_without_best: int = 0
+    evaluated: bool = True
+    """Whether the last epoch done was; the run cannot end where it was not."""
     bad_steps: int = 0
     """Non-finite steps in a row."""
     log: list[dict[str, Any]] = field(default_factory=list)

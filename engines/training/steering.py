@@ -63,9 +63,14 @@ class Steering:
             self._stop = "after_step"
 
     @property
+    def wants_end(self) -> bool:
+        """Whether the run is to end early, with the epoch that is running."""
+        return self._stop == "early"
+
+    @property
     def ends_early(self) -> bool:
         """Whether the run is to end before the next epoch begins, by a person's wish."""
-        return self._stop == "early" and self._state.epoch > 0
+        return self.wants_end and self._state.epoch > 0
 
     def _holding(self) -> bool:
         return self._paused and not self._stopping()
@@ -154,7 +159,8 @@ class Steering:
                 _refuse(limits.scale_fault(scale))
                 live.lr_scale = scale
             case cmd.SetEpochs(epochs=epochs):
-                _refuse(limits.epochs_fault(epochs, done=state.epoch, inside=state.step_in_epoch > 0))
+                inside = state.step_in_epoch > 0 or not state.evaluated  # a run ends with an evaluation
+                _refuse(limits.epochs_fault(epochs, done=state.epoch, inside=inside))
                 live.epochs = epochs
             case cmd.SetPatience(patience=patience):
                 _refuse(limits.patience_fault(patience))

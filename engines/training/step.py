@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from engines.training.precision import Precision
-from engines.training.project import Batch, Context, Loss, Project
+from engines.training.project import Batch, Context, Loss, Project, mean
 from engines.training.update import Update
 
 
@@ -28,6 +29,11 @@ def stack_losses(losses: Mapping[str, Loss], heads: Sequence[str]) -> tuple[Tens
     return totals, counts
 
 
+def scale_in(stage: str, lr_scale: float | Mapping[str, float]) -> float:
+    """What multiplies a group's rate in `stage`."""
+    return lr_scale.get(stage, 1.0) if isinstance(lr_scale, Mapping) else lr_scale
+
+
 class TrainStep:
     """Steps a model; keeps loss weights and the sums of the running epoch on the device."""
 
@@ -39,13 +45,12 @@ class TrainStep:
         precision: Precision,
         heads: Sequence[str],
         *,
-        grad_clip: float,
         micro_batches: int,
     ) -> None:
         self._project, self._model, self.optimizer, self.precision = project, model, optimizer, precision
         self._update = Update(optimizer, precision)
         self._heads = list(heads)
-        self._clip, self._parts = grad_clip, micro_batches
+        self._clip, self._parts = math.inf, micro_batches
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
         device = self._parameters[0].device
         wide = torch.float32 if device.type == "mps" else torch.float64
@@ -60,8 +65,9 @@ class TrainStep:
         """Take loss weights from now on; the tensor keeps its place, so nothing is compiled anew."""
         self._weights.copy_(torch.tensor([weights[head] for head in self._heads]), non_blocking=True)
 
-    def set_active(self, heads: frozenset[str]) -> None:
+    def enter_stage(self, heads: frozenset[str], grad_clip: float) -> None:
         """Take the loss terms of a stage: not in the step, since making a tensor of Python numbers waits for a GPU."""
+        self._clip = grad_clip
         self._active = [head for head in self._heads if head in heads]
         index, count = [self._heads.index(head) for head in self._active], len(self._heads)
         places = [*index, *(place + count for place in index), 2 * count, 2 * count + 1]
@@ -74,7 +80,7 @@ class TrainStep:
         Of each head how many elements were measured; the loss; a loss a head; gradient norm; skipped (0 or 1).
         """
         for group in self.optimizer.param_groups:
-            group["lr"] = lr * group.get("lr_scale", 1.0)
+            group["lr"] = lr * scale_in(ctx.stage, group.get("lr_scale", 1.0))
         totals, counts, loss = self._backward(batch, ctx)
         self.precision.scaler.unscale_(self.optimizer)
         norm = nn.utils.clip_grad_norm_(self._parameters, self._clip)
@@ -96,18 +102,18 @@ class TrainStep:
                 totals, part_counts = stack_losses(self._project.losses(self._model, part, ctx), self._active)
             if counts is None:
                 counts = part_counts
-            loss = (totals / counts.clamp(min=1) * weights).sum()
+            loss = (mean(totals, counts) * weights).sum()
             self.precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             summed += totals.detach()
         assert counts is not None
-        return summed, counts, (summed / counts.clamp(min=1) * weights).sum()
+        return summed, counts, (mean(summed, counts) * weights).sum()
 
     def _log_row(self, totals: Tensor, counts: Tensor, loss: Tensor, norm: Tensor, skipped: Tensor) -> Tensor:
         row = torch.cat([totals, counts, loss[None], torch.ones_like(loss)[None]])
         counted = torch.where(skipped.bool(), torch.zeros_like(row), row).to(self.sums.dtype)
         self.sums.index_add_(0, self._places, counted)
         measured = self._none.index_copy(0, self._index, counts)
-        per_head = self._none.index_copy(0, self._index, totals / counts.clamp(min=1))
+        per_head = self._none.index_copy(0, self._index, mean(totals, counts))
         return torch.cat([measured, loss[None], per_head, norm[None], skipped[None]])
 
     def epoch_means(self) -> dict[str, float | None]:

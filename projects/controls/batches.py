@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engines.training.project import Batch
+from engines.training.project import Batch, Context
 from engines.training.windows import moments, send, sliding
 from projects.controls.augment import draw, shown_rows, write_frames
 from projects.controls.config import Augmentation
@@ -102,7 +102,7 @@ class WindowSource:
         arrays = (self._starts, self._firsts, self._base, self._controls, self._masks, self._real)
         return sum(array.nbytes for array in arrays) + self.sessions.nbytes
 
-    def batch(self, indices: Tensor, rng: np.random.Generator | None) -> Batch:
+    def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> Batch:
         """The windows `indices: (batch,) int64`; `rng` draws what augmentation does and which past frames are hidden.
 
         Without `rng` nothing is augmented or hidden. Gives features (batch, 30, 671), zeros where padded, mask

@@ -28,6 +28,7 @@ STEPS = 3
 
 class _Order(msgspec.Struct):
     run: Path
+    stage: int | None = None
 
 
 def export(arguments: Mapping[str, Any], context: TaskContext) -> None:
@@ -35,7 +36,10 @@ def export(arguments: Mapping[str, Any], context: TaskContext) -> None:
 
     Raises `UserError` for bad arguments, `DataError` where the run has nothing to export yet or cannot be read.
     """
-    run = RunDirectory(as_struct(arguments, _Order).run)
+    order = as_struct(arguments, _Order)
+    run = RunDirectory(order.run)
+    if order.stage is not None:
+        run = run.at_stage(order.stage)
     trained, review = open_reviewed(run, context.check)
     cfg, log = trained.settings, trained.log
     assert isinstance(cfg, ControlsConfig)

@@ -46,8 +46,11 @@ class ControlsProject(Project[ControlsConfig]):
         self._names = [recording.name for recording in validation]
         return Split(self._train, self._validation, _summary(train, validation, self._train, self._weights))
 
+    def build(self, cfg: ControlsConfig) -> ControlTransformer:
+        return ControlTransformer(**cfg.model.model_dump())
+
     def model(self, cfg: ControlsConfig, data: Split) -> nn.Module:
-        model = ControlTransformer(**cfg.model.model_dump())
+        model = self.build(cfg)
         model.normalise(*self._train.feature_statistics())
         return model
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from engines.basics.errors import DataError
-from engines.training.evaluate import ENLARGE
-from engines.training.project import Table
+from engines.training.project import ENLARGE, Table
 from engines.training.reliability import reliability
 from projects.controls.baselines import evaluate_baselines, target_rows
 from projects.controls.batches import WindowSource

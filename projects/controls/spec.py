@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engines.contract.spec import Column, Head, Spec
+from engines.contract.spec import Column, Head, Spec, Task
 from projects.controls.layout import ACTION, CONTROL_NAMES, INV
 
 SPEC = Spec(
@@ -45,11 +45,12 @@ SPEC = Spec(
     ),
     data_files="projects.controls.recordings:files",
     tasks={
-        "make": "projects.controls.demo.task:make",
-        "parse": "projects.controls.importers.task:parse",
-        "export": "projects.controls.export_run:export",
-        "play": "projects.controls.play:step_through",
+        "make": Task("projects.controls.demo.task:make", "make demo sessions in the folder `out`"),
+        "parse": Task("projects.controls.importers.task:parse", "turn the logs in `source` into recordings in `out`"),
+        "export": Task("projects.controls.export_run:export", "write the export of a run again", needs="run"),
+        "play": Task("projects.controls.play:step_through", "step through a session with the policy", needs="run"),
     },
+    reads="projects.controls.importers.kinds:why_not",
     stats="projects.controls.stats:tables",
     thresholds="projects.controls.thresholds:THRESHOLDS",
     demo="controls_demo.yaml",

@@ -13,7 +13,7 @@ from engines.contract import spec as specs
 
 
 @pytest.fixture
-def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three installed projects: one that fails, one that names something else, one that is whole."""
     (tmp_path / "third_party.py").write_text(
         "from engines.contract.spec import Spec\n"
@@ -28,14 +28,16 @@ def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         f"[{specs.GROUP}]\nfails = failing:SPEC\nother = third_party:NOT_A_SPEC\nwhole = third_party:WHOLE\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
 
 
-@pytest.mark.usefixtures("third_party")
-def test_a_broken_project_is_shown_and_harms_no_other() -> None:
+def test_a_broken_project_is_shown_and_harms_no_other(third_party: Path) -> None:
     installed = specs.installed()
     assert isinstance(installed["whole"], specs.Spec)
     assert isinstance(installed["controls"], specs.Spec)
-    assert installed["fails"] == specs.BrokenSpec("fails", "ZeroDivisionError: in the project")
+    assert installed["fails"] == specs.BrokenSpec(
+        "fails", f"ZeroDivisionError: in the project ({third_party}/failing.py:1)"
+    )
     assert installed["other"] == specs.BrokenSpec("other", "third_party:NOT_A_SPEC is a int, expected a Spec")
     assert specs.find("whole").title == "Whole"
 
@@ -45,7 +47,9 @@ def test_a_broken_project_is_shown_and_harms_no_other() -> None:
     ("name", "message"),
     [
         ("contrls", r"No project is called 'contrls' \(did you mean 'controls'\?\); installed: .*controls.*whole"),
-        ("fails", r"The project 'fails' cannot be loaded \(ZeroDivisionError: in the project\)"),
+        ("fails", r"The project 'fails' cannot be loaded: ZeroDivisionError: in the project \(.*failing.py:1\)\.$"),
+        ("walk.spec:SPEC", r"'walk.spec:SPEC' is no installed project \(controls.*`pip install -e \.`"),
+        ("walk/spec.py:SPEC", r"'walk/spec.py:SPEC' is no installed project"),
     ],
 )
 def test_a_project_that_cannot_be_had_is_one_sentence(name: str, message: str) -> None:

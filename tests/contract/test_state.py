@@ -21,6 +21,9 @@ def answered(state: str, command: cmd.Command) -> ev.CommandAnswer:
     return ev.CommandAnswer(command=command, state=state, step=3)  # type: ignore[arg-type]
 
 
+PLAYED = ev.Progress(done=3, total=20, unit="games")
+
+
 def damage_attempt(fake: FakeRun) -> None:
     (fake.run.attempts / "1.json").write_bytes(b"\x00" * 50)
 
@@ -39,6 +42,9 @@ LIVE_CASES: list[tuple[str, str, Facts]] = [
     ("starting", "", lambda f: f.begin().started().epochs(1).end("stopped").begin()),
     ("running", "training", lambda f: f.begin().started()),
     ("running", "evaluating", lambda f: f.begin().started().say(ev.Phase(phase="evaluating"))),
+    ("running", "evaluating, 3 of 20 games", lambda f: f.begin().started().say(ev.Phase(phase="evaluating"), PLAYED)),
+    ("running", "training",
+     lambda f: f.begin().started().say(ev.Phase(phase="evaluating"), PLAYED, ev.Phase(phase="training"))),
     ("running", "saving", lambda f: f.begin().started().say(ev.Phase(phase="saving"))),
     ("running", "working", lambda f: f.begin().say(ev.Phase(phase="working"))),
     ("paused", "", lambda f: f.begin().started().say(ev.Phase(phase="paused"))),

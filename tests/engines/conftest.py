@@ -75,11 +75,11 @@ class LiveRun:
         source = source or importlib.import_module("spiral.project").Points
         gathered, batch = [0], source.batch
 
-        def counted(self: Any, indices: Any, rng: Any) -> Any:
+        def counted(self: Any, indices: Any, rng: Any, ctx: Any) -> Any:
             gathered[0] += rng is not None
             if gathered[0] > batches:
                 raise Killed
-            return batch(self, indices, rng)
+            return batch(self, indices, rng, ctx)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(source, "batch", counted)
@@ -137,7 +137,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> ExampleProject:
 
 def prepare_example(example: ExampleProject, patch: pytest.MonkeyPatch, folder: Path, *settings: str) -> RunDirectory:
     """A run directory for the example under `folder`, with the example installed for this process and its children."""
-    patch.setenv("PYTHONPATH", str(example.folder))
+    patch.setenv("PYTHONPATH", example.path)
     patch.setenv("COCKPIT_RUNS", str(folder / "runs"))
     patch.syspath_prepend(str(example.folder))
     return launch.prepare_training(example.config, ["launch.threads=1", *settings])

@@ -26,7 +26,7 @@ class Ones:
     def __len__(self) -> int:
         return SAMPLES
 
-    def batch(self, indices: Tensor, rng: np.random.Generator | None) -> dict[str, Tensor]:
+    def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> dict[str, Tensor]:
         return {"x": torch.ones(len(indices), 1)}
 
 
@@ -65,7 +65,7 @@ def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) 
     weights = 2 * 32 + 32 + 32 * 2 + 2
     assert (found["faults"], found["exit_code"], found["device"]) == ([], 0, "cpu")
     assert found["parameters"] == {"total": weights, "trainable": weights}
-    assert found["steps"] == {"per_epoch": 7, "epochs": 6, "total": 42}
+    assert found["steps"] == {"per_epoch": 7, "epochs": 6, "total": 42, "evaluations": 6}
     memory, disk = found["memory"], found["disk"]
     assert (memory["model"], memory["gradients"], memory["optimizer"]) == (4 * weights, 4 * weights, 8 * weights)
     assert memory["total"] == sum(memory[part] for part in ("model", "gradients", "optimizer", "activations", "data"))

@@ -1,16 +1,16 @@
 """The clock and the keys of an interactive engine, with time given from outside, and the loop around them."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from cockpit.core.scenes.play import PlayFollower, PlayNews
+from cockpit.core.scenes.play import PlayFollower, PlayNews, Viewing
 from engines.contract import scenes
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Action, Scene, View
-from engines.tasks import StopRequested
+from engines.tasks import StopRequested, Table
 from engines.tasks.interactive import Transport, play
 from tests.engines.conftest import PATIENCE, wait_for
 
@@ -106,6 +106,9 @@ class Context:
     def log(self, text: str) -> None:
         self.lines.append(text)
 
+    def report(self, tables: Mapping[str, Table]) -> None:
+        raise NotImplementedError
+
 
 def run_in_thread(work: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
@@ -116,7 +119,7 @@ def run_in_thread(work: Callable[[], None]) -> threading.Thread:
 def test_a_viewer_steers_it_and_ends_it(tmp_path: Path) -> None:
     context = Context(tmp_path)
     engine = run_in_thread(lambda: play(Pages(), context))
-    follower = PlayFollower(RunDirectory(tmp_path))
+    follower = PlayFollower(Viewing(RunDirectory(tmp_path)))
 
     def shown(condition: Callable[[Scene], bool]) -> Scene:
         def look() -> Scene | None:

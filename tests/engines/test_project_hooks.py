@@ -15,10 +15,11 @@ from engines.basics.errors import UserError
 from engines.contract import commands as cmd
 from engines.contract import spec as specs
 from engines.contract.config import load_config
-from engines.training import engine
+from engines.runs.saved import read_saved
+from engines.training import checkpoint, engine
 from engines.training.project import Batch, Context, Loss, Project, Split
 from tests.engines.test_steering import send
-from tests.engines.toy import ToyConfig, ToyProject, ToyRun
+from tests.engines.toy import ToyConfig, ToyProject, ToyRun, ToySource
 
 
 class Student(nn.Module):
@@ -167,3 +168,77 @@ def test_a_setting_that_the_project_has_no_answer_to_is_a_sentence(
 
     with pytest.raises(UserError, match=sentence):
         ToyRun(tmp_path, Plain(), **training).train()
+
+
+class Annealed(ToyProject):
+    """Its batches get noisier with the run, and its checkpoints say what they need."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[Context, Context]] = []
+        self.gathered: Context | None = None
+
+    def data(self, cfg: ToyConfig, device: torch.device) -> Split:
+        project, split = self, super().data(cfg, device)
+
+        class Hardening(ToySource):
+            def batch(self, indices: Tensor, rng: Any, ctx: Context | None = None) -> Batch:
+                project.gathered = ctx
+                return super().batch(indices, rng, ctx)
+
+        return Split(Hardening(256, 1), Hardening(64, 2), split.summary)
+
+    def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
+        assert self.gathered is not None
+        self.seen.append((self.gathered, ctx))
+        return super().losses(model, batch, ctx)
+
+    def metadata(self, cfg: ToyConfig, data: Split) -> Mapping[str, Any]:
+        return {"actions": ("jump", "sneak"), "samples": len(data.train), "lr": cfg.training.lr}
+
+
+def test_a_batch_is_gathered_with_the_context_of_its_losses_and_the_settings(tmp_path: Path) -> None:
+    project = Annealed()
+    toy = ToyRun(tmp_path, project, epochs=2)
+    send(toy, cmd.MeasureGradients(attempt=1, at_step=3))
+    assert toy.train() == "finished"
+    assert len(project.seen) == 2 * 8 + 1 + 2
+    assert all(gathered is judged for gathered, judged in project.seen)
+    assert all(ctx.cfg is toy.settings for _, ctx in project.seen)
+    steps = [ctx.step for _, ctx in project.seen]
+    assert steps == [0, 1, 2, 3, *range(3, 8), 8, *range(8, 16), 16]
+
+
+def test_a_checkpoint_says_what_the_project_wrote_into_it_without_torch(tmp_path: Path) -> None:
+    toy = ToyRun(tmp_path, Annealed(), epochs=1)
+    toy.train()
+    expected = {"actions": ["jump", "sneak"], "samples": 256, "lr": 0.01}
+    for path in (toy.run.last, toy.run.best):
+        assert read_saved(path).metadata == expected
+        assert checkpoint.load(path)["metadata"] == expected
+
+
+def test_metadata_that_is_no_json_is_told_before_the_first_step(tmp_path: Path) -> None:
+    class Wrong(ToyProject):
+        def metadata(self, cfg: ToyConfig, data: Split) -> Mapping[str, Any]:
+            return {"mean": torch.zeros(2)}
+
+    with pytest.raises(UserError, match=r"Wrong\.metadata gave what a checkpoint cannot hold"):
+        ToyRun(tmp_path, Wrong())
+
+
+def test_a_trained_model_is_opened_without_its_data(tmp_path: Path) -> None:
+    class Built(ToyProject):
+        def build(self, cfg: ToyConfig) -> nn.Module:
+            return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(0.1), nn.Linear(8, 2))
+
+        model = Project.model
+
+    toy = ToyRun(tmp_path, Built(), epochs=1)
+    toy.train()
+    project = Built()
+    model = project.build(toy.settings)
+    project.load_trainable_state(model, checkpoint.load(toy.run.last)["model"])
+    assert all(map(torch.equal, model.state_dict().values(), toy.model.state_dict().values()))
+    with pytest.raises(UserError, match=r"ToyProject has no build\(\), so its models cannot be opened without their"):
+        ToyProject().build(toy.settings)

@@ -135,6 +135,91 @@ def test_the_last_viewer_to_leave_ends_it(server: SceneServer, connect: Callable
     assert exchange(server) == [scenes.End()]
 
 
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[SceneServer]:
+    """A server with two seats."""
+    with SceneServer(tmp_path, ("p1", "p2")) as server:
+        yield server
+
+
+def said(viewer: socket.socket) -> list[scenes.Output]:
+    """Everything that lies ready, whole."""
+    return [scenes.output_decoder.decode(line) for line in viewer.recv(1 << 20).splitlines()]
+
+
+def sit(server: SceneServer, viewer: socket.socket, seat: str = "") -> scenes.Seated:
+    """Ask for a seat; what the viewer hears about it."""
+    exchange(server, 1)
+    viewer.sendall(scenes.encode(scenes.Join(seat)))
+    exchange(server)
+    (seated,) = (line for line in said(viewer) if isinstance(line, scenes.Seated))
+    return seated
+
+
+def test_seats_are_taken_in_order_and_a_press_says_whose_it_is(
+    table: SceneServer, connect: Callable[[], socket.socket]
+) -> None:
+    table.show(Scene(title="one", view=VIEW))
+    first, second, third = connect(), connect(), connect()
+    assert sit(table, second, "p2") == scenes.Seated("p2")
+    assert sit(table, first) == scenes.Seated("p1")
+    assert table.taken == ("p1", "p2")
+    note = "p1 and p2 are taken by another terminal; you watch, and your keys do nothing until it leaves."
+    assert sit(table, third) == scenes.Seated("", note)
+    first.sendall(scenes.encode(scenes.Press("left", viewer="p2")))  # a lie
+    assert exchange(table) == [scenes.Press("left", "p1")]
+    second.sendall(scenes.encode(scenes.Press("left")))
+    assert exchange(table) == [scenes.Press("left", "p2")]
+    for order in (scenes.Press("left"), scenes.Seek(0), scenes.Play(True)):
+        third.sendall(scenes.encode(order))
+    assert exchange(table) == []
+    table.show(Scene(title="two", view=VIEW))
+    exchange(table)
+    assert said(third) == [Scene(title="two", view=VIEW)]
+
+
+def test_a_seat_that_is_taken_or_unknown_is_said_and_given_when_it_is_free(
+    table: SceneServer, connect: Callable[[], socket.socket]
+) -> None:
+    first, second, third = connect(), connect(), connect()
+    sit(table, first, "p1")
+    assert sit(table, second, "p1").note.startswith("p1 is taken by another terminal; you watch")
+    assert sit(table, third, "p7").note.startswith("This session has no 'p7', only p1 and p2; you watch")
+    assert table.taken == ("p1",)
+    first.sendall(scenes.encode(scenes.End()))
+    assert exchange(table) == []
+    assert said(second) == [scenes.Seated("p1")]
+    assert table.taken == ("p1",)
+
+
+def test_whoever_leaves_ends_nothing_while_another_plays_or_is_waited_for(
+    table: SceneServer, connect: Callable[[], socket.socket]
+) -> None:
+    first, second = connect(), connect()
+    sit(table, first)
+    sit(table, second)
+    first.close()  # as a terminal that dies
+    assert exchange(table) == []
+    second.sendall(scenes.encode(scenes.End()))
+    assert exchange(table) == []
+    assert table.taken == ()
+    back = connect()
+    assert sit(table, back) == scenes.Seated("p1")
+    back.sendall(scenes.encode(scenes.End()))
+    assert exchange(table) == [scenes.End()]
+
+
+def test_who_comes_while_the_last_one_leaves_is_not_left_alone(
+    table: SceneServer, connect: Callable[[], socket.socket]
+) -> None:
+    first = connect()
+    sit(table, first)
+    first.sendall(scenes.encode(scenes.End()))
+    second = connect()
+    assert exchange(table) == []
+    assert sit(table, second) == scenes.Seated("p1")
+
+
 def test_it_knows_how_long_nobody_has_looked(
     server: SceneServer, connect: Callable[[], socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:

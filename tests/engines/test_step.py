@@ -265,9 +265,9 @@ def test_the_controls_step_never_waits_for_the_device(tmp_path: Path, transfers:
     heads = [head.name for head in SPEC.heads]
     optimizer = torch.optim.AdamW(project.param_groups(model, 1e-4), fused=True)
     precision = Precision("off", torch.device("cpu"))
-    step = TrainStep(project, model, optimizer, precision, heads, grad_clip=1.0, micro_batches=1)
+    step = TrainStep(project, model, optimizer, precision, heads, micro_batches=1)
     step.set_weights(settings.loss_weights.model_dump())
-    step.set_active(frozenset(heads))
+    step.enter_stage(frozenset(heads), 1.0)
     ctx = Context(0, 0, 0.0, "train", frozenset(heads))
 
     def steps(count: int) -> None:

@@ -190,7 +190,7 @@ def test_a_try_without_evaluation_or_save_still_tells_the_time() -> None:
         "seconds_per_step": {"mean": 2.0, "low": 1.0, "high": 3.0}, "loading_seconds": 10.0,
         "evaluation_seconds": None, "save_seconds": None,
     }  # fmt: skip
-    time = tried_time(tried, {"epochs": 3, "total": 100})
+    time = tried_time(tried, {"epochs": 3, "total": 100, "evaluations": 3})
     assert (time["low"], time["likely"], time["high"]) == (110, 210, 310)
 
 

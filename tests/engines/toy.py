@@ -46,7 +46,7 @@ class ToySource:
     def __len__(self) -> int:
         return len(self.x)
 
-    def batch(self, indices: Tensor, rng: np.random.Generator | None) -> Batch:
+    def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> Batch:
         self.batches += 1
         x = self.x[indices]
         if rng is not None:

@@ -37,8 +37,10 @@ class ExampleProject:
         (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
         self.config = folder / "spiral.yaml"
         self.runs = folder / "runs"
+        self.path = os.pathsep.join([str(folder), str(ROOT)])
+        """Of processes: the example, and the tree that is tested, whichever is installed."""
         self.env = {
-            **os.environ, "PYTHONPATH": str(folder), "COCKPIT_RUNS": str(self.runs), "PYTHONDONTWRITEBYTECODE": "1",
+            **os.environ, "PYTHONPATH": self.path, "COCKPIT_RUNS": str(self.runs), "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -73,6 +73,7 @@ class FakeRun:
         *,
         kind: Literal["training", "task"] = "training",
         label: str = "",
+        project: str = "controls",
         created: float = 1_795_810_440.0,
     ) -> None:
         self.run = RunDirectory(folder / name)
@@ -81,7 +82,7 @@ class FakeRun:
         self.run.write_info(
             RunInfo(
                 id=name,
-                project="controls",
+                project=project,
                 kind=kind,
                 engine="engines.train",
                 title="demo.yaml",

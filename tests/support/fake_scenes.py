@@ -11,6 +11,8 @@ from engines.contract.scenes import Action, Box, Gauge, Image, Line, Panel, Scen
 from engines.tasks.scene_server import SceneServer
 from tests.support.fake_run import FakeRun
 
+SEATS: tuple[str, ...] = ()
+"""Of a live session; a test may put some here."""
 ACTIONS = [
     Action("play", "space", "play", "Play or pause"),
     Action("next", "n", "next ≠", "To the next difference"),
@@ -81,7 +83,7 @@ class FakeScenes:
         self._thread.join()
 
     def _serve(self) -> None:
-        with SceneServer(self._folder) as server:
+        with SceneServer(self._folder, SEATS) as server:
             self._open.set()
             while not self._closing.is_set():
                 while not self._shown.empty():

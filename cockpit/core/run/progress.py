@@ -16,7 +16,7 @@ LEAST_STEPS = 5
 def fraction_done(history: History, step: int) -> float:
     """Between 0 and 1: of a task by its progress, of a training by its steps."""
     if history.started is None:
-        progress = history.progress
+        progress = history.progress if _counts(history) else None
         return min(1.0, progress.done / progress.total) if progress is not None and progress.total > 0 else 0.0
     planned = history.planned * history.started.steps_per_epoch
     return min(1.0, step / planned) if planned > 0 else 0.0
@@ -41,6 +41,11 @@ def seconds_left(history: History, step: int, now: float, attempt_started: float
     return (now - history.started.time) / done * steps_left if done >= LEAST_STEPS else None
 
 
+def _counts(history: History) -> bool:
+    """Whether its progress is that of the run, and not that of reading data before it."""
+    return history.phase is None or history.phase.phase != "loading"
+
+
 def _last_step(history: History, per_epoch: int) -> int:
     """Steps until the end: of all epochs, or of the running one where a person asked for an early stop."""
     last = history.planned * per_epoch
@@ -51,7 +56,7 @@ def _last_step(history: History, per_epoch: int) -> int:
 
 
 def _task_seconds_left(history: History, attempt_started: float) -> float | None:
-    progress = history.progress
+    progress = history.progress if _counts(history) else None
     if progress is None or progress.done <= 0 or progress.time <= attempt_started:
         return None
     return (progress.time - attempt_started) / progress.done * max(0.0, progress.total - progress.done)

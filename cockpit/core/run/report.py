@@ -40,6 +40,15 @@ def read_report(run: RunDirectory) -> list[NamedTable]:
     raise DataError(f"{run.report} cannot be read as a report ({why}).")
 
 
+def named_tables(run: RunDirectory) -> dict[str, dict[str, Any]]:
+    """The tables of the run's report by name, empty without one. Raises `DataError` for a damaged one."""
+    try:
+        found = read_report(run)
+    except FileNotFoundError:
+        return {}
+    return {table.name: {"columns": table.columns, "rows": table.rows, "note": table.note} for table in found}
+
+
 def _table(name: str, table: object) -> NamedTable:
     parts = table if isinstance(table, dict) else {}
     columns, rows = parts.get("columns"), parts.get("rows")
@@ -55,8 +64,10 @@ def no_report(run: RunDirectory, state: State) -> str:
     with contextlib.suppress(DataError):  # told of by whoever shows the run
         if run.info.foreign:
             return "No report: a program that is not the cockpit's writes none."
+        if run.info.kind == "task":
+            return "No report: the task has written none" + (f" yet; it is {state} now." if is_live(state) else ".")
     if is_live(state):
-        return f"The report comes when the training finishes; it is {state} now."
+        return f"The report comes with a best epoch, at the latest when the training finishes; it is {state} now."
     if state in ("finished", "early-stopped"):
         return "The run has ended without a report: its project makes none."
     return f"No report: it is written when a training finishes, and this one is {state}. Resume it to finish it."

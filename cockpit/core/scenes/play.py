@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -42,38 +44,63 @@ def can_play(run: RunDirectory) -> bool:
         return False
 
 
-def open_play(run: RunDirectory, recording: str = "") -> RunDirectory:
-    """The play engine of `run`, started now, or the one that still waits for its viewer to come back.
+@dataclass(frozen=True)
+class Viewing:
+    """A play engine and how a terminal looks at it."""
 
-    `recording`: a file; the project chooses where empty. Raises `UserError` where that cannot be played.
+    run: RunDirectory
+    seat: str = ""
+    """The seat of a live session that it asks for; the first that is free where empty."""
+    started: bool = True
+    """This terminal has started the engine, and may stop it before there is anything to see."""
+
+
+def open_play(run: RunDirectory, recording: str = "", seat: str = "", more: Mapping[str, Any] | None = None) -> Viewing:
+    """The play engine of `run`, started now, or the one that was given the same order and still lives.
+
+    `recording`: a file, or a folder where the project says so; the project chooses where empty. `seat`: the session may
+    then be any that lives of this run, whatever its recording, where none is named here. `more`: other arguments of its
+    task. Raises `UserError` where that cannot be played.
     """
     info = run.info
     if info.kind == "task":
         if not can_play(run):
             raise DataError(f"{info.id} is a task that shows nothing now; give the id of a training.")
-        return run
-    if TASK not in specs.of_run(info, "nothing to play").tasks:
+        return Viewing(run, seat, started=False)
+    spec = specs.of_run(info, "nothing to play")
+    if TASK not in spec.tasks:
         raise UserError(f"The project {info.project!r} has nothing to play.")
     if not can_play(run):
         raise DataError(f"{info.id} has exported nothing yet; make its files with `cockpit export {info.id}`.")
-    if recording and not Path(recording).is_file():
-        raise DataError(f"{recording}: there is no such file; expected a recording to play.")
-    arguments = {"run": str(run.path), "recording": recording and str(Path(recording).absolute())}
-    title = f"{info.id} played on {Path(recording).name or 'its first validation session'}"
-    if (waiting := _waiting(title, arguments)) is not None:
-        return waiting
+    _check_recording(recording, spec.recordings)
+    arguments = {"run": str(run.path), "recording": recording and str(Path(recording).absolute()), **(more or {})}
+    if (found := _playing(info.project, arguments, any_of_run=bool(seat) and not recording)) is not None:
+        return Viewing(found, seat, started=False)
+    title = f"{info.id} played" + (f" on {Path(recording).name}" if recording else "")
     play = launch.prepare_task(info.project, TASK, arguments, title=title)
     launch.start(play)
-    return play
+    return Viewing(play, seat)
 
 
-def _waiting(title: str, arguments: dict[str, str]) -> RunDirectory | None:
-    """A live engine that was given the same order."""
+def _check_recording(recording: str, kind: str) -> None:
+    """Raises `DataError` for one that is not there, or not what the project's spec says."""
+    path = Path(recording)
+    if recording and not ((path.is_file() and kind != "folder") or (path.is_dir() and kind != "file")):
+        what = "file or folder" if kind == "either" else kind
+        raise DataError(f"{recording}: there is no such {what}; expected a recording to play.")
+
+
+def _playing(project: str, arguments: Mapping[str, Any], *, any_of_run: bool) -> RunDirectory | None:
+    """The newest live play engine that was given these arguments, or `any_of_run` with others."""
+    from engines.basics import yaml12  # its library is not needed by the first screen
+
     for run in list_runs():
-        with contextlib.suppress(DataError, OSError):
-            if run.info.title == title and lock_holder(run.lock) is not None:
-                text = run.config.read_text(encoding="utf-8")
-                if all(value in text for value in arguments.values()):
+        with contextlib.suppress(DataError, OSError, ValueError, KeyError, TypeError):
+            if run.info.kind == "task" and run.info.project == project and lock_holder(run.lock) is not None:
+                order, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
+                given = order["arguments"]
+                same = given == arguments or (any_of_run and given["run"] == arguments["run"])
+                if order["task"] == TASK and same:
                     return run
     return None
 
@@ -87,6 +114,10 @@ class PlayNews:
     """Of what it does before there is anything to see."""
     scene: scenes.Scene | None
     """The newest, None before the first."""
+    seat: str = ""
+    """Of a live session, the seat that this viewer has."""
+    note: str = ""
+    """Why it has none, a sentence."""
     log: tuple[str, ...] = ()
     """The last lines of its log, once it has ended."""
 
@@ -98,9 +129,10 @@ class PlayNews:
 class PlayFollower:
     """Follows one interactive engine: `poll` in a thread of its own, `send` from any."""
 
-    def __init__(self, run: RunDirectory) -> None:
-        self.run = run
-        self._reader = RunReader(run)
+    def __init__(self, viewing: Viewing) -> None:
+        self.run, self._viewing = viewing.run, viewing
+        self._reader = RunReader(viewing.run)
+        self._seated = scenes.Seated("")
         self._connection: socket.socket | None = None
         self._partial = b""
         self._scene: scenes.Scene | None = None
@@ -120,7 +152,8 @@ class PlayFollower:
     def _news(self) -> PlayNews:
         status = self._reader.status()
         log = () if status.live else tuple(last_lines(self.run.stdout, LOG_LINES))
-        return PlayNews(status, self._reader.history.progress, self._scene, log)
+        seated = self._seated
+        return PlayNews(status, self._reader.history.progress, self._scene, seated.viewer, seated.note, log)
 
     def send(self, order: scenes.Input) -> bool:
         """Tell the engine; False where nobody listens. Never waits: an engine that does not read hears less."""
@@ -134,10 +167,10 @@ class PlayFollower:
         return True
 
     def end(self) -> None:
-        """End the engine, however far it is, and leave it. Raises OSError where it cannot be told."""
+        """Leave: the engine ends unless others look at it, or is stopped before it shows anything. Raises OSError."""
         told = self.send(scenes.End())
         attempts = self.run.attempt_numbers()
-        if not told and attempts and lock_holder(self.run.lock) is not None:
+        if not told and self._viewing.started and attempts and lock_holder(self.run.lock) is not None:
             launch.send_stop(self.run, cmd.Stop(attempt=attempts[-1]))
         self.close()
 
@@ -157,6 +190,7 @@ class PlayFollower:
             return
         self._partial = b""
         self._connection = connection
+        self.send(scenes.Join(self._viewing.seat))
 
     def _receive(self, connection: socket.socket, seconds: float) -> None:
         """Take what has come; of several scenes the newest counts."""
@@ -175,12 +209,17 @@ class PlayFollower:
             self.close()
 
     def _take(self, lines: list[bytes]) -> bool:
-        """Keep the newest of `lines` that is a scene; whether there was one."""
-        for line in reversed(lines):
+        """Keep what `lines` say, of several scenes the newest; whether there was anything."""
+        taken = False
+        for line in lines:
             try:
-                self._scene = scenes.scene_decoder.decode(line)
+                said = scenes.output_decoder.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self.damaged += 1
                 continue
-            return True
-        return False
+            taken = True
+            if isinstance(said, scenes.Seated):
+                self._seated = said
+            else:
+                self._scene = said
+        return taken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,3 +106,27 @@ def recognised(path: Path) -> Kind:
 def understood() -> str:
     """What can be read, for a person."""
     return ", ".join(f"{kind.looks} ({kind.name})" for kind in KINDS)
+
+
+def why_not(path: str) -> str:
+    """Empty where `path` is a recording, a log that can become some, or a folder of such; else what was expected.
+
+    Looks at how files begin, and no further: what is wrong inside is said by whoever reads them. Raises OSError.
+    """
+    source = Path(path).expanduser()
+    files = sorted(file for file in source.iterdir() if file.is_file()) if source.is_dir() else [source]
+    if any(_is_ours(file) for file in files):
+        return ""
+    return f"no recording (.npz with frames and controls) and no log: {understood()}"
+
+
+def _is_ours(file: Path) -> bool:
+    """A damaged archive is taken for a recording, so that it is said where it is damaged."""
+    kind = recognise(file)
+    if kind is None or not first_line(file).startswith(ZIP_START):
+        return kind is not None
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return {"frames.npy", "controls.npy"} <= set(archive.namelist())
+    except (zipfile.BadZipFile, OSError):
+        return file.suffix == ".npz"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from engines.tasks import TaskContext
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the cockpit asks these modules whose data a path is, and needs no more of them
+    from engines.tasks import TaskContext
 
 _REPORTED = 1_000_000
 """Bytes between two reports: a stop is answered within a fraction of a second."""

@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from cockpit.cli import checking, data, main
+from cockpit.cli import checking, data, main, tasks
 from cockpit.core.times import date_and_clock
 from engines.basics.errors import UserError
 from engines.contract import spec as specs
@@ -163,7 +164,7 @@ def test_interrupting_data_make_stops_it_and_it_goes_on_later(tmp_path: Path, ru
     [
         (["make", "contrls", "out"], 2, "No project is called 'contrls' (did you mean 'controls'?)"),
         (["make", "controls", "out", "--set", "speed"], 2, "--set speed: expected key=value."),
-        (["parse", "nowhere", "out"], 1, "nowhere: there is no such file or folder to parse."),
+        (["parse", "nowhere", "out"], 1, "nowhere: there is no such file or folder."),
         (["parse", ".", "out", "--project", "sim5"], 2, "No project is called 'sim5'"),
         (["stats", ".", "--project", "sim5"], 2, "No project is called 'sim5'"),
     ],
@@ -177,14 +178,17 @@ def test_wrong_use_of_data_is_one_sentence(
     assert answer.err.count("\n") == 1
 
 
-def test_a_project_without_the_task_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    bare = specs.Spec(name="bare", title="", config="", project="", columns=(), heads=(), tasks={"makes": "m:f"})
-    monkeypatch.setattr(specs, "find", lambda name: bare)
+def test_a_project_without_the_task_says_so() -> None:
+    bare = specs.Spec(
+        name="bare", title="", config="", project="", columns=(), heads=(), tasks={"makes": specs.Task("m:f", "")}
+    )
     with pytest.raises(UserError, match=r"The project 'bare' has no task 'make' \(did you mean 'makes'\?\)"):
-        data._do("bare", "make", {}, [], title="")
+        tasks.carry_out(tasks.Target(bare), "make", {}, [])
 
 
-def test_statistics_are_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_statistics_are_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     tables = {"sessions": {"columns": ["session", "frames"], "rows": [["a", 600]], "note": "made"}}
     asked: list[Any] = []
 
@@ -193,16 +197,17 @@ def test_statistics_are_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         return tables
 
     monkeypatch.setattr(data, "ask_engine", answer)
-    assert main(["data", "stats", "/a/b"]) == 0
-    assert asked == [("engines.stats", ["controls", "/a/b"])]
+    np.savez(tmp_path / "a.npz", frames=[0], controls=[0])
+    assert main(["data", "stats", str(tmp_path)]) == 0
+    assert asked == [("engines.stats", ["controls", str(tmp_path)])]
     assert capsys.readouterr().out == "sessions\nsession  frames\n-------  ------\na           600\nmade\n"
-    assert main(["data", "stats", "/a/b", "--json"]) == 0
+    assert main(["data", "stats", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == tables
 
 
 def test_a_fault_in_the_data_is_a_sentence_and_its_exit_code(cockpit: Cockpit, tmp_path: Path) -> None:
-    answer = cockpit("data", "stats", "nowhere")
+    (tmp_path / "a.npz").write_bytes(b"PK\x03\x04cut")
+    answer = cockpit("data", "stats", ".")
     assert answer.returncode == 1
-    assert answer.stderr == (
-        f"cockpit: {tmp_path / 'nowhere'}: no such folder; expected a folder with .npz recordings (data.path).\n"
-    )
+    assert answer.stderr.startswith(f"cockpit: {tmp_path / 'a.npz'}: damaged or not an .npz file")
+    assert answer.stderr.count("\n") == 1

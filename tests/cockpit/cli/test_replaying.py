@@ -94,7 +94,7 @@ def test_a_difference_that_nothing_on_record_explains_says_so(
     seeded: LiveRun, cockpit: Cockpit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = importlib.import_module("spiral.project").Points
-    monkeypatch.setattr(points, "batch", lambda self, indices, rng: {
+    monkeypatch.setattr(points, "batch", lambda self, indices, rng, ctx: {
         "xy": self.xy[indices] * 2, "side": self.side[indices].float(), "radius": self.radius[indices]
     })  # fmt: skip
     answer = cockpit("replay", seeded.run.info.id)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.app import CockpitApp
+from cockpit.core.scenes.play import Viewing
 from cockpit.screens import play
 from engines.contract import events as ev
 from tests.cockpit.driving import text, until
@@ -26,6 +27,6 @@ async def test_play(
     monkeypatch.setattr(play, "LEAST_SECONDS", 0.01)
     fake = FakeRun(folder, kind="task").begin().say(ev.Phase(phase="working"))
     with fake.locked(), FakeScenes(fake, scene()):
-        async with cockpit(play=fake.run).run_test(size=size) as pilot:
+        async with cockpit(play=Viewing(fake.run)).run_test(size=size) as pilot:
             await until(pilot, lambda: "P2 Falco" in text(pilot) and "leave" in text(pilot))
             await pictures.take(pilot)

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cockpit.app import CockpitApp
+from cockpit.core.scenes.play import Viewing
 from cockpit.screens import play as play_screen
 from cockpit.screens.play import PlayScreen
 from cockpit.screens.run import RunScreen
@@ -40,7 +42,7 @@ def engine(play: FakeRun) -> Iterator[FakeScenes]:
 
 
 async def test_a_scene_is_drawn_and_only_its_newest(cockpit: Make, play: FakeRun, engine: FakeScenes) -> None:
-    async with cockpit(play=play.run).run_test(size=(120, 36)) as pilot:
+    async with cockpit(play=Viewing(play.run)).run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: "frame 412/1,000  ×2" in text(pilot))
         shown = text(pilot)
         for words in ("Battlefield", "● playing", "seeded from game 7", "P1 Fox", "the stage", "shield", "345", "≠"):
@@ -53,7 +55,7 @@ async def test_a_scene_is_drawn_and_only_its_newest(cockpit: Make, play: FakeRun
 async def test_the_engines_keys_are_in_footer_help_and_palette(
     cockpit: Make, play: FakeRun, engine: FakeScenes
 ) -> None:
-    app = cockpit(play=play.run)
+    app = cockpit(play=Viewing(play.run))
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: "next ≠" in keys(pilot))
         footer = text(pilot).splitlines()[-1]
@@ -70,7 +72,7 @@ async def test_the_engines_keys_are_in_footer_help_and_palette(
 
 
 async def test_a_click_on_the_timeline_goes_there(cockpit: Make, play: FakeRun, engine: FakeScenes) -> None:
-    async with cockpit(play=play.run).run_test(size=(120, 36)) as pilot:
+    async with cockpit(play=Viewing(play.run)).run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: "frame 412" in text(pilot))
         await pilot.click("#timeline", offset=(60, 1))
         await until(pilot, lambda: engine.inputs)
@@ -80,14 +82,14 @@ async def test_a_click_on_the_timeline_goes_there(cockpit: Make, play: FakeRun, 
 
 
 async def test_leaving_ends_the_engine(cockpit: Make, play: FakeRun, engine: FakeScenes) -> None:
-    async with cockpit(play=play.run).run_test(size=(80, 24)) as pilot:
+    async with cockpit(play=Viewing(play.run)).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "frame 412" in text(pilot))
         await pilot.press("q")
     assert engine.first_input() == scenes.End()
 
 
 async def test_going_back_ends_the_engine(cockpit: Make, play: FakeRun, engine: FakeScenes) -> None:
-    app = cockpit(play=play.run)
+    app = cockpit(play=Viewing(play.run))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "frame 412" in text(pilot))
         await pilot.press("escape")
@@ -98,7 +100,7 @@ async def test_going_back_ends_the_engine(cockpit: Make, play: FakeRun, engine: 
 async def test_before_the_first_scene_it_shows_how_far_the_engine_is(cockpit: Make, play: FakeRun) -> None:
     with play.locked():
         play.say(ev.Progress(done=250, total=1000, unit="frames decided"))
-        async with cockpit(play=play.run).run_test(size=(80, 24)) as pilot:
+        async with cockpit(play=Viewing(play.run)).run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: "250 of 1,000 frames decided" in text(pilot))
             assert "◌ starting" in text(pilot)
             assert "██████████······························ 25 %" in text(pilot)
@@ -109,14 +111,14 @@ async def test_before_the_first_scene_it_shows_how_far_the_engine_is(cockpit: Ma
 async def test_how_the_engine_failed_is_told(cockpit: Make, play: FakeRun) -> None:
     play.run.stdout.write_text("loading\n\x1b[2JKeyError: [bold]x[/]\n")
     play.end("failed", exit_code=1, error="no such file")
-    async with cockpit(play=play.run).run_test(size=(80, 24)) as pilot:
+    async with cockpit(play=Viewing(play.run)).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "✖ failed" in text(pilot) and "KeyError: [bold]x[/]" in text(pilot))
         assert "no such file" in text(pilot)
         assert "escape goes back" in text(pilot)
 
 
 async def test_an_engine_that_has_ended_leaves_its_last_scene(cockpit: Make, play: FakeRun) -> None:
-    async with cockpit(play=play.run).run_test(size=(80, 24)) as pilot:
+    async with cockpit(play=Viewing(play.run)).run_test(size=(80, 24)) as pilot:
         with play.locked(), FakeScenes(play, scene()):
             await until(pilot, lambda: "frame 412" in text(pilot))
         play.run.stdout.write_text("ended: nobody has looked for 10 minutes\n")
@@ -137,7 +139,7 @@ async def test_hostile_scenes_are_text_and_bind_no_key_of_ours(cockpit: Make, pl
             Action("fine", "q,f", evil, evil), Action("press", "question_mark", "x"),
         ],
     )  # fmt: skip
-    app = cockpit(play=play.run)
+    app = cockpit(play=Viewing(play.run))
     with play.locked(), FakeScenes(play, hostile) as engine:
         async with app.run_test(size=(100, 40)) as pilot:
             await until(pilot, lambda: "[bold red]x[/]" in text(pilot))
@@ -151,7 +153,7 @@ async def test_hostile_scenes_are_text_and_bind_no_key_of_ours(cockpit: Make, pl
 async def test_what_did_not_change_is_not_drawn_again(
     cockpit: Make, play: FakeRun, engine: FakeScenes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with cockpit(play=play.run).run_test(size=(80, 24)) as pilot:
+    async with cockpit(play=Viewing(play.run)).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "frame 412" in text(pilot))
         drawn: list[str] = []
         original = CellsView.refresh
@@ -170,8 +172,41 @@ async def test_what_did_not_change_is_not_drawn_again(
         assert all(line.startswith(("world [", "timeline [")) and not line.endswith("[]") for line in drawn)
 
 
+async def test_a_live_session_says_who_plays_how_fast_and_where_on_the_tape(
+    cockpit: Make, play: FakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.support.fake_scenes.SEATS", ("p1", "p2"))
+    live = {"live": True, "viewers": ["p1", "p2"], "note": ""}
+    newest, behind, slow = (msgspec.structs.replace(scene(position), **live) for position in (999, 411, 999))
+    slow.reached = 0.4
+    app = cockpit(play=Viewing(play.run, "p2"))
+    with play.locked(), FakeScenes(play, newest) as engine:
+        async with app.run_test(size=(100, 30)) as pilot:
+            await until(pilot, lambda: "● live  frame 1,000  ×2  p1 p2 (you)" in text(pilot))
+            engine.show(behind)
+            await until(pilot, lambda: "● playing  frame 412/1,000  ×2  p1 p2 (you)" in text(pilot))
+            engine.show(slow)
+            await until(pilot, lambda: "● live  frame 1,000  ×2, reaches ×0.4  p1 p2 (you)" in text(pilot))
+            await pilot.press("n")
+            await until(pilot, lambda: engine.inputs == [scenes.Press("next", "p2")])
+
+
+async def test_who_has_no_seat_is_told_that_it_watches(
+    cockpit: Make, play: FakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.support.fake_scenes.SEATS", ("p1",))
+    shown = scene(999, note="")
+    shown.live, shown.viewers = True, ["p1"]
+    app = cockpit(play=Viewing(play.run, "[bold]p9"))
+    with play.locked(), FakeScenes(play, shown) as engine:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "watching p1" in text(pilot) and "This session has no '[bold]p9'" in text(pilot))
+            await pilot.press("n", "q")
+        assert engine.first_input() == scenes.End()
+
+
 async def test_ascii_has_nothing_else(cockpit: Make, play: FakeRun, engine: FakeScenes) -> None:
-    async with cockpit(play=play.run, ascii_only=True).run_test(size=(100, 30)) as pilot:
+    async with cockpit(play=Viewing(play.run), ascii_only=True).run_test(size=(100, 30)) as pilot:
         await until(pilot, lambda: "frame 412" in text(pilot) and "P2 Falco" in text(pilot))
         arrows = str.maketrans("←→↑↓", "    ")  # Textual's names of keys
         assert [line for line in text(pilot).translate(arrows).splitlines() if not line.isascii()] == []
@@ -182,7 +217,7 @@ async def test_it_opens_from_the_run_that_has_an_export_and_goes_back_there(
 ) -> None:
     training = FakeRun(folder, "controls-20261127-201400-birch").begin().started().epochs(1, 2)
     training.end("finished", exit_code=0)
-    monkeypatch.setattr("cockpit.core.scenes.play.open_play", lambda run: play.run)
+    monkeypatch.setattr("cockpit.core.scenes.play.open_play", lambda run: Viewing(play.run))
     monkeypatch.setattr("cockpit.screens.run.MACHINE_SECONDS", 0.05)
     app = cockpit(open_run=training.run)
     async with app.run_test(size=(120, 36)) as pilot:

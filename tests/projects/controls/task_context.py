@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from engines.tasks import StopRequested
+from collections.abc import Mapping
+
+from engines.tasks import StopRequested, Table
 
 
 class Listener:
@@ -23,3 +25,6 @@ class Listener:
 
     def log(self, text: str) -> None:
         self.lines.append(text)
+
+    def report(self, tables: Mapping[str, Table]) -> None:
+        raise NotImplementedError

@@ -289,5 +289,5 @@ def test_a_checkpoint_of_another_size_is_a_sentence(run: RunDirectory) -> None:
 
 
 def test_other_arguments_are_refused() -> None:
-    with pytest.raises(UserError, match="epoch is not known here; expected run"):
+    with pytest.raises(UserError, match="epoch is not known here; expected run or stage"):
         export({"run": "x", "epoch": 3}, Listener())

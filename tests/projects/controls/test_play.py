@@ -203,9 +203,11 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDire
 
 
 def test_a_real_engine_is_driven_through_its_socket(trained: RunDirectory) -> None:
-    engine = open_play(trained)
-    assert open_play(trained).path == engine.path  # a second viewer finds the first one's engine
-    follower = PlayFollower(engine)
+    viewing = open_play(trained)
+    engine = viewing.run
+    second = open_play(trained)
+    assert (second.run.path, viewing.started, second.started) == (engine.path, True, False)
+    follower = PlayFollower(viewing)
 
     def shown(what: str, condition: Callable[[Scene], bool]) -> Scene:
         def look() -> Scene | None:

@@ -147,7 +147,14 @@ def test_a_project_without_a_demo_says_so(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_demo_config_that_is_missing_says_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     named = specs.Spec(
-        name="named", title="", config="", project="", columns=(), heads=(), tasks={"make": "m:f"}, demo="absent.yaml"
+        name="named",
+        title="",
+        config="",
+        project="",
+        columns=(),
+        heads=(),
+        tasks={"make": specs.Task("m:f", "")},
+        demo="absent.yaml",
     )
     monkeypatch.setattr(specs, "find", lambda name: named)
     with pytest.raises(UserError, match=r"absent\.yaml is neither in .*configs nor in .*configs"):

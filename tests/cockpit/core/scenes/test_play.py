@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.core.scenes.play import PlayFollower, can_play, open_play
+from cockpit.core.scenes.play import PlayFollower, Viewing, can_play, open_play
 from engines.basics.errors import DataError, UserError
 from engines.basics.sockets import short_address
 from engines.contract import commands as cmd
@@ -25,7 +25,7 @@ def play(folder: Path) -> FakeRun:
 
 
 def test_the_newest_scene_counts_and_orders_arrive(play: FakeRun) -> None:
-    follower = PlayFollower(play.run)
+    follower = PlayFollower(Viewing(play.run))
     assert follower.poll(0).scene is None
     assert not follower.send(scenes.Press("play"))  # nobody is there yet
     with play.locked(), FakeScenes(play, scene(1)) as engine:
@@ -45,10 +45,10 @@ def test_the_newest_scene_counts_and_orders_arrive(play: FakeRun) -> None:
 def test_a_viewer_that_comes_back_is_shown_where_it_stands(play: FakeRun) -> None:
     with play.locked():
         with FakeScenes(play, scene(5)):
-            gone = PlayFollower(play.run)
+            gone = PlayFollower(Viewing(play.run))
             wait_for("a scene", lambda: gone.poll(0.05).scene)
             gone.close()
-            back = PlayFollower(play.run)
+            back = PlayFollower(Viewing(play.run))
             shown = wait_for("the same scene", lambda: back.poll(0.05).scene)
             assert shown.position == 5
         with FakeScenes(play, scene(6)):  # the engine's socket was made anew
@@ -59,7 +59,7 @@ def test_a_viewer_that_comes_back_is_shown_where_it_stands(play: FakeRun) -> Non
 def test_an_engine_that_still_computes_is_stopped_by_command(play: FakeRun) -> None:
     play.say(ev.Phase(phase="working"), ev.Progress(done=3, total=10, unit="frames"))
     with play.locked():
-        follower = PlayFollower(play.run)
+        follower = PlayFollower(Viewing(play.run))
         news = follower.poll(0)
         assert news.progress is not None
         assert (news.live, news.progress.done) == (True, 3)
@@ -72,7 +72,7 @@ def test_an_engine_that_still_computes_is_stopped_by_command(play: FakeRun) -> N
 def test_how_it_failed_comes_with_the_end_of_its_log(play: FakeRun) -> None:
     play.run.stdout.write_text("one\nthe file is damaged\n")
     play.end("failed", exit_code=1, error="the file is damaged")
-    news = PlayFollower(play.run).poll(0)
+    news = PlayFollower(Viewing(play.run)).poll(0)
     assert not news.live
     assert news.status.state == "failed"
     assert news.log == ("one", "the file is damaged")
@@ -81,7 +81,7 @@ def test_how_it_failed_comes_with_the_end_of_its_log(play: FakeRun) -> None:
 @pytest.fixture
 def rude(play: FakeRun) -> Iterator[tuple[PlayFollower, socket.socket]]:
     """A follower and the other end of its connection, to say anything with."""
-    follower = PlayFollower(play.run)
+    follower = PlayFollower(Viewing(play.run))
     with play.locked(), socket.socket(socket.AF_UNIX) as door:
         with short_address(play.run.path, scenes.SOCKET) as address:
             door.bind(address)
@@ -131,4 +131,4 @@ def test_what_can_be_played(folder: Path, play: FakeRun) -> None:
         open_play(play.run)
     with play.locked(), FakeScenes(play):
         assert can_play(play.run)
-        assert open_play(play.run) is play.run
+        assert open_play(play.run) == Viewing(play.run, started=False)
