@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 
-from engines.contract.config import load_config
 from engines.tasks import TaskContext
-from engines.tasks.arguments import as_struct
 from projects.sim.config import SimConfig
 from projects.sim.drives import drive_paths, read_drive
 from projects.sim.features import FeatureStore
@@ -19,17 +16,12 @@ from projects.sim.opened import said_of_models
 from projects.sim.vision import open_vision
 
 
-class _Order(msgspec.Struct):
-    config: Path
-
-
 def cache(arguments: Mapping[str, Any], context: TaskContext) -> None:
     """Encode the drives of a config that have not been; a stop keeps what is whole.
 
-    arguments: config (a config file). Raises `UserError` for a bad config, `DataError` for bad drives.
+    arguments: config (a checked config as a mapping). Raises `DataError` for bad drives, `UserError` for a bad encoder.
     """
-    cfg = load_config(as_struct(arguments, _Order).config).settings
-    assert isinstance(cfg, SimConfig)
+    cfg = SimConfig.model_validate(arguments["config"])
     with said_of_models():
         store = FeatureStore(open_vision(cfg.model.vision), torch.device("cpu"))
     paths = drive_paths(Path(cfg.data.path))

@@ -79,6 +79,15 @@ def drive_paths(folder: Path) -> list[Path]:
     return paths
 
 
+def is_drive(path: Path) -> bool:
+    """Whether a file, or the first .npz of a folder, says of itself that it is a drive."""
+    try:
+        with np.load(drive_paths(path)[0], allow_pickle=False) as content:
+            return {"about", "telemetry", "labels"} <= set(content.files)
+    except (DataError, OSError, ValueError, EOFError, zipfile.BadZipFile):
+        return False
+
+
 def files(cfg: SimConfig) -> list[Path]:
     """What a config's data is read from, for the record of a run."""
     folder = Path(cfg.data.path).expanduser()

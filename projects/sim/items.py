@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import torch
 from torch import Tensor
 
 from engines.basics.errors import DataError, UserError
+from engines.contract.references import load
 from engines.training.project import Batch, Context
 from projects.sim.config import SimConfig
 from projects.sim.labels import ABSENT, LABELS, TELEMETRY
@@ -94,23 +93,11 @@ def read_items(cfg: SimConfig, device: torch.device) -> tuple[ItemSource, ItemSo
 
 def dataset_class(named: str, folder: Path) -> Any:
     """The class that `package.module:Class`, `package.module.Class` or `file.py:Class` names. Raises `UserError`."""
-    module_name, _, attribute = named.rpartition(":") if ":" in named else named.rpartition(".")
+    reference = named if ":" in named else ":".join(named.rsplit(".", 1))
     try:
-        if module_name.endswith(".py"):
-            path = folder / module_name
-            spec = importlib.util.spec_from_file_location(path.stem, path)
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        else:
-            module = importlib.import_module(module_name)
-        found = getattr(module, attribute)
-    except Exception as error:  # code of the user's own may fail in any way
-        raise UserError(
-            f"data.dataset: {named!r} cannot be loaded ({type(error).__name__}: {error}); expected "
-            f"package.module:Class, or file.py:Class in {folder}."
-        ) from None
+        found = load(reference, beside=folder)
+    except UserError as error:
+        raise UserError(f"data.dataset: {error}", exit_code=error.exit_code) from None
     if not callable(found):
         raise UserError(f"data.dataset: {named!r} is a {type(found).__name__}, expected a class.")
     return found

@@ -75,7 +75,8 @@ class SimProject(Project[SimConfig]):
             with said_of_models():
                 store = FeatureStore(open_vision(cfg.model.vision), device)
             features = [
-                store.features(drive, path, _printer(drive.name)) for drive, path in zip(drives, paths, strict=True)
+                store.features(drive, path, lambda done, total: self.data_progress(done, total, "frames encoded"))
+                for drive, path in zip(drives, paths, strict=True)
             ]
         rows = FrameRows.of(drives, features, device)
         windows = split_windows(drives, cfg.model.frames, cfg.data)
@@ -111,6 +112,10 @@ class SimProject(Project[SimConfig]):
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
         counts = loss_counts(batch, self._weights, self._confidence)
         return {name: count for name, count in counts.items() if name in ctx.heads}
+
+    def validation_batch(self, cfg: SimConfig) -> int:
+        """As many as in training where frames are encoded in each step: these take the memory."""
+        return super().validation_batch(cfg) if cfg.model.cached else cfg.training.batch_size
 
     def param_groups(self, model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
         """Of what trains alone: decay for the matrices, none for the task token and biases."""
@@ -172,19 +177,6 @@ def network_settings(cfg: SimConfig, batch: Batch) -> dict[str, Any]:
             f"model.frames (F) is {cfg.model.frames}, but the samples have {frames} frames; set it to that."
         )
     return {**settings, "dv": found}
-
-
-def _printer(name: str) -> Any:
-    """A line in the log for each tenth of the frames that are encoded."""
-    told = -1
-
-    def tick(done: int, total: int) -> None:
-        nonlocal told
-        if (tenth := 10 * done // total) > told:
-            told = tenth
-            print(f"features of {name}: {done} of {total} frames", flush=True)
-
-    return tick
 
 
 def _lacking(counts: Mapping[str, Mapping[str, int]]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engines.contract.spec import Column, Head, Spec
+from engines.contract.spec import Column, Head, Spec, Task
 
 SPEC = Spec(
     name="sim",
@@ -47,12 +47,15 @@ SPEC = Spec(
     },
     data_files="projects.sim.drives:files",
     tasks={
-        "make": "projects.sim.demo.task:make",
-        "parse": "projects.sim.readers.task:parse",
-        "cache": "projects.sim.cache:cache",
-        "export": "projects.sim.export:export",
-        "play": "projects.sim.play:step_through",
+        "make": Task("projects.sim.demo.task:make", "make demo drives in the folder `out`"),
+        "parse": Task("projects.sim.readers.task:parse", "turn the logs in `source` into drives in `out`"),
+        "cache": Task("projects.sim.cache:cache", "keep the features of a config's frames", needs="config"),
+        "export": Task("projects.sim.export:export", "write the export of a run again", needs="run"),
+        "play": Task("projects.sim.play:step_through", "step through a drive with the model", needs="run"),
     },
+    reads="projects.sim.readers.task:why_not",
+    recordings="either",
+    stats="projects.sim.stats:tables",
     thresholds="projects.sim.thresholds:THRESHOLDS",
     demo="sim_demo.yaml",
 )

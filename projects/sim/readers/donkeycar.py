@@ -10,6 +10,7 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,6 +25,8 @@ from projects.sim.readers.pictures import pictures
 from projects.sim.readers.rules import action_ids, ahead, labelled
 
 MANIFEST = "manifest.json"
+LOOKED_AT = 10_000
+"""Files of an archive that are looked at for it."""
 IMAGE, ANGLE, THROTTLE = "cam/image_array", "user/angle", "user/throttle"
 TURN, SLOW = 0.25, 0.2
 """Mean steering (of 1) from which on it is a turn; throttle under which it is slow."""
@@ -34,7 +37,13 @@ Read = Callable[[str], bytes]
 
 def is_log(path: Path) -> bool:
     """Whether a folder is a tub, or a file an archive of one."""
-    return (path / MANIFEST).is_file() or (path.is_file() and path.name.endswith((".tar.gz", ".tgz")))
+    if not (path.is_file() and path.name.endswith((".tar.gz", ".tgz"))):
+        return (path / MANIFEST).is_file()
+    try:
+        with tarfile.open(path) as content:
+            return any(PurePosixPath(member.name).name == MANIFEST for member in islice(content, LOOKED_AT))
+    except (tarfile.TarError, EOFError, OSError, zlib.error):
+        return False
 
 
 def read(path: Path, horizon: int, fps: float, tick: Callable[[], None]) -> Drive:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
 from engines.basics.errors import DataError
 from projects.sim.drives import Bytes
@@ -19,6 +18,8 @@ MOST_BYTES = 4 << 30
 
 def picture(content: bytes, where: str) -> Bytes:
     """The image in `content`: (height, width, 3). Raises `DataError`."""
+    from PIL import Image  # of an extra
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)

@@ -14,12 +14,13 @@ from engines.basics.errors import DataError
 from engines.tasks import TaskContext
 from engines.tasks.arguments import as_struct
 from engines.tasks.folder import output_folder
-from projects.sim.drives import Drive, write_drive
+from projects.sim.drives import Drive, is_drive, write_drive
 from projects.sim.labels import ABSENT, LABELS
 from projects.sim.readers import comma, donkeycar, udacity
 
 Kind = Literal["udacity", "donkeycar", "comma2k19"]
 NOTES = "parsed.json"
+LOGS = f"{udacity.LOG} (Udacity), {donkeycar.MANIFEST} or a .tar.gz of it (Donkeycar), or {comma.FOLDER} (comma2k19)"
 
 
 class _Order(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,6 +73,14 @@ def kind_of(path: Path) -> Kind | None:
     return next((kind for kind, is_log in known.items() if is_log(path)), None)
 
 
+def why_not(path: str) -> str:
+    """Empty for drives and for logs that can be parsed, else what was looked for in vain."""
+    source = Path(path).expanduser()
+    if is_drive(source) or kind_of(source) or any(kind_of(log) for log in source.glob("*")):
+        return ""
+    return f"no drive (.npz with telemetry and labels) and no log: {LOGS}"
+
+
 def read_log(path: Path, kind: Kind, horizon: int, fps: float, tick: Callable[[], None]) -> Drive:
     """The drive of one log. Raises `DataError`."""
     match kind:
@@ -92,10 +101,7 @@ def _logs(source: Path, kind: Kind | None) -> dict[str, tuple[Path, Kind]]:
         return {_stem(source): (source, own)}
     found = {_stem(path): (path, one) for path in sorted(source.glob("*")) if (one := kind_of(path)) is not None}
     if not found:
-        raise DataError(
-            f"{source}: holds no log, expected {udacity.LOG} (Udacity), {donkeycar.MANIFEST} or a .tar.gz (Donkeycar) "
-            f"or {comma.FOLDER} (comma2k19), in it or in the folders below it."
-        )
+        raise DataError(f"{source}: holds no log, expected {LOGS}, in it or in the folders below it.")
     return found
 
 

@@ -27,6 +27,7 @@ from tests.projects.sim.test_project import CPU, config
 def test_a_drive_is_a_function_of_seed_and_number() -> None:
     one, again, other = make_drive(3, 1, 0.2), make_drive(3, 1, 0.2), make_drive(3, 2, 0.2)
     assert one.frames is not None
+    assert again.frames is not None
     assert np.array_equal(one.frames, again.frames)
     assert np.array_equal(one.telemetry, again.telemetry)
     assert not np.array_equal(one.telemetry[:50], other.telemetry[:50])
