@@ -11,7 +11,7 @@ from engines.supervise import ENVIRONMENT
 
 NAMES = (
     "step_overhead", "batches", "prepare", "thresholds", "thresholds_ui", "policy",
-    "open_run", "first_paint", "idle", "follow_latency", "live_keys",
+    "open_run", "first_paint", "idle", "follow_latency", "live_keys", "sim_step",
 )  # fmt: skip
 
 

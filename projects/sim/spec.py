@@ -32,7 +32,6 @@ SPEC = Spec(
         Head(
             name="confidence",
             title="Whether risk and action are right (model.confidence)",
-            parameters="heads.confidence*",
         ),
     ),
     aliases={
