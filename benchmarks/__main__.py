@@ -7,7 +7,7 @@ import importlib
 import os
 
 from benchmarks.measure import as_json_lines, as_table
-from engines.supervise import ENVIRONMENT
+from engines.supervisor.processes import ENVIRONMENT
 
 NAMES = (
     "step_overhead", "batches", "prepare", "thresholds", "thresholds_ui", "policy",

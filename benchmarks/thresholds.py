@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from benchmarks.measure import Measurement
 from engines.thresholds.grid import GRID
 from engines.thresholds.head import Head
-from engines.thresholds.objectives import F1_LESS_IDLE, IDLE_WEIGHT
+from engines.thresholds.objectives import ALARM_WEIGHT, F1_LESS_ALARMS
 from engines.thresholds.search import exact_optimum
 from engines.thresholds.sweep import Sweep
 
@@ -68,7 +68,7 @@ def _heads(data: Frames) -> Iterator[Head]:
     groups = np.zeros(len(data.idle), np.int64)
     for k in range(CONTROLS):
         scores, targets = np.ascontiguousarray(data.scores[:, k]), np.ascontiguousarray(data.targets[:, k])
-        yield Head(str(k), F1_LESS_IDLE, scores, targets, groups, data.idle)
+        yield Head(str(k), F1_LESS_ALARMS, scores, targets, groups, data.idle)
 
 
 def loop(data: Frames, *, hoisted: bool = False) -> list[float]:
@@ -79,7 +79,7 @@ def loop(data: Frames, *, hoisted: bool = False) -> list[float]:
         best, best_threshold = 0.0, 0.5
         for threshold in GRID:
             predictions = (scores if hoisted else _sigmoid(data.logits[:, control])) > threshold
-            value = _f1(predictions, data.targets[:, control]) - IDLE_WEIGHT * float(predictions[data.idle].mean())
+            value = _f1(predictions, data.targets[:, control]) - ALARM_WEIGHT * float(predictions[data.idle].mean())
             if value > best:
                 best, best_threshold = value, float(threshold)
         thresholds.append(best_threshold)
@@ -99,7 +99,7 @@ def objectives(data: Frames, thresholds: list[float], *, inclusive: bool) -> NDA
     for k, threshold in enumerate(thresholds):
         scores = data.scores[:, k].astype(np.float64)
         on = scores >= threshold if inclusive else scores > threshold
-        values.append(_f1(on, data.targets[:, k]) - IDLE_WEIGHT * float(on[data.idle].mean()))
+        values.append(_f1(on, data.targets[:, k]) - ALARM_WEIGHT * float(on[data.idle].mean()))
     return np.array(values)
 
 
@@ -138,7 +138,7 @@ def _peak_ratio(data: Frames) -> float:
 
 def _cursor_milliseconds(data: Frames) -> float:
     head = next(_heads(data))
-    sweep = Sweep(head.scores, head.targets, head.idle)
+    sweep = Sweep(head.scores, head.targets, head.quiet)
     return 1000 * statistics.median(_seconds(lambda t=t: sweep.at(t).f1) for t in np.linspace(0, 1, 101))  # type: ignore[misc]
 
 

@@ -27,6 +27,7 @@ def main() -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
     answering = subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments],
+        env={**processes.ENVIRONMENT, **os.environ},
         preexec_fn=processes.die_with_parent(os.getpid()),  # noqa: PLW1509  (one thread)
     )
     code = _wait(answering.pid)

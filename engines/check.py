@@ -1,13 +1,15 @@
 """Checks a config without training: `python -P -m engines.check CONFIG [--set a.b=c …] [--try [--try-seconds S]]`.
 
-It reads the data and builds the model as the engine would, runs the losses of one batch and a few steps, and adds up
-what a run will take. With `--try` it trains for a minute in a directory that it removes again, evaluates, saves and
-resumes, and tells what that took.
+It reads the data and builds the model as the engine would, runs a few steps of every stage, at its beginning and at its
+end, an evaluation and a save, and adds up what a run will take. With `--try` it trains for a minute in a directory that
+it removes again, evaluates, saves and resumes, and says what that took. `--step-seconds`, `--usd-per-hour`,
+`--samples` and `--count UNIT=N` give numbers in place of measured ones.
 
 stdout gets one JSON object at the end. What is wrong stands in its `faults`, a sentence each; `exit_code` is 2 for a
-faulty config, 1 for everything else. It has the sections that were reached: `data`, `parameters`, `steps`, `memory` and
-`disk` (bytes), `time` (seconds: `low`, `likely`, `high`, `per_step`; `measured` by `steps` or by a `try`), `cost` (US
-dollars; null without a price), `on_finish` where it has one, and `try`.
+faulty config, 1 for everything else. It has the sections that were reached: `data`, `parameters`, `steps`, `stages`,
+`memory` (of the stage that takes most) and `disk` (bytes), `time` (seconds: `low` and `high`, null where fewer than 30
+steps were measured, `likely`, `per_step`; `measured` by `steps`, by a `try`, or `given`), `cost` (US dollars; null
+without a price), `given` and `measured` (which numbers are which), `on_finish` where it has one, and `try`.
 
 stderr gets what the project prints, and lines such as `try: 120 steps` on how far a try is. SIGINT and SIGTERM end it
 with exit code 130 and nothing left behind.
@@ -19,34 +21,44 @@ import argparse
 import contextlib
 import gc
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
 
-from engines.basics.errors import UserError
+from engines.basics.errors import DataError, UserError
 from engines.checking.disk import disk_needed, occupied, output_place
-from engines.checking.duration import cost_of, rough_time, tried_time
-from engines.checking.memory import ADAM_MOMENTS, SMALLER, activation_size, in_use, memory_needed, size_of
-from engines.checking.steps import timed_steps
+from engines.checking.duration import StageTime, StepTimes, as_tried, cost_of, run_time
+from engines.checking.given import Given
+from engines.checking.memory import SMALLER, fits, in_use, size_of
+from engines.checking.stages import PlannedStage, StagedRun, planned_stages
+from engines.checking.steps import Built, evaluation_seconds, save_seconds
 from engines.checking.trial import try_run
 from engines.contract import on_finish, references
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
+from engines.contract.settings import Training
 from engines.training.precision import Precision, choose_device, seed_everything
-from engines.training.project import Context, Project
+from engines.training.project import Project
 from engines.training.stages import StagePlan
 from engines.writers import why_not
 
 TRY_SECONDS = 60.0
 INTERRUPTED = 130
+NOTHING_GIVEN = Given()
 Tell = Callable[[str], None]
 
 
 def check(
-    config: Path, overrides: list[str], *, try_seconds: float | None = None, tell: Tell = lambda text: None
+    config: Path,
+    overrides: list[str],
+    *,
+    given: Given = NOTHING_GIVEN,
+    try_seconds: float | None = None,
+    tell: Tell = lambda text: None,
 ) -> dict[str, Any]:
     """Everything that can be found out up to the first fault that ends the search, and the faults.
 
@@ -55,9 +67,13 @@ def check(
     found: dict[str, Any] = {"config": str(config), "faults": [], "exit_code": 0}
     try:
         loaded = load_config(config, overrides)
-        _look(loaded, found, measure=try_seconds is None)
+        given = given.in_samples(loaded)
+        found["given"], found["measured"] = given.numbers(), []
+        stages, beside = _look(loaded, given, found)
         if try_seconds is not None and not found["faults"]:
-            _try(loaded, found, try_seconds, tell)
+            stages, beside = _try(loaded, stages, found, try_seconds, tell)
+        if stages and not found["faults"]:
+            _add_up(loaded, given, stages, beside, found)
     except UserError as error:
         found["faults"] += str(error).splitlines()
         found["exit_code"] = error.exit_code
@@ -70,61 +86,141 @@ def check(
     return found
 
 
-def _look(loaded: LoadedConfig, found: dict[str, Any], *, measure: bool) -> None:
-    settings, training = loaded.settings, loaded.settings.training
+def _look(loaded: LoadedConfig, given: Given, found: dict[str, Any]) -> tuple[list[StageTime], float]:
+    """Read, build and measure; the stages and the seconds beside their steps, no stages after a fault."""
+    settings = loaded.settings
     found["project"] = loaded.spec.name
     if (command := settings.cost.on_finish) is not None:
         found["on_finish"] = on_finish.words(command)
+    torch.set_num_threads(settings.launch.threads or torch.get_num_threads())
     device = choose_device(settings.launch.device)
     found["device"] = str(device)
-    plan = StagePlan(training, loaded.spec.heads)
-    precision = Precision(training.amp, device)
-    seed_everything(training.seed)
+    plan = StagePlan(settings.training, loaded.spec.heads)
+    seed_everything(settings.training.seed)
+    began = time.monotonic()
+    try:
+        built = _build(loaded, device, found)
+    except DataError as error:
+        if given.step_seconds is None or given.samples is None:
+            raise
+        found["warnings"] = [f"{error} Nothing of the data and the model is looked at."]
+        return _without_data(settings.training, plan, given, given.samples, found), 0.0
+    loading = time.monotonic() - began
+    staged = _staged(built, plan, given, found)
+    memory = _fit(staged, found)
+    if found["faults"]:
+        return [], 0.0
+    stages, beside = _measure(staged, memory, given, found)
+    return stages, loading + beside
+
+
+def _build(loaded: LoadedConfig, device: torch.device, found: dict[str, Any]) -> Built:
+    """Data and model. Raises `DataError` for data that cannot be read."""
+    settings = loaded.settings
     project: Project[Any] = specs.load(loaded.spec.project)()
     before = in_use(device)
     data = project.data(settings, device)
     data_size = max(0, in_use(device) - before)
     found["data"] = dict(data.summary)
     model = project.model(settings, data).to(device)
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     found["parameters"] = {
         "total": sum(parameter.numel() for parameter in model.parameters()),
-        "trainable": sum(parameter.numel() for parameter in trained),
+        "trainable": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
     }
-    order = plan.orders(project, settings, data)[0]
-    plan.rehearse(project, model)
-    per_epoch = training.steps_per_epoch or order.steps_per_pass
-    found["steps"] = {
-        "per_epoch": per_epoch,
-        "epochs": training.epochs,
-        "total": per_epoch * training.epochs,
-        "evaluations": plan.evaluations(training.epochs),
-    }
-    first_stage, on = plan.stages[0].name, plan.switches[0]
-    ctx = Context(step=0, epoch=0, progress=0.0, stage=first_stage, heads=on.heads, parts=on.parts, cfg=settings)
-    first = order.indices(0, 0)[: training.batch_size // training.micro_batches]
-    activations = activation_size(project, model, data, first, ctx, precision, training.seed)
-    found["memory"] = memory_needed(device, model, trained, data_size, activations, found["faults"])
-    found["faults"] += occupied(settings)
-    found["warnings"] = [sentence for name in settings.output.writers if (sentence := why_not(name))]
-    checkpoint = size_of(project.trainable_state(model).values()) + ADAM_MOMENTS * size_of(trained)
-    found["disk"] = disk_needed(settings, checkpoint, found["faults"])
-    if measure and not found["faults"]:
-        step = timed_steps(project, model, data, order, ctx, precision, settings, loaded.spec)
-        found["time"] = rough_time(step, found["steps"]["total"])
-        found["cost"] = cost_of(found["time"], settings.cost)
+    precision = Precision(settings.training.amp, device)
+    return Built(settings, loaded.spec, project, device, data, data_size, model, precision)
 
 
-def _try(loaded: LoadedConfig, found: dict[str, Any], seconds: float, tell: Tell) -> None:
-    """Replaces what was reckoned by what was measured."""
+def _without_data(
+    training: Training, plan: StagePlan, given: Given, samples: int, found: dict[str, Any]
+) -> list[StageTime]:
+    """The stages by given numbers alone."""
+    assert given.step_seconds is not None
+    times = StepTimes.given(given.step_seconds)
+    stages = planned_stages(plan, training, [max(1, samples // stage.batch_size) for stage in plan.trainings])
+    _tell_steps(stages, plan, training.epochs, found)
+    return [StageTime(stage.name, stage.epochs, stage.steps_per_epoch, times, times) for stage in stages]
+
+
+def _staged(built: Built, plan: StagePlan, given: Given, found: dict[str, Any]) -> StagedRun:
+    """The stages that the run reaches."""
+    training = built.settings.training
+    orders = plan.orders(built.project, built.settings, built.data)
+    plan.rehearse(built.project, built.model)
+    share = given.samples / len(built.data.train) if given.samples else 1.0
+    steps = [max(1, int(order.steps_per_pass * share)) for order in orders]
+    stages = planned_stages(plan, training, steps)
+    _tell_steps(stages, plan, training.epochs, found)
+    return StagedRun(built, plan, orders, stages)
+
+
+def _fit(staged: StagedRun, found: dict[str, Any]) -> list[dict[str, int]]:
+    """The memory of every stage; whether the one that takes most fits, and the checkpoints."""
+    built, faults = staged.built, found["faults"]
+    memory = staged.memory()
+    found["memory"] = fits(built.device, max(memory, key=lambda parts: parts["total"]), faults)
+    faults += occupied(built.settings)
+    found["warnings"] = [sentence for name in built.settings.output.writers if (sentence := why_not(name))]
+    moments = max(parts["optimizer"] for parts in memory)
+    checkpoint = size_of(built.project.trainable_state(built.model).values()) + moments
+    found["disk"] = disk_needed(built.settings, checkpoint, faults)
+    found["measured"].append("memory")
+    return memory
+
+
+def _measure(
+    staged: StagedRun, memory: list[dict[str, int]], given: Given, found: dict[str, Any]
+) -> tuple[list[StageTime], float]:
+    """The stages, and the seconds of all evaluations and saves."""
+    built = staged.built
+    stages = staged.times(given.step_seconds)
+    for told, stage, parts in zip(found["stages"], stages, memory, strict=True):
+        told |= {"memory": parts["total"], "begin": stage.begin.seconds(), "end": stage.end.seconds()}
+    evaluation = evaluation_seconds(built, staged.ends(staged.stages[0])[0])
+    state = built.project.trainable_state(built.model)
+    save = save_seconds(state, found["disk"]["checkpoint"], output_place(built.settings))
+    found["measured"] += [*["steps"] * (given.step_seconds is None), "evaluation", *["save"] * (save is not None)]
+    found["evaluation_seconds"], found["save_seconds"] = evaluation, save
+    return stages, _evaluations_and_saves(found["steps"], evaluation, save)
+
+
+def _evaluations_and_saves(steps: Mapping[str, int], evaluation: float | None, save: float | None) -> float:
+    """Seconds of all of them, by those of one; None: it was not seen."""
+    return steps["evaluations"] * (evaluation or 0.0) + steps["epochs"] * (save or 0.0)
+
+
+def _tell_steps(stages: list[PlannedStage], plan: StagePlan, epochs: int, found: dict[str, Any]) -> None:
+    """`steps` and `stages`; the steps of an epoch are those of the first stage."""
+    total = sum(stage.epochs * stage.steps_per_epoch for stage in stages)
+    found["steps"] = {"per_epoch": stages[0].steps_per_epoch, "epochs": epochs, "total": total}
+    found["steps"]["evaluations"] = plan.evaluations(epochs)
+    found["stages"] = [
+        {"name": stage.name, "epochs": stage.epochs, "steps_per_epoch": stage.steps_per_epoch} for stage in stages
+    ]
+
+
+def _try(
+    loaded: LoadedConfig, stages: list[StageTime], found: dict[str, Any], seconds: float, tell: Tell
+) -> tuple[list[StageTime], float]:
+    """The stages and what is beside them, as they are after what was measured in a try."""
     gc.collect()  # what was looked at must not count as memory of the try
     settings, faults = loaded.settings, found["faults"]
     found["try"] = tried = try_run(loaded, output_place(settings), seconds, tell, faults)
     if tried["checkpoint"] is not None:
         found["disk"] = disk_needed(settings, tried["checkpoint"], faults)
-    if tried["seconds_per_step"] is not None:
-        found["time"] = tried_time(tried, found["steps"])
-        found["cost"] = cost_of(found["time"], settings.cost)
+    seen = tried["evaluation_seconds"], tried["save_seconds"]
+    beside = tried["loading_seconds"] + _evaluations_and_saves(found["steps"], *seen)
+    if (seconds := tried["seconds_per_step"]) is None:
+        return [], beside
+    return as_tried(stages, StepTimes(**seconds, steps=tried["timed_steps"])), beside
+
+
+def _add_up(loaded: LoadedConfig, given: Given, stages: list[StageTime], beside: float, found: dict[str, Any]) -> None:
+    """`time` and `cost` of the whole run."""
+    measured = "try" if "try" in found else "steps" if given.step_seconds is None else "given"
+    found["time"] = run_time(stages, beside, measured)
+    cost = loaded.settings.cost
+    found["cost"] = cost_of(found["time"], cost, given.usd_per_hour or cost.usd_per_hour)
 
 
 def main() -> int:
@@ -133,12 +229,20 @@ def main() -> int:
     parser.add_argument("--set", action="append", default=[], metavar="a.b=c", help="override a config value")
     parser.add_argument("--try", action="store_true", dest="try_", help="train for a while, evaluate, save, resume")
     parser.add_argument("--try-seconds", type=float, default=TRY_SECONDS, metavar="S", help="how long to step")
+    parser.add_argument("--step-seconds", type=float, metavar="S", help="of a step, instead of measuring it")
+    parser.add_argument(
+        "--usd-per-hour", type=float, metavar="USD", help="price of the machine, instead of the config's"
+    )
+    parser.add_argument("--samples", type=int, metavar="N", help="of the training data, instead of counting them")
+    parser.add_argument("--count", action="append", default=[], metavar="UNIT=N", help="the same in a project's unit")
     arguments = parser.parse_args()
+    counts = {unit: int(number) for unit, _, number in (count.partition("=") for count in arguments.count)}
     try:
         with contextlib.redirect_stdout(sys.stderr):  # a project may print; only the answer goes to stdout
             found = check(
                 arguments.config,
                 arguments.set,
+                given=Given(arguments.step_seconds, arguments.usd_per_hour, arguments.samples, counts),
                 try_seconds=arguments.try_seconds if arguments.try_ else None,
                 tell=_tell,
             )

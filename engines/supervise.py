@@ -45,13 +45,6 @@ WORTH_A_NOTICE = ("failed", "out-of-budget")
 RESERVE_BYTES = 1 << 16
 FRESH_SECONDS = 6 * 3600.0
 """How often a running place is touched: tidiers of /tmp take what is days old."""
-ENVIRONMENT = {
-    "PYTHONUNBUFFERED": "1",
-    # Threads that wait give their core away instead of spinning: with one of two cores busy elsewhere, 17 steps a
-    # second of the controls demo against 0.7; on idle cores 26 against 25 to 32.
-    "OMP_WAIT_POLICY": "passive",
-}
-"""What an engine's environment has unless the person's own says otherwise."""
 
 
 def _read_config(run: RunDirectory, resume: Resumption | None) -> Any:
@@ -259,7 +252,7 @@ class Supervisor:
                 stdout=log,
                 stderr=log,
                 process_group=0,
-                env={**ENVIRONMENT, **os.environ},
+                env={**processes.ENVIRONMENT, **os.environ},
                 preexec_fn=processes.die_with_parent(os.getpid()),  # noqa: PLW1509  (one thread)
             )
 

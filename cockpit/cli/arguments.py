@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 from cockpit import __version__
 from cockpit.cli import codes
 
+COUNT = "count "
+"""Before a unit's name, where `cockpit check` finds how many were given."""
 ASCII_HELP = "draw with plain characters only"
 WHOSE_HELP = "whose data it is; default: found out from the data"
 RUN_HELP = "id, unique prefix, path, or `last`"
@@ -59,6 +61,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.set_defaults(command="screen:cockpit")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
     _check_name(argv, _add_all(commands))
+    if argv[:1] == ["check"]:
+        _add_units(commands.choices["check"])
     return parser.parse_args(argv)
 
 
@@ -116,7 +120,7 @@ def _run_command(commands: Commands[Parser], name: str, command: str, help: str)
 
 def _add_starting(commands: Commands[Parser]) -> None:
     demo = _add(commands, "demo", "starting:demo", "make demo data if absent, train the demo config and show it")
-    demo.add_argument("project", nargs="?", default="controls", metavar="PROJECT", help="default: controls")
+    demo.add_argument("project", nargs="?", metavar="PROJECT", help="default: the one with a demo")
     demo.add_argument("--headless", action="store_true", help="no screen: the table on stdout")
     _ascii_option(demo)
     _set_option(demo)
@@ -146,8 +150,22 @@ def _add_starting(commands: Commands[Parser]) -> None:
     check.add_argument("config", metavar="CONFIG", help="YAML file")
     check.add_argument("--try", action="store_true", dest="try_", help="measure: real steps, evaluation, save, resume")
     check.add_argument("--try-seconds", type=float, metavar="S", help="how long to step; default: 60")
+    check.add_argument("--step-seconds", type=float, metavar="S", help="of a step, instead of measuring it")
+    check.add_argument("--usd-per-hour", type=float, metavar="USD", help="price of the machine; default: the config's")
+    check.add_argument("--samples", type=int, metavar="N", help="training samples, instead of counting those there are")
     _set_option(check)
     _json_option(check)
+
+
+def _add_units(check: Parser) -> None:
+    """Options for the units in which installed projects count their data, as `--games N`; kept as `COUNT` + unit."""
+    from engines.contract.spec import Spec, installed
+
+    for spec in installed().values():
+        for unit in spec.counts if isinstance(spec, Spec) else ():
+            if f"--{unit}" not in check._option_string_actions:
+                what = f"{unit} of training data, of a project like {spec.name}, in place of --samples"
+                check.add_argument(f"--{unit}", type=int, metavar="N", dest=COUNT + unit, help=what)
 
 
 def _add_queue(commands: Commands[Parser]) -> None:
@@ -169,7 +187,7 @@ def _add_steering(commands: Commands[Parser]) -> None:
     _run_command(commands, "kill", "steering:kill", "end a run at once, without saving")
     weights = _run_command(commands, "weights", "steering:weights", "show loss weights, or change them")
     weights.add_argument(
-        "weights", nargs="*", default=[], metavar="HEAD=WEIGHT", help="as in look=0.25; none: show them all"
+        "weights", nargs="*", default=[], metavar="HEAD=WEIGHT", help="as in NAME=0.25; none: show them all"
     )
     weights.add_argument("--at", choices=("step", "epoch"), default="step", help="the next one; default: step")
     weights.add_argument("--measure", action="store_true", help="measure each head's share of the gradient first")
@@ -209,8 +227,8 @@ def _add_showing(commands: Commands[Parser]) -> None:
     _json_option(together)
     _run_command(commands, "tail", "showing:tail", "show a run's table until it ends; Ctrl-C only stops watching")
     review = _run_command(commands, "thresholds", "thresholds:thresholds", "review thresholds, change and save them")
-    review.add_argument("--optimize", action="store_true", help="take the best threshold of every control")
-    _set_option(review, "take this threshold for a control, as in --set sprint=0.4")
+    review.add_argument("--optimize", action="store_true", help="take the best threshold of every head")
+    _set_option(review, "take this threshold for a head, as in --set NAME=0.4")
     review.add_argument("--diff", action="store_true", help="show only what changes")
     review.add_argument("--save", action="store_true", help="show what changes and save it in the exported config")
     _json_option(review)

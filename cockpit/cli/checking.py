@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
+from cockpit.cli.arguments import COUNT
 from cockpit.cli.engine import ask_engine
 from cockpit.cli.printing import say, show_json, show_pairs
 from cockpit.core.launch.check_facts import facts_of
@@ -17,7 +18,15 @@ def check(arguments: Namespace) -> int:
     if (seconds := arguments.try_seconds) is not None and not seconds > 0:
         raise UserError(f"--try-seconds {seconds:g}: expected a number above 0.")
     if arguments.try_ or seconds is not None:
+        if arguments.step_seconds is not None:
+            raise UserError("--try measures what --step-seconds gives; give one of them.")
         options += ["--try", *[f"--try-seconds={seconds}"] * (seconds is not None)]
+    for name in ("step_seconds", "usd_per_hour", "samples"):
+        if (number := getattr(arguments, name)) is not None:
+            options.append(f"--{name.replace('_', '-')}={number}")
+    for name, number in vars(arguments).items():
+        if name.startswith(COUNT) and number is not None:
+            options.append(f"--count={name.removeprefix(COUNT)}={number}")
     found = ask_engine(
         "engines.check", [str(Path(arguments.config)), *options], doing="reading data and building the model"
     )

@@ -18,11 +18,6 @@ from engines.basics.errors import UserError, nearest
 from engines.runs.store import find_training
 from engines.thresholds.bootstrap import LEVEL, RESAMPLES
 
-COLUMNS = (
-    "control", "saved", "new", "best", f"{LEVEL:.0%} of best", "F1", "precision", "recall", "idle FP", "n+", "n−", "",
-)  # fmt: skip
-DIFF_COLUMNS = ("control", "saved", "new", "F1", "new F1", "idle FP", "new idle FP")
-
 
 def thresholds(arguments: Namespace) -> int:
     review = ThresholdReview(find_training(arguments.run))
@@ -44,16 +39,17 @@ def thresholds(arguments: Namespace) -> int:
 
 
 def parse_thresholds(texts: list[str], review: ThresholdReview) -> dict[str, float]:
-    """`control=0.4` … as thresholds. Raises `UserError` naming every fault, one a line."""
+    """`head=0.4` … as thresholds. Raises `UserError` naming every fault, one a line."""
+    titles = review.titles
     wanted: dict[str, float] = {}
     faults = []
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            faults.append(f"--set {text}: expected control=threshold, as in {next(iter(review.heads))}=0.4.")
+            faults.append(f"--set {text}: expected {titles.head}=threshold, as in {next(iter(review.heads))}=0.4.")
         elif name not in review.heads:
-            known = f"{nearest(name, review.heads)}; controls: {', '.join(review.heads)}."
-            faults.append(f"--set {text}: no control is called {name!r}{known}")
+            known = f"{nearest(name, review.heads)}; {titles.heads}: {', '.join(review.heads)}."
+            faults.append(f"--set {text}: no {titles.head} is called {name!r}{known}")
         elif name in wanted:
             faults.append(f"--set {text}: {name} is given twice.")
         else:
@@ -77,11 +73,16 @@ def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *,
     show(f"{about.checkpoint}: epoch {about.epoch}, step {about.step}")
     if review.file.content is None:
         show("nothing is exported yet: saved values are those of the run's config")
+    head, alarms = review.titles.head, review.titles.alarms
     if not only_diff:
-        show_table(COLUMNS, [_cells(review, row) for row in rows])
-        show(_sessions(review))
+        rates = ("F1", "precision", "recall", alarms)
+        columns = (head, "saved", "new", "best", f"{LEVEL:.0%} of best", *rates, "n+", "n−", "")
+        show_table(columns, [_cells(review, row) for row in rows])
+        show(_groups(review))
     elif changed := [row for row in rows if row.changed]:
-        show_table(DIFF_COLUMNS, [_diff_cells(row) for row in changed])
+        show_table(
+            (head, "saved", "new", "F1", "new F1", alarms, f"new {alarms}"), [_diff_cells(row) for row in changed]
+        )
     else:
         show("no threshold changes")
     show()
@@ -89,23 +90,24 @@ def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *,
     show_table(("in all", "saved", "new"), [(name, before[name], after[name]) for name in before])
 
 
-def _sessions(review: ThresholdReview) -> str:
-    found = {interval.sessions for it in review.heads.values() if (interval := it.interval)}
+def _groups(review: ThresholdReview) -> str:
+    titles = review.titles
+    found = {interval.groups for it in review.heads.values() if (interval := it.interval)}
     if not found:
-        return "One session, or too few with presses in them: no intervals."
-    return f"Intervals: {RESAMPLES:,} resamples of {max(found)} sessions."
+        return f"One {titles.group}, or too few with a yes in them: no intervals."
+    return f"Intervals: {RESAMPLES:,} resamples of {max(found)} {titles.groups}."
 
 
 def _cells(review: ThresholdReview, row: Row) -> tuple[Any, ...]:
     it, after = review.heads[row.name], row.after
     interval = "" if it.interval is None else f"{it.interval.low:.3f}–{it.interval.high:.3f}"
-    rates = (None,) * 4 if after is None else (after.f1, after.precision, after.recall, after.idle_rate)
+    rates = (None,) * 4 if after is None else (after.f1, after.precision, after.recall, after.alarm_rate)
     return (row.name, row.saved, row.new, it.best, interval, *rates, row.positives, row.negatives, row.flag)
 
 
 def _diff_cells(row: Row) -> tuple[Any, ...]:
     before, after = row.before, row.after
-    pairs = ((before and before.f1, after and after.f1), (before and before.idle_rate, after and after.idle_rate))
+    pairs = ((before and before.f1, after and after.f1), (before and before.alarm_rate, after and after.alarm_rate))
     return (row.name, row.saved, row.new, *pairs[0], *pairs[1])
 
 
@@ -119,7 +121,7 @@ def _facts(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], s
         "score": about.score,
         "exported": None if review.file.content is None else str(review.file.path),
         "warning": review.warning,
-        "controls": [
+        "heads": [
             {**asdict(row), "best": it.best, "interval": None if it.interval is None else asdict(it.interval)}
             for row in rows
             for it in (review.heads[row.name],)

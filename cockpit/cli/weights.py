@@ -6,7 +6,7 @@ from cockpit.cli import codes
 from cockpit.cli.printing import say, show_json, show_table
 from cockpit.core.config.run_config import read_config
 from cockpit.core.metrics.run_metrics import RunMetrics
-from cockpit.core.steering.loss_weights import WeightDraft, configured, recent_means, shares
+from cockpit.core.steering.loss_weights import WeightDraft, configured, recent_means, scaled, shares
 from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.runs.state import RunReader
@@ -24,7 +24,7 @@ def show_weights(run: RunDirectory, *, json: bool) -> int:
     draft.follow(reader.history)
     losses = recent_means(series, draft.heads)
     measured = reader.history.gradients
-    share, pull = shares(draft.now, losses), shares(draft.now, measured.norms if measured else {})
+    share, pull = shares(draft.now, scaled(losses, series)), shares(draft.now, measured.norms if measured else {})
     if json:
         heads = [
             {"head": head, "default": draft.default[head], "now": draft.now[head], "raw_loss": losses[head],

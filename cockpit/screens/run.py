@@ -67,7 +67,7 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
         Binding("t", "thresholds", "thresholds", id="run.thresholds", tooltip="Move its thresholds; review, then save"),
         Binding("c", "compare", "compare", id="run.compare", tooltip="Choose runs to compare it with"),
         steering.FORK,
-        Binding("y", "play", "play", id="run.play", tooltip="Step through a session with what the run has exported"),
+        Binding("y", "play", "play", id="run.play", tooltip="Step through a recording with what the run has exported"),
         Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
         *(
             Binding(str(place), f"tab('{name}')", name, show=False, id=f"show.{name}", tooltip=f"Show {name}")

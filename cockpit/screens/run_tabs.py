@@ -92,7 +92,7 @@ TABS = (
 
 
 class RunTabs(Container):
-    """The pane of the tab in front; the others wait, hidden and idle."""
+    """The pane of the tab in front; the others wait, hidden."""
 
     DEFAULT_CSS = "RunTabs { height: 1fr; }"
 

@@ -1,4 +1,4 @@
-"""Thresholds of a run: every control with what it reaches, one with its curves, and keys that move them.
+"""Thresholds of a run: every head with what it reaches, one with its curves, and keys that move them.
 
 All is read and searched in threads; a key only looks up what is known. Nothing is saved but from the review of exactly
 what would change.
@@ -25,12 +25,12 @@ from cockpit.screens.palette import ActionProvider
 from cockpit.screens.thresholds_reading import ReviewingScreen
 from cockpit.screens.thresholds_review import HistoryDialog, ReviewDialog
 from cockpit.screens.unapplied import Answer, Changes, UnappliedScreen
-from cockpit.widgets import controls_table
-from cockpit.widgets.controls_table import ControlsTable
+from cockpit.widgets import thresholds_table
 from cockpit.widgets.cursor_view import CursorView, Facts
 from cockpit.widgets.curve_chart import CurveChart
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.threshold_line import ThresholdLine
+from cockpit.widgets.thresholds_table import ThresholdsTable
 from engines.basics.errors import UserError
 
 WIDE = 110
@@ -56,8 +56,8 @@ class ThresholdsScreen(ReviewingScreen):
             "equals_sign", "type", "type", show=False, id="thresholds.type",
             tooltip="Type a threshold; a digit does as well",
         ),
-        Binding("o", "optimise", "optimise", id="thresholds.optimise", tooltip="The best threshold of this control"),
-        Binding("O", "optimise_all", "all", id="thresholds.all", tooltip="The best of every control but the locked"),
+        Binding("o", "optimise", "optimise", id="thresholds.optimise", tooltip="The best threshold of this one"),
+        Binding("O", "optimise_all", "all", id="thresholds.all", tooltip="The best of all but the locked"),
         Binding("d,S", "review", "review", id="thresholds.review", tooltip="What would change; saving is done there"),
         Binding("L", "lock", "lock", id="thresholds.lock", tooltip="Keep this threshold as it is, or no longer"),
         Binding("j", "objective", "objective", show=False, id="thresholds.objective", tooltip="Judge it by another"),
@@ -71,7 +71,7 @@ class ThresholdsScreen(ReviewingScreen):
     def compose(self) -> ComposeResult:
         yield Static("", id="title", markup=False)
         yield Static("", id="warning", markup=False)
-        yield ControlsTable()
+        yield ThresholdsTable()
         with Horizontal(id="below"):
             yield CurveChart()
             yield CursorView()
@@ -81,29 +81,29 @@ class ThresholdsScreen(ReviewingScreen):
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
-    def _line(self, tuning: Tuning, name: str) -> controls_table.Line:
+    def _line(self, tuning: Tuning, name: str) -> thresholds_table.Line:
         known = name in self._curves
         interval = tuning.heads[name].interval if name in self._intervals else None
         row = tuning.row(name) if known else None
-        return controls_table.Line(name, tuning.new[name], tuning.review.saved[name], row, interval)
+        return thresholds_table.Line(name, tuning.new[name], tuning.review.saved[name], row, interval)
 
     def _show_all(self) -> None:
         if (tuning := self.tuning) is not None:
             lines = [self._line(tuning, name) for name in tuning.heads]
-            self.query_one(ControlsTable).show(lines, frozenset(tuning.locked))
+            self.query_one(ThresholdsTable).show(lines, frozenset(tuning.locked), tuning.review.titles)
             self._show_selected()
             self.refresh_keys()
 
     def _show_one(self, name: str) -> None:
         if (tuning := self.tuning) is not None:
-            table = self.query_one(ControlsTable)
+            table = self.query_one(ThresholdsTable)
             table.show_one(self._line(tuning, name))
             if name == table.selected:
                 self._show_selected()
                 self.refresh_keys()
 
     def _show_selected(self) -> None:
-        tuning, name = self.tuning, self.query_one(ControlsTable).selected
+        tuning, name = self.tuning, self.query_one(ThresholdsTable).selected
         if tuning is None or not name:
             return
         it, at, known = tuning.heads[name], tuning.new[name], name in self._curves
@@ -113,12 +113,12 @@ class ThresholdsScreen(ReviewingScreen):
         self.query_one(CurveChart).show_curves(f"{plain(name)}  {number(at)}", drawn, it.head.bounds, at, signs)
         view = self.query_one(CursorView)
         view.entitle("At the cursor", it.head.objective.title)
-        view.show_facts(Facts(it, tuning.row(name), best) if known else None)
+        view.show_facts(Facts(it, tuning.row(name), best, tuning.review.titles.alarms) if known else None)
 
     def _show_progress(self) -> None:
         if (tuning := self.tuning) is None:
             return
-        table, heads = self.query_one(ControlsTable), len(tuning.heads)
+        table, heads = self.query_one(ThresholdsTable), len(tuning.heads)
         if len(self._curves) < heads:
             table.say(f"sorting {len(self._curves)}/{heads}")
         elif len(self._intervals) < heads:
@@ -127,7 +127,7 @@ class ThresholdsScreen(ReviewingScreen):
             table.say(f"{len(tuning.changed)} changed" if tuning.changed else "as saved")
 
     def _changed(self, name: str = "") -> None:
-        """After a change of one control, or of more than one."""
+        """After a change of one head, or of more than one."""
         if (tuning := self.tuning) is None:
             return
         if name:
@@ -137,8 +137,8 @@ class ThresholdsScreen(ReviewingScreen):
         self._show_progress()
         self.sum_soon(tuning)
 
-    @on(ControlsTable.Selected)
-    def _select(self, message: ControlsTable.Selected) -> None:
+    @on(ThresholdsTable.Selected)
+    def _select(self, message: ThresholdsTable.Selected) -> None:
         self._wanted, self._moved = message.name, time.monotonic()
         self._show_selected()
         self.refresh_keys()
@@ -152,7 +152,7 @@ class ThresholdsScreen(ReviewingScreen):
             return True
         if action not in _NEEDS:
             return super().check_action(action, parameters)
-        if tuning is None or not (name := self.query_one(ControlsTable).selected):
+        if tuning is None or not (name := self.query_one(ThresholdsTable).selected):
             return None
         known = name in self._curves
         needs: Callable[[], bool] = {
@@ -167,10 +167,10 @@ class ThresholdsScreen(ReviewingScreen):
         return needs() or None
 
     def _try(self, change: Callable[[Tuning, str], object], *, every: bool = False) -> None:
-        """Change something of the selected control; what is refused is told."""
+        """Change something of the selected head; what is refused is told."""
         if (tuning := self.tuning) is None:
             return
-        name = self.query_one(ControlsTable).selected
+        name = self.query_one(ThresholdsTable).selected
         try:
             change(tuning, name)
         except UserError as error:
@@ -208,7 +208,7 @@ class ThresholdsScreen(ReviewingScreen):
         """Its curves and its best threshold are found anew, in a thread."""
         if (tuning := self.tuning) is None:
             return
-        name = self.query_one(ControlsTable).selected
+        name = self.query_one(ThresholdsTable).selected
         tuning.next_objective(name)
         self._curves.pop(name, None)
         self._intervals.discard(name)
@@ -227,11 +227,11 @@ class ThresholdsScreen(ReviewingScreen):
         self._type("")
 
     def _type(self, text: str) -> None:
-        self.query_one(ThresholdLine).open(self.query_one(ControlsTable).selected, text)
+        self.query_one(ThresholdLine).open(self.query_one(ThresholdsTable).selected, text)
 
     @on(ThresholdLine.Typed)
     def _take_typed(self, message: ThresholdLine.Typed) -> None:
-        self.query_one(ControlsTable).focus()
+        self.query_one(ThresholdsTable).focus()
         if message.text is None:
             return
         try:
@@ -289,7 +289,7 @@ class ThresholdsScreen(ReviewingScreen):
         named = [f"{name} {number(saved[name])} → {number(new[name])}" for name in tuning.changed[:NAMED]]
         more = len(tuning.changed) - len(named)
         words = ", ".join(named) + (f" and {more} more" if more else "")
-        why_not = "" if self.prepared else "It can be reviewed when all controls are sorted."
+        why_not = "" if self.prepared else f"It can be reviewed when all {tuning.review.titles.heads} are sorted."
         self.app.push_screen(UnappliedScreen(Changes(words, "review it, to save it there", why_not)), self._leave)
 
     def _leave(self, answer: Answer | None) -> None:

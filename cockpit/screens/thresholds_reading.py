@@ -22,8 +22,8 @@ from cockpit.core.thresholds.curves import curves
 from cockpit.core.thresholds.review import HeadReview, ThresholdReview
 from cockpit.core.thresholds.tuning import Tuning
 from cockpit.screens.changing_keys import ChangingKeysScreen
-from cockpit.widgets.controls_table import ControlsTable
 from cockpit.widgets.heading import heading
+from cockpit.widgets.thresholds_table import ThresholdsTable
 from engines.contract.rundir import RunDirectory
 
 STALE_SECONDS = 3.0
@@ -42,7 +42,7 @@ class ReviewingScreen(ChangingKeysScreen):
 
     @dataclass
     class Prepared(Message):
-        """A control can be moved at once from now on: its tally is made, and its curves are."""
+        """A head can be moved at once from now on: its tally is made, and its curves are."""
 
         it: HeadReview
         curves: tuple[Curve, ...]
@@ -69,10 +69,10 @@ class ReviewingScreen(ChangingKeysScreen):
         self._clock = clock
         self.tuning: Tuning | None = None
         self._curves: dict[str, tuple[Curve, ...]] = {}
-        """Of what is prepared, by control."""
+        """Of what is prepared, by head."""
         self._intervals: set[str] = set()
         self._wanted = ""
-        """The control to prepare next."""
+        """The head to prepare next."""
         self._moved = 0.0
         self._summing = False
         self._totals: Timer | None = None
@@ -84,20 +84,20 @@ class ReviewingScreen(ChangingKeysScreen):
         raise NotImplementedError
 
     def _show_one(self, name: str) -> None:
-        """Of one control."""
+        """Of one head."""
         raise NotImplementedError
 
     def _show_progress(self) -> None:
         raise NotImplementedError
 
     def _changed(self, name: str = "") -> None:
-        """After a change of one control, or of more than one."""
+        """After a change of one head, or of more than one."""
         raise NotImplementedError
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        self.query_one(ControlsTable).focus()
+        self.query_one(ThresholdsTable).focus()
         self._entitle("", "reading the scores …")
         self._open()
         self._poller.start()
@@ -107,7 +107,7 @@ class ReviewingScreen(ChangingKeysScreen):
 
     @property
     def prepared(self) -> bool:
-        """Whether every control can be moved at once."""
+        """Whether every head can be moved at once."""
         return self.tuning is not None and len(self._curves) == len(self.tuning.heads)
 
     # -- in threads ------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class ReviewingScreen(ChangingKeysScreen):
         return STALE_SECONDS
 
     def _prepare(self, tuning: Tuning) -> None:
-        """Make sweeps, the selected control's first, then what resampling says."""
+        """Make sweeps, the selected head's first, then what resampling says."""
         worker = get_current_worker()
         left = {name: it for name, it in tuning.heads.items() if name not in self._curves}
         while left and not worker.is_cancelled:
@@ -169,7 +169,7 @@ class ReviewingScreen(ChangingKeysScreen):
         self._intervals.clear()
         self._entitle(run_word(review.run.info.id), self._belongs(review))
         self._show_all()
-        self._wanted = self.query_one(ControlsTable).selected
+        self._wanted = self.query_one(ThresholdsTable).selected
         self._work(partial(self._prepare, tuning), "prepare")
 
     @on(Prepared)
@@ -220,7 +220,7 @@ class ReviewingScreen(ChangingKeysScreen):
     def _belongs(self, review: ThresholdReview) -> str:
         about = review.about
         of = f"epoch {about.epoch} · step {count(about.step)} · {about.checkpoint}"
-        return f"{of} · validation sessions of {review.data}" if review.data else of
+        return f"{of} · validation {review.titles.groups} of {review.data}" if review.data else of
 
     def _unexported(self, review: ThresholdReview) -> str:
         if review.file.content is not None:

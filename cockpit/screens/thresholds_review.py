@@ -18,7 +18,8 @@ from cockpit.core.times import date_and_clock
 from cockpit.screens.dialog import Dialog
 
 NAME = 22
-HEAD = f"{'':{NAME}} {'saved':>6}   {'new':<6}  {'F1':<11}  idle FP"
+HEAD = f"{'':{NAME}} {'saved':>6}   {'new':<6}  {'F1':<11}  "
+"""Before the title of the false alarms."""
 
 
 class ReviewDialog(Dialog[bool]):
@@ -51,7 +52,7 @@ class ReviewDialog(Dialog[bool]):
     def _lines(self) -> list[str]:
         if not self._sheet.rows:
             return ["No threshold changes."]
-        return [HEAD, *(line for row in self._sheet.rows for line in _row(row))]
+        return [HEAD + self._review.titles.alarms, *(line for row in self._sheet.rows for line in _row(row))]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "save":
@@ -68,7 +69,7 @@ class ReviewDialog(Dialog[bool]):
 def _row(row: Row) -> list[str]:
     before, after = row.before or NOTHING, row.after or NOTHING
     line = f"{fit_left(plain(row.name), NAME)} {number(row.saved):>6} → {number(row.new):<6}"
-    for was, now in ((before.f1, after.f1), (before.idle_rate, after.idle_rate)):
+    for was, now in ((before.f1, after.f1), (before.alarm_rate, after.alarm_rate)):
         line += f"  {number(was):>5}→{number(now):<5}"
     return [line, *([f"  ! {row.flag}"] if row.flag else [])]
 

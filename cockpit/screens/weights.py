@@ -17,7 +17,7 @@ from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Look
 from cockpit.core.run.orders import Order
 from cockpit.core.settings import SettingsFile
-from cockpit.core.steering.loss_weights import WeightDraft, configured, recent_means
+from cockpit.core.steering.loss_weights import WeightDraft, configured, recent_means, scaled
 from cockpit.core.steering.presets import Presets
 from cockpit.core.text import plain
 from cockpit.screens.followed import FollowedRunScreen
@@ -90,7 +90,8 @@ class WeightsScreen(FollowedRunScreen):
         self._losses = recent_means(self.curves.series, draft.heads)
         glyphs = glyphs_of(self.app)
         signs = dict(zip(draft.heads, glyphs.runs, strict=False))
-        self.table.show(Known(self._losses, history.gradients.norms if history.gradients else {}, signs))
+        norms = history.gradients.norms if history.gradients else {}
+        self.table.show(Known(self._losses, scaled(self._losses, self.curves.series), norms, signs))
         self._show_pending()
         self._show_chart()
         self.refresh_keys()

@@ -1,4 +1,4 @@
-"""What one control reaches at the cursor: confusion counts, rates against the saved ones, scores of both classes."""
+"""What one head reaches at the cursor: confusion counts, rates against the saved ones, scores of both classes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from cockpit.core.format import count, number
 from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.scenes.cells import BLANK, Row
-from cockpit.core.thresholds.curves import STYLES, histogram
+from cockpit.core.thresholds.curves import ALARMS, STYLES, histogram
 from cockpit.core.thresholds.review import NOTHING, HeadReview, Numbers
-from cockpit.core.thresholds.review import Row as ControlRow
+from cockpit.core.thresholds.review import Row as HeadRow
 from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.cells_view import CellsView
 
@@ -25,11 +25,13 @@ Piece = tuple[str, str]
 
 @dataclass(frozen=True)
 class Facts:
-    """A control at its new threshold. `best` is None where none is known yet or can be chosen."""
+    """A head at its new threshold. `best` is None where none is known yet or can be chosen."""
 
     it: HeadReview
-    row: ControlRow
+    row: HeadRow
     best: float | None
+    alarms: str
+    """What its rate of false alarms is called."""
 
 
 class CursorView(CellsView):
@@ -58,7 +60,7 @@ def _rows(facts: Facts, width: int, glyphs: Glyphs) -> Iterator[Row]:
         yield _cells(("! " + row.flag, "bad"))
     if row.after is None:
         return
-    yield from _rates(row, glyphs)
+    yield from _rates(row, facts.alarms, glyphs)
     marks = f"◆ saved {number(row.saved)}" + ("" if facts.best is None else f"  ★ best {number(facts.best)}")
     yield _cells((marks, "quiet"))
     yield from _spread(it, row.new, width)
@@ -73,18 +75,18 @@ def _confusion(it: HeadReview, threshold: float) -> Iterator[Row]:
     yield _cells((f"{'is no':{LABEL}}", "quiet"), (f"{count(false_yes):>10}", "bad"), (f"{count(rest):>10}", "good"))
 
 
-def _rates(row: ControlRow, glyphs: Glyphs) -> Iterator[Row]:
+def _rates(row: HeadRow, alarms: str, glyphs: Glyphs) -> Iterator[Row]:
     """The sign of each is that of its curve."""
     after, before = row.after or NOTHING, row.before or NOTHING
     for name, of in _RATES.items():
         value, was = of(after), of(before)
         if (name == "objective" and row.objective == "F1") or (value is None and was is None):
             continue
-        sign = glyphs.run_sign(STYLES[name])
+        sign, title = glyphs.run_sign(STYLES[name]), alarms if name == ALARMS else name
         change = "" if value is None or was is None or value == was else f"{value - was:+.3f}"
-        better = not change.startswith("-") if name != "idle FP" else change.startswith("-")
+        better = not change.startswith("-") if name != ALARMS else change.startswith("-")
         yield _cells(
-            (f"{sign} ", STYLES[name]), (f"{name:9}", "plain"), (f"{number(value):>6}", "plain"),
+            (f"{sign} ", STYLES[name]), (f"{title:9}", "plain"), (f"{number(value):>6}", "plain"),
             (f"  was {number(was):>6}", "quiet"), (f" {change}", "good" if better else "bad"),
         )  # fmt: skip
 
@@ -94,7 +96,7 @@ _RATES: dict[str, Callable[[Numbers], float | None]] = {
     "F1": lambda it: it.f1,
     "precision": lambda it: it.precision,
     "recall": lambda it: it.recall,
-    "idle FP": lambda it: it.idle_rate,
+    ALARMS: lambda it: it.alarm_rate,
 }
 
 

@@ -1,4 +1,4 @@
-"""The chart of one control: its rates over the threshold; a click moves the threshold there."""
+"""The chart of one head: its rates over the threshold; a click moves the threshold there."""
 
 from __future__ import annotations
 

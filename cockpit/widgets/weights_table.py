@@ -23,6 +23,8 @@ class Known:
     """What is known of the heads beside their weights."""
 
     losses: Mapping[str, float | None] = field(default_factory=dict)
+    pulls: Mapping[str, float | None] = field(default_factory=dict)
+    """The same losses times their scales, which shares are of."""
     gradients: Mapping[str, float | None] = field(default_factory=dict)
     """Norms of unweighted losses; empty before they were measured."""
     signs: Mapping[str, str] = field(default_factory=dict)
@@ -120,7 +122,7 @@ class WeightsTable(NumbersTable):
 
     def _drawn(self) -> list[Text]:
         draft, known = self.draft, self._known
-        now, new = shares(draft.now, known.losses), shares(draft.new, known.losses)
+        now, new = shares(draft.now, known.pulls), shares(draft.new, known.pulls)
         pulls = shares(draft.now, known.gradients)
         return [self._drawn_line(at, head, (now[head], new[head], pulls[head])) for at, head in enumerate(draft.heads)]
 
@@ -188,7 +190,7 @@ class WeightsTable(NumbersTable):
     def action_equalise(self) -> None:
         if not self.take_typed():
             return
-        if not self.draft.equalise(self._known.losses):
+        if not self.draft.equalise(self._known.pulls):
             self.tell("Equal shares need two heads that are not locked, have a weight and a loss.")
         self.changed()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,24 +53,27 @@ def activation_size(
 
 
 def memory_needed(
-    device: torch.device, model: nn.Module, trained: list[nn.Parameter], data: int, activations: int, faults: list[str]
+    model: nn.Module, trained: Sequence[nn.Parameter], moments: int, data: int, activations: int
 ) -> dict[str, int]:
-    """What training takes beyond what this process took before, and what is free, both in bytes."""
+    """Bytes that training takes beyond what this process took before; `moments`: of the optimizer, so far."""
     parts = {
         "model": size_of(model.parameters()) + size_of(model.buffers()),
         "gradients": size_of(trained),
-        "optimizer": ADAM_MOMENTS * size_of(trained),
+        "optimizer": moments,
         "activations": activations,
         "data": data,
     }
-    total = sum(parts.values())
+    return {**parts, "total": sum(parts.values())}
+
+
+def fits(device: torch.device, needed: Mapping[str, int], faults: list[str]) -> dict[str, int]:
+    """`needed` with the bytes that are free; too few are a fault."""
     # the model and the data are there already, so what is free has to hold only the rest
-    available = free_memory(device) + parts["model"] + parts["data"]
-    if total > available:
-        faults.append(
-            f"training needs about {size(total)} of memory on {device} and {size(available)} are free; {SMALLER}"
-        )
-    return {**parts, "total": total, "available": available}
+    available = free_memory(device) + needed["model"] + needed["data"]
+    if needed["total"] > available:
+        wanted = f"training needs about {size(needed['total'])} of memory on {device}"
+        faults.append(f"{wanted} and {size(available)} are free; {SMALLER}")
+    return {**needed, "available": available}
 
 
 def in_use(device: torch.device) -> int:

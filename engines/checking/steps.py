@@ -1,51 +1,127 @@
-"""A few real steps of a model that is thrown away afterwards, timed."""
+"""A few steps of a model that is thrown away afterwards, an evaluation and a save, timed."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
-from engines.checking.duration import StepTimes
+from engines.checking.duration import LEAST_FOR_RANGE, WARM_UP, StepTimes
+from engines.checking.memory import size_of
 from engines.contract.settings import RunConfig
 from engines.contract.spec import Spec
+from engines.training.evaluate import evaluate
 from engines.training.order import Order, step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context, Project, Split
 from engines.training.step import TrainStep
 
-MOST_STEPS = 5
-MOST_SECONDS = 3.0
+MOST_SECONDS = 6.0
+"""For all steps that count; half as much for those that warm up. At each point of a run at least one and two steps."""
+EVALUATION_SECONDS = 3.0
+MOST_SAVED = 64 << 20
+"""Bytes that are written to see how fast that is."""
 
 
-def timed_steps(
-    project: Project[Any],
-    model: torch.nn.Module,
-    data: Split,
-    order: Order,
-    ctx: Context,
-    precision: Precision,
-    settings: RunConfig,
-    spec: Spec,
-) -> StepTimes:
-    """Up to `MOST_STEPS` steps with their batches, after one that is not counted; fewer where they are slow."""
-    training = settings.training
-    weights = settings.loss_weights.model_dump()
-    optimizer = project.optimizer(project.param_groups(model, training.weight_decay), settings)
-    step = TrainStep(
-        project, model, optimizer, precision, [head.name for head in spec.heads],
-        micro_batches=training.micro_batches,
+@dataclass(frozen=True)
+class Built:
+    """What a check has made of a config."""
+
+    settings: RunConfig
+    spec: Spec
+    project: Project[Any]
+    device: torch.device
+    data: Split
+    data_size: int
+    """Bytes that it takes."""
+    model: nn.Module
+    precision: Precision
+
+
+class StepTimer:
+    """Trains the model, to see how long a step takes at each of `points` of a run."""
+
+    def __init__(self, built: Built, points: int) -> None:
+        self._built, training = built, built.settings.training
+        self._seconds = MOST_SECONDS / points
+        project, model = built.project, built.model
+        optimizer = project.optimizer(project.param_groups(model, training.weight_decay), built.settings)
+        self._step = TrainStep(
+            project, model, optimizer, built.precision, [head.name for head in built.spec.heads],
+            micro_batches=training.micro_batches, metrics=built.spec.measured,
+        )  # fmt: skip
+
+    def time(self, order: Order, ctx: Context, grad_clip: float) -> StepTimes:
+        """With their batches: up to `LEAST_FOR_RANGE` steps after `WARM_UP`, fewer where they are slow."""
+        self._step.enter_stage(ctx.heads, grad_clip)
+        self._step.set_weights(self._built.settings.loss_weights.model_dump())
+        self._built.model.train()
+        self._some(order, ctx, WARM_UP, 1, self._seconds / 2)
+        return StepTimes.of(np.array(self._some(order, ctx, LEAST_FOR_RANGE, 2, self._seconds)))
+
+    def _some(self, order: Order, ctx: Context, most: int, least: int, budget: float) -> list[float]:
+        training = self._built.settings.training
+        seconds: list[float] = []
+        while len(seconds) < least or (len(seconds) < most and sum(seconds) < budget):
+            began = time.perf_counter()
+            place = len(seconds) % order.steps_per_pass
+            randomness = step_generator(training.seed, 0, place)
+            batch = self._built.data.train.batch(order.indices(0, place), randomness, ctx)
+            self._step(batch, ctx, training.min_lr).tolist()  # waits for the device
+            seconds.append(time.perf_counter() - began)
+        return seconds
+
+
+def evaluation_seconds(built: Built, ctx: Context) -> float:
+    """Of one evaluation; where it takes long, by its first batches or the first pieces of what comes after them."""
+    batches = -(-len(built.data.validation) // built.project.validation_batch(built.settings))
+    asked, share, began = 0, 0.0, time.perf_counter()
+    passed = began
+    """When every batch was seen."""
+
+    def interrupted() -> bool:
+        nonlocal asked, passed
+        asked += 1
+        now = time.perf_counter()
+        passed = now if asked <= batches + 1 else passed
+        return asked > 1 and now - began > EVALUATION_SECONDS
+
+    def progress(done: float, total: float, unit: str) -> None:
+        nonlocal share
+        share = done / total if total else 0.0
+
+    result = evaluate(
+        built.project, built.settings, built.data, built.model, ctx, built.settings.loss_weights.model_dump(),
+        heads=[head.name for head in built.spec.heads], interrupted=interrupted, progress=progress,
     )  # fmt: skip
-    step.enter_stage(ctx.heads, training.grad_clip)
-    step.set_weights(weights)
-    model.train()
-    seconds: list[float] = []
-    while len(seconds) <= MOST_STEPS and (len(seconds) < 2 or sum(seconds) < MOST_SECONDS):
-        began = time.perf_counter()
-        place = len(seconds) % order.steps_per_pass
-        batch = data.train.batch(order.indices(0, place), step_generator(training.seed, 0, place), ctx)
-        step(batch, ctx, training.min_lr).tolist()  # waits for the device
-        seconds.append(time.perf_counter() - began)
-    return StepTimes.of(np.array(seconds[1:]))
+    seconds = time.perf_counter() - began
+    if result is not None:
+        return seconds
+    if asked <= batches:
+        return seconds * batches / (asked - 1)
+    return seconds if not share else passed - began + (seconds - (passed - began)) / share
+
+
+def save_seconds(state: Mapping[str, Tensor], checkpoint: int, place: Path) -> float | None:
+    """Of a save of `checkpoint` bytes in the folder `place`, by writing some of `state`; None where that fails."""
+    some: list[Tensor] = []
+    for tensor in state.values():
+        left = (MOST_SAVED - size_of(some)) // tensor.element_size()
+        some.append(tensor.detach().flatten()[:left].clone())
+    began = time.perf_counter()
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            torch.save(some, file)
+            file.flush()
+            os.fsync(file.fileno())
+    except (OSError, RuntimeError):  # RuntimeError: what torch makes of a full disk
+        return None
+    return (time.perf_counter() - began) * max(1.0, checkpoint / max(1, size_of(some)))

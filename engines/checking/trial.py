@@ -30,6 +30,7 @@ from engines.contract.config import LoadedConfig
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import DATA_WAIT, read_series
 from engines.runtime.listener import CommandListener
+from engines.runtime.progress import StopRequested
 from engines.training import checkpoint, engine
 from engines.training.precision import choose_device
 from engines.training.saving import Diverged
@@ -83,7 +84,8 @@ def _train(loaded: LoadedConfig, run: RunDirectory, seconds: float, tell: Tell, 
     return {
         "steps": trainer.state.step,
         "seconds_per_step": steps.seconds() if steps else None,
-        "samples_per_second": loaded.settings.training.batch_size / steps.mean if steps else None,
+        "timed_steps": steps.steps if steps else 0,
+        "samples_per_second": loaded.settings.training.batch_size / steps.median if steps else None,
         "data_wait": _data_wait(run, steps),
         **measured,
         "loading_seconds": loading,
@@ -120,7 +122,7 @@ def phase_seconds(events: list[ev.Event], name: ev.PhaseName) -> list[float]:
 def _data_wait(run: RunDirectory, steps: StepTimes | None) -> float | None:
     """Of the time of the steps that was spent on making their batches, 0 to 1."""
     _, waits = read_series(run.steps, DATA_WAIT)
-    return min(1.0, float(waits[-steps.steps :].mean()) / steps.mean) if steps is not None else None
+    return min(1.0, float(waits[-steps.steps :].mean()) / steps.median) if steps is not None else None
 
 
 def mean(values: list[float]) -> float | None:
@@ -140,6 +142,8 @@ def _listening(run: RunDirectory, attempt: int) -> Iterator[tuple[ev.EventWriter
     try:
         with _signals_kept(), CommandListener(run, attempt, events) as listener:
             yield events, listener
+    except StopRequested:  # by a project that reads its data
+        raise KeyboardInterrupt from None
     finally:
         events.close()
 

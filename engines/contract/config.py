@@ -177,6 +177,14 @@ def in_our_names(spec: Spec, tree: dict[str, Any]) -> Renamed:
     return _aliases(spec, specs.load(spec.config)).rename(tree)
 
 
+def _must_name_its_metrics_apart(spec: Spec) -> None:
+    taken = {"loss", "step", "attempt", "epoch", "time", "lr", "data_wait", "grad_norm", "skipped"}
+    taken |= {head.name for head in spec.heads}
+    for name in spec.measured:
+        if name in taken or spec.measured.count(name) > 1:
+            raise UserError(f"The project {spec.name!r} calls a metric {name!r}, which is taken; choose another name.")
+
+
 def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overrides: Sequence[str]) -> LoadedConfig:
     """Validate a config tree with its `--set` overrides, which it then has, under our names.
 
@@ -201,6 +209,7 @@ def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overri
     if faults:
         raise ConfigError(faults)
     _must_weigh_its_heads(spec, settings)
+    _must_name_its_metrics_apart(spec)
     return LoadedConfig(spec, settings)
 
 

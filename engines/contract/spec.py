@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from engines.contract.rundir import RunInfo
 
 GROUP = "cockpit.projects"
+SCALE = ".scale"
+"""Ends the name of the metric that is a head's scale."""
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -47,6 +49,9 @@ class Head:
     """What a stage may turn on by itself, as `head.part`."""
     parameters: str | tuple[str, ...] = ()
     """Name patterns of the parameters that serve this head: frozen in a stage where no head that is on names them."""
+
+    scaled: bool = False
+    """Its loss comes with a `scale`, which is logged as the metric `<head>.scale`."""
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -80,6 +85,8 @@ class Spec:
     heads: tuple[Head, ...]
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other names that its configs may use: dotted path → the setting's own, as `optim.rate` → `training.lr`."""
+    metrics: tuple[str, ...] = ()
+    """Names of what `losses` measures beside the heads (KL, entropy): charted, a column as `train.<name>`, no loss."""
     data_files: str | None = "engines.runs.fingerprint:below"
     """`module:function` giving the paths of the files that a config's data is read from, torch-free: a resume or a
     replay tells which of them have changed. All that `data.path` holds where absent; None where the project reads none.
@@ -91,12 +98,24 @@ class Spec:
     the project describes or parses, else what it looked for there in vain: how `cockpit data` finds out whose it is."""
     recordings: Literal["file", "folder", "either"] = "file"
     """What `cockpit play RUN --recording` takes."""
+    counts: Mapping[str, str] = field(default_factory=dict)
+    """Other units of the training data than samples, as {"games": "module:function"}: a function that takes settings
+    and a number of them and gives the samples. `cockpit check CONFIG --games N` then works out what that many take.
+    """
     stats: str | None = None
     """`module:function` taking a data path and giving named tables, for `cockpit data stats`."""
     thresholds: str | None = None
     """`module:object`, an `engines.thresholds.adapter.ThresholdAdapter`, for the review of thresholds; torch-free."""
     demo: str | None = None
     """File name of the demo config under `configs/`."""
+    demo_first: bool = False
+    """It is what `cockpit demo` shows where several projects have one."""
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for a slip that would otherwise be met when the task is started."""
+        for name, task in self.tasks.items():
+            if not isinstance(task, Task):
+                raise TypeError(f"the task {name!r} is a {type(task).__name__}, expected a Task")
 
     def task(self, name: str) -> Task:
         """The task called `name`. Raises `UserError` naming those there are."""
@@ -106,6 +125,11 @@ class Spec:
                 f"The project {self.name!r} has no task {name!r}{nearest(name, self.tasks)}; it has {known}."
             )
         return self.tasks[name]
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The metrics, and the scale of every head that has one."""
+        return (*self.metrics, *(head.name + SCALE for head in self.heads if head.scaled))
 
 
 @dataclass(frozen=True)

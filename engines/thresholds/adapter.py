@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -16,9 +17,23 @@ Thresholds = Mapping[str, float]
 """Threshold by the name of its head."""
 
 
+@dataclass(frozen=True)
+class Titles:
+    """What screens and commands call the things of a review."""
+
+    head: str = "head"
+    heads: str = "heads"
+    group: str = "group"
+    groups: str = "groups"
+    """What the rows of a review come in, and what is resampled."""
+    alarms: str = "alarms"
+    """The rate of false alarms, in eight cells at most."""
+
+
 class ThresholdAdapter(ABC):
     """A spec names one as `module:object`; it must import neither torch nor the project's config model."""
 
+    titles = Titles()
     file: str
     """The exported config that holds the thresholds: a JSON file in `export/`."""
 
@@ -48,7 +63,7 @@ class ThresholdAdapter(ABC):
 
 
 def require(arrays: Arrays, names: Sequence[str]) -> None:
-    """Raises `DataError` where a review lacks an array, or has one whose rows are not one a frame."""
+    """Raises `DataError` where a review lacks an array, or has one with another number of rows."""
     if missing := [name for name in names if name not in arrays]:
         raise DataError(
             f"The review lacks {', '.join(missing)}: it was written by another version; the next best epoch of a "

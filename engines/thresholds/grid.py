@@ -18,7 +18,7 @@ def grid_optimum(head: Head) -> Optimum:
 
     Needs a positive and a negative. Raises `DataError` where a score is not a number.
     """
-    values = head.objective.value(Sweep(head.scores, head.targets, head.idle).at(GRID))
+    values = head.objective.value(Sweep(head.scores, head.targets, head.quiet).at(GRID))
     middle = int(np.searchsorted(GRID, DEFAULT))
     nearest = min(np.flatnonzero(values == values.max()).tolist(), key=lambda k: (abs(k - middle), -k))
     return Optimum(float(GRID[nearest]), float(values[nearest]))

@@ -15,11 +15,11 @@ Scores = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Head:
-    """The n frames on which one control is judged.
+    """The n rows (frames, samples) on which one head is judged.
 
-    scores: (n,) probability, logit or confidence. targets: (n,) whether a yes is right. idle: (n,) frames on which any
-    yes is a nuisance; None where there are no such frames. groups: (n,) session of each frame; frames of one session
-    are alike, so an interval resamples sessions. bounds: the thresholds that make sense.
+    scores: (n,) probability, logit or confidence. targets: (n,) whether a yes is right. quiet: (n,) rows on which any
+    yes is a false alarm; None where there are no such rows. groups: (n,) the group of each row, such as its recording;
+    rows of one group are alike, so an interval resamples groups. bounds: the thresholds that make sense.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Head:
     scores: Scores
     targets: Bools
     groups: Ints
-    idle: Bools | None = None
+    quiet: Bools | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
 
     @property

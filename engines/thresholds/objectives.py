@@ -11,24 +11,24 @@ from numpy.typing import NDArray
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-IDLE_WEIGHT = 0.5
-"""What a false yes rate of 1 on idle frames costs, in F1."""
+ALARM_WEIGHT = 0.5
+"""What a rate of 1 of false alarms costs, in F1."""
 
 
 @dataclass(frozen=True)
 class Counts:
     """How many scores a threshold says yes to, at one threshold or at each of many (all arrays broadcast).
 
-    hits: yes, and rightly so. false_yes: yes, and wrongly so. idle_yes: yes on an idle frame. positives, negatives and
-    idle: how many there are to say yes to. Rates are NaN where they are undefined.
+    hits: yes, and rightly so. false_yes: yes, and wrongly so. alarms: yes on a quiet row. positives, negatives and
+    quiet: how many there are to say yes to. Rates are NaN where they are undefined.
     """
 
     hits: Ints
     false_yes: Ints
-    idle_yes: Ints
+    alarms: Ints
     positives: Ints
     negatives: Ints
-    idle: Ints
+    quiet: Ints
 
     @property
     def f1(self) -> Floats:
@@ -44,9 +44,9 @@ class Counts:
         return _ratio(self.hits, self.positives)
 
     @property
-    def idle_rate(self) -> Floats:
-        """The idle false-positive rate: the share of idle frames with a yes."""
-        return _ratio(self.idle_yes, self.idle)
+    def alarm_rate(self) -> Floats:
+        """The rate of false alarms: the share of quiet rows with a yes."""
+        return _ratio(self.alarms, self.quiet)
 
 
 def _ratio(part: Ints, whole: Ints) -> Floats:
@@ -59,7 +59,7 @@ def _ratio(part: Ints, whole: Ints) -> Floats:
 class Objective:
     """What a search maximises, by name.
 
-    `value` must not fall when there are more hits, nor rise when there are more false or idle yeses: the exact search
+    `value` must not fall when there are more hits, nor rise when there are more false yeses or alarms: the exact search
     leaves out what such a bound excludes.
     """
 
@@ -67,8 +67,8 @@ class Objective:
     value: Callable[[Counts], Floats]
 
 
-def _f1_less_idle(counts: Counts) -> Floats:
-    return counts.f1 - IDLE_WEIGHT * counts.idle_yes / np.maximum(counts.idle, 1)
+def _f1_less_alarms(counts: Counts) -> Floats:
+    return counts.f1 - ALARM_WEIGHT * counts.alarms / np.maximum(counts.quiet, 1)
 
 
 def _accuracy_coverage(counts: Counts) -> Floats:
@@ -77,6 +77,6 @@ def _accuracy_coverage(counts: Counts) -> Floats:
 
 
 F1 = Objective("F1", lambda counts: counts.f1)
-F1_LESS_IDLE = Objective("F1 − 0.5 · idle false-positive rate", _f1_less_idle)
+F1_LESS_ALARMS = Objective("F1 − 0.5 · false alarms", _f1_less_alarms)
 ACCURACY_COVERAGE = Objective("accuracy × coverage", _accuracy_coverage)
 """For the confidence of a choice: of all that was asked, the share answered rightly."""

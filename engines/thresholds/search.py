@@ -1,7 +1,7 @@
 """The exact optimum without sorting everything: bound, then refine what can still win.
 
 Scores fall into buckets by the top bits of an integer that keeps their order. Counts at bucket edges give the
-objective there exactly; inside a bucket no cut can be better than "all its positives, none of its negatives and idle
+objective there exactly; inside a bucket no cut can be better than "all its positives, none of its negatives and quiet
 frames". Only buckets whose bound reaches the best edge are sorted. The result is that of `Sweep.optimum`, which is the
 readable reference.
 """
@@ -35,17 +35,17 @@ def exact_optimum(head: Head) -> Optimum:
     if math.isnan(lowest):
         refuse_nan(scores)
     if math.isinf(lowest) or highest >= LARGEST:  # no finite threshold makes some cuts: no edge may count on one
-        return Sweep(scores, head.targets, head.idle).optimum(head.objective)
+        return Sweep(scores, head.targets, head.quiet).optimum(head.objective)
     buckets = _Buckets(lowest, highest)
     cells = _cells(buckets, scores, head)
     table = _table(cells, buckets.number)
     wanted = _can_win(table, head)
     rows = _rows(cells, wanted)
-    inner = Sweep(scores[rows], head.targets[rows], None if head.idle is None else head.idle[rows])
+    inner = Sweep(scores[rows], head.targets[rows], None if head.quiet is None else head.quiet[rows])
     # what lies above a cut but was not sorted: whole buckets
     left_out = _from_above(np.where(wanted[:, None], 0, table))
     place = np.append(buckets.of(inner.scores.astype(scores.dtype)), buckets.number)
-    yes = np.column_stack([inner.counts.hits, inner.counts.false_yes, inner.counts.idle_yes]) + left_out[place]
+    yes = np.column_stack([inner.counts.hits, inner.counts.false_yes, inner.counts.alarms]) + left_out[place]
     return best_plateau(inner.scores, head.objective.value(_counts(yes, table)))
 
 
@@ -77,13 +77,13 @@ class _Buckets:
 
 
 def _cells(buckets: _Buckets, scores: Scores, head: Head) -> NDArray[np.uint16]:
-    """(n,): four cells a bucket, by whether a frame is positive and whether it is idle."""
+    """(n,): four cells a bucket, by whether a frame is positive and whether it is quiet."""
     cells = np.empty(len(scores), np.uint16)
     for part in _blocks(len(scores)):
         cell = buckets.of(scores[part]) << 2
         cell |= head.targets[part]
-        if head.idle is not None:
-            cell |= head.idle[part].view(np.uint8) << 1
+        if head.quiet is not None:
+            cell |= head.quiet[part].view(np.uint8) << 1
         cells[part] = cell
     return cells
 
@@ -93,9 +93,9 @@ def _blocks(rows: int) -> list[slice]:
 
 
 def _table(cells: NDArray[np.uint16], buckets: int) -> Ints:
-    """(buckets, 3): positives, negatives and idle frames in each."""
-    neither, positive, idle, both = np.bincount(cells, minlength=4 * buckets).reshape(buckets, 4).T
-    return np.column_stack([positive + both, neither + idle, idle + both])
+    """(buckets, 3): positives, negatives and quiet frames in each."""
+    neither, positive, quiet, both = np.bincount(cells, minlength=4 * buckets).reshape(buckets, 4).T
+    return np.column_stack([positive + both, neither + quiet, quiet + both])
 
 
 def _rows(cells: NDArray[np.uint16], wanted: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -126,5 +126,5 @@ def _from_above(table: Ints) -> Ints:
 
 
 def _counts(yes: Ints, table: Ints) -> Counts:
-    """Counts of `yes: (…, 3)` hits, false yeses and idle yeses among all that `table` holds."""
+    """Counts of `yes: (…, 3)` hits, false yeses and alarms among all that `table` holds."""
     return Counts(*yes.T, *table.sum(axis=0))

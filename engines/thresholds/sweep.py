@@ -18,23 +18,23 @@ class Sweep:
     says yes to nothing. No cut lies inside a tie. An attribute of `counts`, such as `counts.f1`, is a curve.
 
     Args:
-        scores, targets, idle: (n,) of a `Head`.
+        scores, targets, quiet: (n,) of a `Head`.
 
     Raises:
         DataError: a score is not a number.
     """
 
-    def __init__(self, scores: Scores, targets: Bools, idle: Bools | None = None) -> None:
+    def __init__(self, scores: Scores, targets: Bools, quiet: Bools | None = None) -> None:
         refuse_nan(scores)
         order = np.argsort(scores)
         ascending = scores[order]
         is_first = np.append(True, ascending[1:] != ascending[:-1])[: len(scores)]
         first = np.append(np.flatnonzero(is_first), len(scores))
         hits = _from(first, targets[order])
-        idle_yes = np.zeros_like(hits) if idle is None else _from(first, idle[order])
+        alarms = np.zeros_like(hits) if quiet is None else _from(first, quiet[order])
         self.scores: Floats = ascending[is_first].astype(np.float64)
         self.counts = Counts(
-            hits, len(scores) - first - hits, idle_yes, hits[0], len(scores) - hits[0], idle_yes[0]
+            hits, len(scores) - first - hits, alarms, hits[0], len(scores) - hits[0], alarms[0]
         )  # fmt: skip
 
     def at(self, threshold: ArrayLike) -> Counts:
@@ -42,8 +42,8 @@ class Sweep:
         cut = np.searchsorted(self.scores, np.asarray(threshold, np.float64), side="left")
         counts = self.counts
         return Counts(
-            counts.hits[cut], counts.false_yes[cut], counts.idle_yes[cut],
-            counts.positives, counts.negatives, counts.idle,
+            counts.hits[cut], counts.false_yes[cut], counts.alarms[cut],
+            counts.positives, counts.negatives, counts.quiet,
         )  # fmt: skip
 
     def optimum(self, objective: Objective) -> Optimum:

@@ -15,25 +15,25 @@ from engines.thresholds.sweep import refuse_nan
 
 
 class Tally:
-    """The scores of each kind, sorted: positives `(p,)`, negatives `(q,)` and those of idle frames.
+    """The scores of each kind, sorted: positives `(p,)`, negatives `(q,)` and those of quiet frames.
 
     Args:
-        scores, targets, idle: (n,) of a `Head`.
+        scores, targets, quiet: (n,) of a `Head`.
 
     Raises:
         DataError: a score is not a number.
     """
 
-    def __init__(self, scores: Scores, targets: Bools, idle: Bools | None = None) -> None:
+    def __init__(self, scores: Scores, targets: Bools, quiet: Bools | None = None) -> None:
         refuse_nan(scores)
         if scores.dtype not in (np.float32, np.float64):
             scores = scores.astype(np.float64)
         self._positives, self._negatives = np.sort(scores[targets]), np.sort(scores[~targets])
-        self._idle = np.sort(scores[idle]) if idle is not None else scores[:0]
+        self._quiet = np.sort(scores[quiet]) if quiet is not None else scores[:0]
 
     def at(self, threshold: ArrayLike) -> Counts:
         """The counts at any threshold or array of them."""
-        kinds = (self._positives, self._negatives, self._idle)
+        kinds = (self._positives, self._negatives, self._quiet)
         yes = (len(kind) - _below(kind, threshold) for kind in kinds)
         return Counts(*yes, *(np.int64(len(kind)) for kind in kinds))
 

@@ -46,7 +46,8 @@ def load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listen
         print(f"data: {key} {value}")
     model = project.model(settings, data).to(device)
     print(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {full_name(device)}", flush=True)
-    return Trainer(run, settings, loaded.spec.heads, project, data, model, events, listener)
+    spec = loaded.spec
+    return Trainer(run, settings, spec.heads, project, data, model, events, listener, metrics=spec.measured)
 
 
 def full_name(device: torch.device) -> str:

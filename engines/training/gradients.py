@@ -22,6 +22,8 @@ def gradient_norms(
 ) -> tuple[dict[str, float], int]:
     """L2 norm of the gradient of each head's unweighted mean loss on the shared parameters, and how many those are.
 
+    A loss's `scale` is in it, as it is in the gradient that trains.
+
     One forward, and a backward for each head that is on. Shared is what two heads or more have a gradient at that is
     not zero all over (of a single head all that its own reaches); zeros are what is left of heads that were computed
     as one tensor and divided. `model` is the uncompiled one: a compiled graph gives only one backward. What
@@ -36,6 +38,8 @@ def gradient_norms(
         gradients: dict[str, list[Tensor | None]] = {}
         for head in active:
             loss = mean(losses[head].total.float(), losses[head].count.float())
+            if (factor := losses[head].scale) is not None:
+                loss = loss * factor.detach()
             gradients[head] = _gradients(precision.scaler.scale(loss), parameters, keep=head != active[-1])
     reached = [sum(_reaches(gradients[head][place]) for head in active) for place in range(len(parameters))]
     least = min(2, len(active))

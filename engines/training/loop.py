@@ -46,6 +46,8 @@ class Trainer:
         model: nn.Module,
         events: EventWriter,
         listener: CommandListener,
+        *,
+        metrics: Sequence[str] = (),
     ) -> None:
         self.run, self.settings, self.project, self.data, self.model = run, settings, project, data, model
         self.training, self.listener = settings.training, listener
@@ -58,9 +60,9 @@ class Trainer:
         self.work = Work(run, settings, names, project, data, model, listener, self.room, state, self.phases)
         device = next(model.parameters()).device
         precision = Precision(self.training.amp, device)
-        self.step = _make_step(self.work, precision)
+        self.step = _make_step(self.work, precision, metrics)
         scaled = precision.scaler.is_enabled()
-        self.step_log = StepLog(run, self.room, names, self.training.log_every, device, scaled=scaled)
+        self.step_log = StepLog(run, self.room, [*names, *metrics], self.training.log_every, device, scaled=scaled)
         self.records = EpochRecorder(run, self.room)
         self.schedule = Schedule(self.work, StagePlan(self.training, heads))
         self.evaluate = Evaluator(self.work, self.schedule)
@@ -211,9 +213,11 @@ class Trainer:
         self.step.set_weights(self.state.live.weights)
 
 
-def _make_step(work: Work, precision: Precision) -> TrainStep:
+def _make_step(work: Work, precision: Precision, metrics: Sequence[str]) -> TrainStep:
     """The step of a run, with the project's optimizer."""
     project, training = work.project, work.settings.training
     optimizer = project.optimizer(project.param_groups(work.model, training.weight_decay), work.settings)
     model: nn.Module = torch.compile(work.model) if training.compile else work.model  # type: ignore[assignment]
-    return TrainStep(project, model, optimizer, precision, work.heads, micro_batches=training.micro_batches)
+    return TrainStep(
+        project, model, optimizer, precision, work.heads, micro_batches=training.micro_batches, metrics=metrics
+    )

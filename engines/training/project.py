@@ -35,10 +35,13 @@ class Loss:
     total: scalar tensor, the sum over everything that counts (attached to the graph even when nothing does).
     count: scalar tensor, how many elements were summed, or the sum of their weights; the engine adds both over
         micro-batches, then divides. Must depend on the batch alone, never on the model.
+    scale: scalar tensor, a factor on the gradient alone (1 / a running RMS): what is logged, shown and validated is the
+        loss without it. Its head says `scaled=True`. With micro-batches each part has its own.
     """
 
     total: Tensor
     count: Tensor
+    scale: Tensor | None = None
 
 
 def mean(totals: Tensor, counts: Tensor) -> Tensor:
@@ -164,7 +167,11 @@ class Project(ABC, Generic[Config]):
 
     @abstractmethod
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
-        """Unweighted losses of one batch, one a head that is on in `ctx.heads`."""
+        """Unweighted losses of one batch, one for each head that is on in `ctx.heads`.
+
+        With them may come the spec's `metrics` as sums and counts, whenever there is something to measure; a count
+        may depend on the model there.
+        """
 
     @abstractmethod
     def evaluation(self, cfg: Config, data: Split) -> Evaluation:
@@ -266,6 +273,9 @@ class TrainingLog:
     """What happened in the run, for an exporter that writes it down."""
 
     epochs: tuple[Mapping[str, Any], ...]
-    """One flat mapping an epoch in order (`epoch`, `train.loss`, `validation.…`, `score`, `lr`, `best`)."""
+    """One flat mapping an epoch in order (`epoch`, `train.loss`, `validation.…`, `score`, `lr`, `best`).
+
+    An epoch that was not evaluated has no `validation.…`, and None for its score.
+    """
     best_epoch: int
     best_score: float

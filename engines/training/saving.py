@@ -119,7 +119,8 @@ class Checkpoints:
         work.state.become(TrainState.load(content["state"]))
         if content["scaler"]:  # a fork may turn fp16 on
             step.precision.scaler.load_state_dict(content["scaler"])
-        step.sums.copy_(content["sums"])
+        if work.state.step_in_epoch:  # else nothing is summed yet, and a project may have got other metrics
+            step.sums.copy_(content["sums"])
         restore_random_state(content["random"])
 
     def _restore_optimizer(self, saved: dict[str, Any]) -> None:

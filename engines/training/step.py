@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engines.training.metrics import Metrics
 from engines.training.precision import Precision
 from engines.training.project import Batch, Context, Loss, Project, mean
 from engines.training.update import Update
@@ -46,6 +47,7 @@ class TrainStep:
         heads: Sequence[str],
         *,
         micro_batches: int,
+        metrics: Sequence[str] = (),
     ) -> None:
         self._project, self._model, self.optimizer, self.precision = project, model, optimizer, precision
         self._update = Update(optimizer, precision)
@@ -54,12 +56,14 @@ class TrainStep:
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
         device = self._parameters[0].device
         wide = torch.float32 if device.type == "mps" else torch.float64
+        self._metrics = Metrics(metrics, device)
+        self._names = [*heads, *metrics]
         self._weights = torch.zeros(len(heads), device=device)
-        self._none = torch.zeros(len(heads), device=device)
-        self.sums = torch.zeros(2 * len(heads) + 2, dtype=wide, device=device)
-        """Of the running epoch: total of each head, count of each head, loss, steps that counted."""
+        self._none = torch.zeros(len(self._names), device=device)
+        self.sums = torch.zeros(2 * len(self._names) + 2, dtype=wide, device=device)
+        """Of the running epoch: total of each head and metric, count of each, loss, steps that counted."""
         self._active: list[str] = []
-        self._index = self._places = torch.zeros(0, dtype=torch.long, device=device)
+        self._on = self._index = self._places = torch.zeros(0, dtype=torch.long, device=device)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
         """Take loss weights from now on; the tensor keeps its place, so nothing is compiled anew."""
@@ -69,15 +73,18 @@ class TrainStep:
         """Take the loss terms of a stage: not in the step, since making a tensor of Python numbers waits for a GPU."""
         self._clip = grad_clip
         self._active = [head for head in self._heads if head in heads]
-        index, count = [self._heads.index(head) for head in self._active], len(self._heads)
+        on, count = [self._heads.index(head) for head in self._active], len(self._names)
+        index = [*on, *range(len(self._heads), count)]
         places = [*index, *(place + count for place in index), 2 * count, 2 * count + 1]
+        self._on = torch.tensor(on, device=self._weights.device)
         self._index = torch.tensor(index, device=self._weights.device)
         self._places = torch.tensor(places, device=self._weights.device)
 
     def __call__(self, batch: Batch, ctx: Context, lr: float) -> Tensor:
         """Do one step at rate `lr`; gives its row for the log.
 
-        Of each head how many elements were measured; the loss; a loss a head; gradient norm; skipped (0 or 1).
+        Of each head and metric how many elements were measured; the loss; the mean of each; gradient norm; skipped (0
+        or 1).
         """
         for group in self.optimizer.param_groups:
             group["lr"] = lr * scale_in(ctx.stage, group.get("lr_scale", 1.0))
@@ -89,24 +96,37 @@ class TrainStep:
         return self._log_row(totals, counts, loss, norm, skipped)
 
     def _backward(self, batch: Batch, ctx: Context) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of the weighted loss of the whole batch; gives its totals, counts and value, detached."""
-        weights = self._weights.index_select(0, self._index)
+        """Gradients of the weighted loss of the whole batch; gives its totals, counts and value, detached.
+
+        Behind the totals and counts of the heads that are on stand those of the metrics.
+        """
+        weights = self._weights.index_select(0, self._on)
         parts = [batch] if self._parts == 1 else split_batch(batch, self._parts)
         counts: Tensor | None = None
         if self._parts > 1:  # the denominators of the whole batch, so that rare heads weigh as in one piece
             known = self._project.counts(batch, ctx)
             counts = torch.stack([known[head].float() for head in self._active])
         summed = torch.zeros_like(weights)
+        measured: list[tuple[Tensor, Tensor]] = []
         for part in parts:
             with self.precision.autocast():
-                totals, part_counts = stack_losses(self._project.losses(self._model, part, ctx), self._active)
+                losses = self._project.losses(self._model, part, ctx)
+                totals, part_counts = stack_losses(losses, self._active)
+                scales = self._metrics.scales(losses, self._active)
             if counts is None:
                 counts = part_counts
-            loss = (mean(totals, counts) * weights).sum()
+            factors = weights if scales is None else weights * scales
+            loss = (mean(totals, counts) * factors).sum()
             self.precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             summed += totals.detach()
+            if self._metrics.names:
+                measured.append(self._metrics.of(losses))
         assert counts is not None
-        return summed, counts, (mean(summed, counts) * weights).sum()
+        loss = (mean(summed, counts) * weights).sum()
+        if measured:
+            of_metrics = [torch.stack(values).sum(0) for values in zip(*measured, strict=True)]
+            summed, counts = torch.cat([summed, of_metrics[0]]), torch.cat([counts, of_metrics[1]])
+        return summed, counts, loss
 
     def _log_row(self, totals: Tensor, counts: Tensor, loss: Tensor, norm: Tensor, skipped: Tensor) -> Tensor:
         row = torch.cat([totals, counts, loss[None], torch.ones_like(loss)[None]])
@@ -117,11 +137,11 @@ class TrainStep:
         return torch.cat([measured, loss[None], per_head, norm[None], skipped[None]])
 
     def epoch_means(self) -> dict[str, float | None]:
-        """Means over the epoch so far: `loss` over its steps, each head over its elements. One transfer."""
-        heads = len(self._heads)
+        """Means over the epoch so far: `loss` over its steps, each head and metric over its elements. One transfer."""
+        names = len(self._names)
         sums: list[float] = self.sums.tolist()
-        means: dict[str, float | None] = {"loss": sums[2 * heads] / sums[-1] if sums[-1] else None}
-        for index, head in enumerate(self._heads):
-            total, count = sums[index], sums[heads + index]
-            means[head] = total / count if count else None
+        means: dict[str, float | None] = {"loss": sums[2 * names] / sums[-1] if sums[-1] else None}
+        for index, name in enumerate(self._names):
+            total, count = sums[index], sums[names + index]
+            means[name] = total / count if count else None
         return means

@@ -57,8 +57,12 @@ class Trained:
 def open_run(run: RunDirectory) -> Trained:
     """The run in the directory `run`; its data is not read.
 
-    Raises `UserError` for a config that is wrong, `DataError` where there is no best checkpoint yet or it is damaged.
+    Raises `UserError` for a config that is wrong, `DataError` for what is no training, and where there is no best
+    checkpoint yet or it is damaged.
     """
+    info = run.info
+    if info.kind != "training" or info.foreign:
+        raise DataError(f"{info.foreign or f'{info.id} is a {info.kind}'}; expected a training run of an engine.")
     loaded = load_config(run.config)
     if not run.best.is_file():
         raise DataError(

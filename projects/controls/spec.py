@@ -54,4 +54,5 @@ SPEC = Spec(
     stats="projects.controls.stats:tables",
     thresholds="projects.controls.thresholds:THRESHOLDS",
     demo="controls_demo.yaml",
+    demo_first=True,
 )

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.basics.errors import DataError
-from engines.thresholds.adapter import Arrays, ThresholdAdapter, Thresholds, require
+from engines.thresholds.adapter import Arrays, ThresholdAdapter, Thresholds, Titles, require
 from engines.thresholds.grid import grid_optimum
 from engines.thresholds.head import Head
-from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_IDLE
+from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_ALARMS
 from engines.thresholds.plateau import DEFAULT
 from engines.thresholds.search import exact_optimum
 from projects.controls.exported import CONFIG_FILE
@@ -33,6 +33,7 @@ SEARCHES = {"exact": exact_optimum, "grid": grid_optimum}
 class ControlThresholds(ThresholdAdapter):
     """Reviews as `evaluation.review_arrays` makes them, configs as `export.policy_config` does."""
 
+    titles = Titles("control", "controls", "session", "sessions", "idle FP")
     file = CONFIG_FILE
 
     def heads(self, arrays: Arrays) -> list[Head]:
@@ -110,11 +111,11 @@ def _control(arrays: Arrays, k: int) -> Head:
     action = k < len(ACTION)
     return Head(
         name=NAMES[k],
-        objective=F1_LESS_IDLE if action else F1,
+        objective=F1_LESS_ALARMS if action else F1,
         scores=arrays["scores"][kept, k],
         targets=arrays["targets"][kept, k],
         groups=_of(arrays["groups"], kept),
-        idle=_of(arrays["idle"], kept) if action else None,
+        quiet=_of(arrays["idle"], kept) if action else None,
     )
 
 

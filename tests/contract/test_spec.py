@@ -57,6 +57,11 @@ def test_a_project_that_cannot_be_had_is_one_sentence(name: str, message: str) -
         specs.find(name)
 
 
+def test_a_task_that_is_no_task_is_said_when_the_spec_is_read() -> None:
+    with pytest.raises(TypeError, match="the task 'make' is a str, expected a Task"):
+        specs.Spec(name="a", title="", config="", project="", columns=(), heads=(), tasks={"make": "m:f"})  # type: ignore[dict-item]
+
+
 def test_references_are_loaded() -> None:
     assert specs.load("engines.basics.errors:nearest") is nearest
     assert specs.load_function("engines.basics.errors:nearest")("ab", ["abc"]) == " (did you mean 'abc'?)"

@@ -139,6 +139,7 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     story.tell("advice RUN")
     story.tell("export RUN")
     assert "idle accuracy" in story.tell("thresholds RUN --optimize --save")
+    assert "write the export of a run again" in story.tell("task controls")
     story.places["FILE"] = str(next(Path(story.places["PATH"]).glob("*.npz")))
     play = terminal(f"{COCKPIT} {story.fill('play RUN --recording FILE')}; echo it has left; cat")
     play.wait_text("next ≠")

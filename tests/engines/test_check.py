@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from engines.basics.errors import DataError, UserError
 from engines.check import check
+from engines.checking.duration import StepTimes
+from engines.checking.given import Given
 from engines.checking.memory import activation_size, free_memory, size_of
+from engines.checking.stages import StagedRun, planned_stages
+from engines.checking.steps import Built
+from engines.contract import spec as specs
+from engines.contract.config import load_config
+from engines.contract.settings import RunConfig, Stage, Training
+from engines.contract.spec import Head
+from engines.training.order import Order, ShuffledOrder
 from engines.training.precision import Precision
 from engines.training.project import Context, Loss, Project, Split
+from engines.training.stages import StagePlan
 from tests.support.example_project import ExampleProject
 
 CTX = Context(step=0, epoch=0, progress=0.0, stage="train", heads=frozenset({"a"}))
@@ -69,13 +82,12 @@ def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) 
     memory, disk = found["memory"], found["disk"]
     assert (memory["model"], memory["gradients"], memory["optimizer"]) == (4 * weights, 4 * weights, 8 * weights)
     assert memory["total"] == sum(memory[part] for part in ("model", "gradients", "optimizer", "activations", "data"))
-    assert disk["checkpoints"] == 3 + 6 // 2
-    assert disk["needed"] == disk["checkpoints"] * disk["checkpoint"] == 6 * 3 * 4 * weights
+    assert disk["checkpoints"] == 3 + 6 // 2 + 1  # the best of the first stage
+    assert disk["needed"] == disk["checkpoints"] * disk["checkpoint"] == 7 * 3 * 4 * weights
     assert disk["path"] == str(tmp_path)
     assert not (tmp_path / "runs").exists()
-    time, per_step = found["time"], found["time"]["per_step"]
-    assert time["measured"] == "steps"
-    assert (time["low"], time["high"]) == (42 * per_step["low"], 42 * per_step["high"] * 2)
+    assert found["time"]["measured"] == "steps"
+    assert (found["given"], found["measured"]) == ({}, ["memory", "steps", "evaluation", "save"])
     assert found["cost"] is None
     assert found["on_finish"] == "echo 'a b'"
 
@@ -112,3 +124,114 @@ def test_files_that_the_kernel_keeps_in_memory_count_as_free(tmp_path: Path) -> 
     (tmp_path / "memory.current").write_text("900000\n")
     (tmp_path / "memory.stat").write_text("anon 600000\ninactive_file 300000\n")
     assert free_memory(torch.device("cpu"), tmp_path) == 400_000
+
+
+class FakeTimer:
+    """Steps of 1 to 4 s, at the beginning of the first stage up to the end of the last; keeps what trains then."""
+
+    trained: ClassVar[list[tuple[str, float, frozenset[str], int]]] = []
+
+    def __init__(self, built: Built, points: int) -> None:
+        self._model = built.model
+        self.trained.clear()
+
+    def time(self, order: Order, ctx: Context, grad_clip: float) -> StepTimes:
+        count = sum(parameter.numel() for parameter in self._model.parameters() if parameter.requires_grad)
+        self.trained.append((ctx.stage, ctx.progress, ctx.heads, count))
+        return StepTimes(float(len(self.trained)), None, None, 5)
+
+
+def test_every_stage_is_timed_at_both_of_its_ends_and_added_by_its_epochs(
+    example_config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engines.checking.stages.StepTimer", FakeTimer)
+    found = check(example_config, ["training.stages.0.frozen=[0.*]", "training.steps_per_epoch=10"])
+    one, both = frozenset({"radius"}), frozenset({"radius", "side"})
+    assert FakeTimer.trained == [
+        ("radius only", 0.0, one, 66), ("radius only", 2 / 6, one, 66),
+        ("everything", 2 / 6, both, 162), ("everything", 1.0, both, 162),
+    ]  # fmt: skip
+    stages = [(stage["name"], stage["epochs"], stage["begin"]["median"]) for stage in found["stages"]]
+    assert stages == [("radius only", 2, 1.0), ("everything", 4, 3.0)]
+    steps = 2 * 10 * 1.5 + 4 * 10 * 3.5
+    each = found["evaluation_seconds"] + found["save_seconds"]
+    assert found["time"]["likely"] > steps + 6 * each  # and loading
+    assert (found["time"]["low"], found["time"]["high"], found["time"]["steps"]) == (None, None, 5)
+
+
+class Growing(Squares):
+    """A curriculum: as many copies of the batch as the progress says, up to four."""
+
+    def losses(self, model: nn.Module, batch: dict[str, Tensor], ctx: Context) -> dict[str, Loss]:
+        return super().losses(model, {"x": batch["x"].repeat(1 + int(3 * ctx.progress), 1)}, ctx)
+
+
+def test_memory_is_that_of_the_most_expensive_point_of_the_stage_that_takes_most() -> None:
+    model = nn.Sequential(nn.Linear(1, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Sigmoid(), nn.Tanh())
+    training = Training(
+        epochs=4, batch_size=SAMPLES, micro_batches=2, stages=[Stage(name="a", epochs=3, frozen=["0.*", "1.bias"]),
+        Stage(name="b", frozen=["1.*"])],
+    )  # fmt: skip
+    settings, heads = SimpleNamespace(training=training), [Head(name="a", title="")]
+    source, project, precision = Split(Ones(), Ones()), Growing(), Precision("off", torch.device("cpu"))
+    built = Built(settings, None, project, torch.device("cpu"), source, 100, model, precision)  # type: ignore[arg-type]
+    plan, order = StagePlan(training, heads), ShuffledOrder(np.arange(SAMPLES), SAMPLES, 0)
+    plan.rehearse(project, model)
+    first, last = StagedRun(built, plan, [order, order], planned_stages(plan, training, [1, 1])).memory()
+    weights, hidden = 4 * WIDTH * WIDTH, 4 * (2 * WIDTH)
+    assert (first["gradients"], first["optimizer"], first["data"]) == (weights, 2 * weights, 100)
+    assert (last["gradients"], last["optimizer"]) == (hidden, 2 * (weights + hidden))  # moments of both are kept
+    rows = SAMPLES // 2  # of a micro-batch, at the end of each stage
+    assert last["activations"] == 4 * rows * (4 + 2 * 4 * WIDTH)
+    assert first["activations"] == 3 * rows * (3 * 4 * WIDTH)  # what the second layer was given, too
+    assert last["total"] == sum(last[part] for part in ("model", "gradients", "optimizer", "activations", "data"))
+
+
+def test_given_numbers_take_the_place_of_measured_ones(example_config: Path) -> None:
+    given = Given(step_seconds=0.5, usd_per_hour=36.0, samples=640_000)
+    found = check(example_config, ["cost.usd_per_hour=1"], given=given)
+    assert found["given"] == {"step_seconds": 0.5, "usd_per_hour": 36.0, "samples": 640_000}
+    assert found["measured"] == ["memory", "evaluation", "save"]
+    assert found["steps"] == {"per_epoch": 10_000, "epochs": 6, "total": 60_000}
+    time = found["time"]
+    each = found["evaluation_seconds"] + found["save_seconds"]
+    assert time["likely"] > 60_000 * 0.5 + 6 * each
+    assert (time["measured"], time["low"], time["high"]) == ("given", None, None)
+    assert found["cost"]["likely"] == pytest.approx(time["likely"] / 100)
+
+
+def test_with_samples_and_seconds_given_no_data_is_needed(
+    example_config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spiral = specs.load("spiral.project:Spiral")
+
+    def no_data(self: object, cfg: object, device: object) -> Split:
+        raise DataError("/data: no such folder.")
+
+    monkeypatch.setattr(spiral, "data", no_data)
+    found = check(example_config, [], given=Given(step_seconds=0.5, samples=640_000))
+    assert (found["faults"], found["exit_code"], found["measured"]) == ([], 0, [])
+    assert found["time"]["likely"] == 60_000 * 0.5
+    assert found["warnings"] == ["/data: no such folder. Nothing of the data and the model is looked at."]
+    assert check(example_config, [], given=Given(samples=640_000))["faults"] == ["/data: no such folder."]
+
+
+def windows(settings: RunConfig, games: int) -> int:
+    """A unit of a project: a game has 9,000 frames, a window takes 60 of them."""
+    return games * 9000 - 60 * settings.training.epochs
+
+
+def test_a_project_may_count_its_data_in_a_unit_of_its_own(example_config: Path) -> None:
+    loaded = load_config(example_config, [])
+    counting = replace(loaded, spec=replace(loaded.spec, counts={"games": f"{__name__}:windows"}))
+    given = Given(counts={"games": 100_000}).in_samples(counting)
+    assert given.samples == 100_000 * 9000 - 60 * 6
+    assert given.numbers() == {"samples": given.samples, "games": 100_000}
+    for wrong, said in (
+        (Given(counts={"game": 1}), r"--game: spiral counts its data in games, samples \(did you mean 'games'\?\)"),
+        (Given(counts={"games": 0}), "--games 0: expected a number above 0"),
+        (Given(step_seconds=float("nan")), "--step-seconds nan: expected a number above 0"),
+        (Given(samples=3, counts={"games": 1}), "--games and --samples both say how much data there is"),
+    ):
+        with pytest.raises(UserError, match=said):
+            wrong.in_samples(counting)

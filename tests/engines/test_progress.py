@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 import torch
 
 from cockpit.core.run import progress
+from engines.checking import trial
 from engines.contract import commands as cmd
 from engines.contract import spec as specs
 from engines.contract.events import Epoch, Phase, Progress
 from engines.runs import launch
 from engines.runs.state import RunReader
 from engines.runtime.attempt import carry_out
+from engines.runtime.progress import ProgressEvents
 from engines.training import engine
 from engines.training.project import Split
 from tests.engines.toy import HEADS, ToyConfig, ToyProject
@@ -70,6 +73,16 @@ def test_a_stop_is_heard_while_data_is_read(fake: FakeRun) -> None:
     assert [answer.state for answer in reader.history.answers] == ["seen", "applied"]
     assert not list(fake.run.checkpoints.iterdir())
     assert not fake.run.info.why_no_resume
+
+
+def test_a_try_that_is_interrupted_while_data_is_read_is_interrupted(fake: FakeRun) -> None:
+    def read_data() -> None:
+        with trial._listening(fake.run, 1) as (events, listener):
+            signal.raise_signal(signal.SIGINT)
+            ProgressEvents(events, listener)(0, 1, "files")
+
+    with pytest.raises(KeyboardInterrupt):
+        read_data()
 
 
 def test_the_state_of_a_run_says_how_far_its_data_is(tmp_path: Path) -> None:

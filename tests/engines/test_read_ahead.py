@@ -32,7 +32,7 @@ class CurriculumSource(ToySource):
         super().__init__(count, seed)
         self.gathered: list[tuple[int, str]] = []
         """Step and thread of each batch."""
-        self.before: Callable[[Context], None] = lambda ctx: None
+        self.before: Callable[[Context], object] = lambda ctx: None
         self._reading = reading
 
     def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> Batch:
@@ -90,7 +90,9 @@ def edited(folder: Path, project: Ahead) -> ToyRun:
 
 
 def test_a_run_that_reads_ahead_is_the_one_that_does_not(tmp_path: Path) -> None:
-    ahead, behind = edited(tmp_path / "ahead", Ahead()), edited(tmp_path / "behind", Behind())
+    ahead, behind = edited(tmp_path / "ahead", project := Ahead()), edited(tmp_path / "behind", Behind())
+    never = threading.Event()
+    project.train.before = lambda ctx: never.wait(0.3 * (ctx.step == 9))  # an evaluation is asked for, and waits for it
     assert behind.train() == ahead.train() == "early-stopped"
     assert_equal(ahead, behind)
     read = ahead.project.train.gathered  # type: ignore[attr-defined]

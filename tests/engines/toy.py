@@ -72,6 +72,7 @@ class ToyProject(Project[ToyConfig]):
     poison_from = 10**9
     """Batches handed to `losses` in training from this one on give a NaN loss."""
     forced_score: float | None = None
+    metrics: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self._seen = 0
@@ -119,8 +120,9 @@ class ToyRun:
         self.data = self.project.data(self.settings, torch.device("cpu"))
         self.model = self.project.model(self.settings, self.data)
         self.trainer = Trainer(
-            self.run, self.settings, HEADS, self.project, self.data, self.model, self.events, self.listener
-        )
+            self.run, self.settings, HEADS, self.project, self.data, self.model, self.events, self.listener,
+            metrics=self.project.metrics,
+        )  # fmt: skip
 
         self._random = torch.get_rng_state()
 

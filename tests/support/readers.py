@@ -57,6 +57,12 @@ def wait_for_the_next(job: tuple[Path, int]) -> int:
     return number
 
 
+def wait_for_the_first(path: Path) -> None:
+    """The item called 0 ends when its file is there, any other at once."""
+    if path.name == "0":
+        wait_for(path)
+
+
 def die_once(path: Path) -> str:
     """Killed from outside the first time."""
     if not path.exists():

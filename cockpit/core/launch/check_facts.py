@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cockpit.core.format import count, percent, rate
+from cockpit.core.text import plain
 from cockpit.core.times import date_and_clock
 from engines.basics.amounts import duration, money, size
 
@@ -19,6 +20,7 @@ def facts_of(found: dict[str, Any]) -> dict[str, str]:
         facts["parameters"] = f"{count(parameters['total'])}, {count(parameters['trainable'])} trained"
     if steps := found.get("steps"):
         facts["steps"] = f"{count(steps['per_epoch'])} an epoch, {count(steps['total'])} in {steps['epochs']} epochs"
+    facts |= _stages(found.get("stages", []))
     if memory := found.get("memory"):
         parts = ", ".join(
             f"{name} {size(memory[name])}" for name in ("model", "gradients", "optimizer", "activations", "data")
@@ -31,12 +33,33 @@ def facts_of(found: dict[str, Any]) -> dict[str, str]:
         )
     if tried := found.get("try"):
         facts |= _tried(tried)
+    elif (seconds := found.get("evaluation_seconds")) is not None:
+        facts["evaluation"] = _seconds(seconds)
     if warnings := found.get("warnings"):
         facts["warning"] = " ".join(warnings)
     if command := found.get("on_finish"):
         facts["on finish"] = f"{command}, when nothing else runs here"
+    if given := found.get("given"):
+        facts["given"] = _given(given)
+        facts["measured"] = ", ".join(found["measured"]) or "nothing"
     if taken := found.get("time"):
         facts |= _time_and_cost(taken, found.get("cost"))
+    return facts
+
+
+def _stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What each stage takes; of a run with one alone, its steps where they were measured."""
+    facts = {}
+    for stage in stages:
+        steps = f"{count(stage['epochs'])} epochs of {count(stage['steps_per_epoch'])} steps"
+        if "begin" in stage:
+            begin, end = (_seconds(stage[point]["median"]) for point in ("begin", "end"))
+            words = f"{begin} a step" if begin == end else f"{begin} a step at the beginning, {end} at the end"
+            facts[f"stage {stage['name']}"] = f"{steps}, {words}, about {size(stage['memory'])} of memory"
+        else:
+            facts[f"stage {stage['name']}"] = steps
+    if len(facts) == 1:
+        return {"step": words} if stages and "begin" in stages[0] else {}
     return facts
 
 
@@ -44,8 +67,11 @@ def _tried(tried: Mapping[str, Any]) -> dict[str, str]:
     """What a try measured."""
     facts = {"tried": f"{count(tried['steps'])} steps"}
     if per_step := tried["seconds_per_step"]:
-        speed, slow, fast = (rate(1 / per_step[name], "steps") for name in ("mean", "high", "low"))
-        facts["speed"] = f"{speed} ({slow} to {fast}), {rate(tried['samples_per_second'], 'samples')}"
+        speed = rate(1 / per_step["median"], "steps")
+        if per_step["low"] is not None:
+            slow, fast = (rate(1 / per_step[name], "steps") for name in ("high", "low"))
+            speed += f" ({slow} to {fast})"
+        facts["speed"] = f"{speed}, {rate(tried['samples_per_second'], 'samples')}"
     if tried["data_wait"] is not None:
         facts["data wait"] = f"{percent(tried['data_wait'])} of a step"
     facts["peak memory"] = f"{size(tried['peak_memory'])} of the {tried['peak_memory_of']}"
@@ -59,19 +85,42 @@ def _tried(tried: Mapping[str, Any]) -> dict[str, str]:
     return facts
 
 
+def _given(given: Mapping[str, Any]) -> str:
+    """What the user gave in place of measured numbers."""
+    known = {"step_seconds": (_seconds, "a step"), "usd_per_hour": (money, "an hour")}
+    told = []
+    for name, number in given.items():
+        words, what = known.get(name, (count, plain(name)))
+        told.append(f"{words(number)} {what}")
+    return ", ".join(told)
+
+
 def _time_and_cost(taken: Mapping[str, Any], cost: Mapping[str, Any] | None) -> dict[str, str]:
     """When the run would be done and what it would have cost, if no patience ends it sooner."""
-    tried = taken["measured"] == "try"
-    how = "for all epochs" if tried else "a rough estimate from a few steps (--try measures)"
-    facts = {"time": f"{duration(taken['likely'])} ({duration(taken['low'])} to {duration(taken['high'])}), {how}"}
-    if tried:
+    how = {
+        "try": "for all epochs",
+        "steps": "a rough estimate from a few steps (--try measures)",
+        "given": "by the seconds a step that were given",
+    }[taken["measured"]]
+    if taken["low"] is None and taken["measured"] != "given":
+        how += f"; {taken['steps']} steps are too few for a range"
+    facts = {"time": f"{_range(taken, duration)}, {how}"}
+    if taken["measured"] == "try":
         facts["done by"] = date_and_clock(time.time() + taken["likely"])
     if cost:
-        facts["cost"] = f"{money(cost['likely'])} ({money(cost['low'])} to {money(cost['high'])})"
+        facts["cost"] = _range(cost, money)
         if cost["budget"] is not None:
             spent = ", which will be spent before the end" if cost["likely"] > cost["budget"] else ""
             facts["cost"] += f" of a budget of {money(cost['budget'])}{spent}"
     return facts
+
+
+def _range(numbers: Mapping[str, Any], words: Callable[[float], str]) -> str:
+    """`1 h (40 m to 2 h)`, or `1 h` where the range is not known."""
+    likely = words(numbers["likely"])
+    if numbers["low"] is None:
+        return likely
+    return f"{likely} ({words(numbers['low'])} to {words(numbers['high'])})"
 
 
 def _seconds(value: float) -> str:

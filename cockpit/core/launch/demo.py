@@ -13,6 +13,7 @@ from engines.basics.errors import DataError, UserError
 from engines.basics.files import make_directory
 from engines.contract import spec as specs
 from engines.contract.rundir import RunDirectory
+from engines.contract.spec import Spec
 from engines.runs import launch
 from engines.runs.state import RunReader
 from engines.runs.store import list_runs, runs_folder
@@ -24,13 +25,13 @@ MARK = "demo.json"
 class Demo:
     """What `cockpit demo` does, step by step. Raises `UserError` for an unknown project or a bad override."""
 
-    def __init__(self, project: str = "controls", overrides: Sequence[str] = ()) -> None:
+    def __init__(self, project: str | None = None, overrides: Sequence[str] = ()) -> None:
         from engines.contract.config import load_config
 
-        spec = specs.find(project)
+        spec = specs.find(project) if project is not None else _the_one_with_a_demo()
         if spec.demo is None or "make" not in spec.tasks:
-            raise UserError(f"The project {project!r} has no demo; train a config of your own with `cockpit train`.")
-        self.project = project
+            raise UserError(f"The project {spec.name!r} has no demo; train a config of your own with `cockpit train`.")
+        self.project = spec.name
         self.overrides = tuple(overrides)
         self.config = _config_file(spec.demo)
         self.data_path = Path(load_config(self.config, overrides).settings.data.path).expanduser().absolute()
@@ -79,6 +80,19 @@ def _live_run(title: str) -> RunDirectory | None:
             if run.info.title == title and RunReader(run).status().live:
                 return run
     return None
+
+
+def _the_one_with_a_demo() -> Spec:
+    """Of several the one that says it comes first. Raises `UserError` naming them where none or more do."""
+    found = [spec for spec in specs.installed().values() if isinstance(spec, Spec) and spec.demo is not None]
+    first = [spec for spec in found if spec.demo_first] if len(found) > 1 else found
+    if len(first) == 1:
+        return first[0]
+    if not found:
+        raise UserError("No installed project has a demo; train a config of your own with `cockpit train`.")
+    raise UserError(
+        f"Several projects have a demo; choose one: {' or '.join(f'`cockpit demo {s.name}`' for s in found)}."
+    )
 
 
 def _config_file(name: str) -> Path:

@@ -32,7 +32,7 @@ class Devices:
         return device_name(device)
 
     def words(self, device: str) -> str:
-        """What a person should know of a device: `cuda:0 · NVIDIA H100 · busy with controls-…-amber`."""
+        """What a person should know of a device: `cuda:0 · NVIDIA H100 · busy with spiral-…-amber`."""
         name = self.meant(device)
         number = name.removeprefix("cuda:")
         gpu = self.gpus[int(number)] if number.isdigit() and int(number) < len(self.gpus) else ""

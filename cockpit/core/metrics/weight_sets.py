@@ -17,7 +17,7 @@ BEYOND = "+"
 
 
 def edited_weights(edits: Iterable[CommandAnswer]) -> str:
-    """`weights look 0.8, idle 0.3`: all that these edits have changed; empty where they changed none."""
+    """`weights look 0.8, side 0.3`: all that these edits have changed; empty where they changed none."""
     weights: dict[str, float] = {}
     for edit in edits:
         if isinstance(edit.command, SetLossWeights):

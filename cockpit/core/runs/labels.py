@@ -15,7 +15,7 @@ LONGEST_NOTES = 1000
 def describe(run: RunDirectory, *, label: str | None = None, notes: str | None = None) -> None:
     """Give a run, live or not, a label or notes; None leaves what is there.
 
-    Escape sequences and controls are taken out. Raises `UserError` for what is too long, `DataError` for a run
+    Escape sequences and invisible marks are taken out. Raises `UserError` for what is too long, `DataError` for a run
     without a readable record, OSError where it cannot be written.
     """
     changes: dict[str, str] = {}

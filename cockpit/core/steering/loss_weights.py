@@ -11,6 +11,7 @@ import numpy as np
 
 from cockpit.core.series import Series
 from cockpit.core.steering.number_keys import typed_number
+from engines.contract.spec import SCALE
 from engines.runs.history import History
 
 FINE = 5
@@ -36,6 +37,16 @@ def recent_means(series: Mapping[str, Series], heads: Sequence[str]) -> dict[str
     loss = series.get("loss")
     since = float(loss.step[-RECENT:][0]) if loss is not None and len(loss.step) else -math.inf
     return {head: _recent_mean(series[head], since) if head in series else None for head in heads}
+
+
+def scaled(losses: Mapping[str, float | None], series: Mapping[str, Series]) -> dict[str, float | None]:
+    """The raw `losses` as they pull at the weights: times the recent scale, of a head whose loss has one."""
+    scales = recent_means(series, [head + SCALE for head in losses])
+    pulls: dict[str, float | None] = {}
+    for head, loss in losses.items():
+        scale = scales[head + SCALE]
+        pulls[head] = loss if loss is None or scale is None else loss * scale
+    return pulls
 
 
 def _recent_mean(one: Series, since: float) -> float | None:

@@ -12,7 +12,8 @@ from cockpit.core.thresholds.review import HeadReview
 from engines.thresholds.objectives import F1
 from engines.thresholds.sweep import Sweep
 
-STYLES = {"objective": "run-1", "F1": "run-2", "precision": "run-5", "recall": "run-6", "idle FP": "run-7"}
+ALARMS = "alarms"
+STYLES = {"objective": "run-1", "F1": "run-2", "precision": "run-5", "recall": "run-6", ALARMS: "run-7"}
 """Colour, dash and sign of each: none those of training or validation, and no sign is one of the axis."""
 PIXELS = 2048
 """Each curve is kept as first, lowest, highest and last value of so many columns: more than a terminal has."""
@@ -26,11 +27,11 @@ def curves(it: HeadReview) -> tuple[Line, ...]:
     head = it.head
     if not it.judged or head.untunable:
         return ()
-    sweep = Sweep(head.scores, head.targets, head.idle)
+    sweep = Sweep(head.scores, head.targets, head.quiet)
     counts = sweep.counts
     rates: dict[str, Floats] = {"recall": counts.recall, "precision": counts.precision}
-    if head.idle is not None:
-        rates["idle FP"] = counts.idle_rate
+    if head.quiet is not None:
+        rates[ALARMS] = counts.alarm_rate
     rates["F1"] = counts.f1
     if head.objective is not F1:
         rates["objective"] = head.objective.value(counts)

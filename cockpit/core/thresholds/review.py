@@ -17,10 +17,10 @@ from engines.basics.errors import DataError, UserError
 from engines.contract import spec as specs
 from engines.contract.rundir import RunDirectory
 from engines.runs.state import RunReader
-from engines.thresholds.adapter import ThresholdAdapter
-from engines.thresholds.bootstrap import Interval, session_interval
+from engines.thresholds.adapter import ThresholdAdapter, Titles
+from engines.thresholds.bootstrap import Interval, group_interval
 from engines.thresholds.head import Head
-from engines.thresholds.objectives import F1, F1_LESS_IDLE, Objective
+from engines.thresholds.objectives import F1, F1_LESS_ALARMS, Objective
 from engines.thresholds.review import ABOUT, Review, read_review
 from engines.thresholds.search import exact_optimum
 from engines.thresholds.tally import Tally
@@ -36,7 +36,7 @@ class Numbers:
     f1: float | None
     precision: float | None
     recall: float | None
-    idle_rate: float | None
+    alarm_rate: float | None
     objective: float | None
 
 
@@ -80,15 +80,15 @@ class HeadReview:
 
     @property
     def objectives(self) -> list[Objective]:
-        """What makes sense for this head: its own objective, F1, and F1 less idle presses where frames are idle."""
-        idle = [] if self.head.idle is None else [F1_LESS_IDLE]
-        return list(dict.fromkeys([self.head.objective, F1, *idle]))
+        """What makes sense for this head: its own objective, F1, and F1 less false alarms where there may be some."""
+        alarms = [] if self.head.quiet is None else [F1_LESS_ALARMS]
+        return list(dict.fromkeys([self.head.objective, F1, *alarms]))
 
     @property
     def tally(self) -> Tally:
         """Raises `DataError` where a score is not a number."""
         if self._made is None:
-            self._made = Tally(self.head.scores, self.head.targets, self.head.idle)
+            self._made = Tally(self.head.scores, self.head.targets, self.head.quiet)
         return self._made
 
     @cached_property
@@ -103,7 +103,7 @@ class HeadReview:
 
     @cached_property
     def interval(self) -> Interval | None:
-        return None if self.head.untunable else session_interval(self.head)
+        return None if self.head.untunable else group_interval(self.head)
 
     @cached_property
     def flag(self) -> str:
@@ -122,8 +122,8 @@ class HeadReview:
         if not self.judged:
             return None
         counts = self.tally.at(threshold)
-        idle = math.nan if self.head.idle is None else float(counts.idle_rate)
-        rates = (counts.f1, counts.precision, counts.recall, idle, self.head.objective.value(counts))
+        alarms = math.nan if self.head.quiet is None else float(counts.alarm_rate)
+        rates = (counts.f1, counts.precision, counts.recall, alarms, self.head.objective.value(counts))
         return Numbers(*(None if math.isnan(rate) else float(rate) for rate in rates))
 
     def row(self, saved: float, new: float) -> Row:
@@ -151,7 +151,12 @@ class ThresholdReview:
         config, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
         self.saved = self.file.thresholds if self.file.content is not None else self._adapter.defaults(config)
         self.data = str(yaml12.find(config, "data", "path") or "")
-        """Where the recordings lie that the scores are of; empty where the config does not say."""
+        """Where the data lies that the scores are of; empty where the config does not say."""
+
+    @property
+    def titles(self) -> Titles:
+        """What its project calls heads, groups and false alarms."""
+        return self._adapter.titles
 
     @property
     def stale(self) -> bool:

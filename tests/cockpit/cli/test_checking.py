@@ -32,7 +32,7 @@ FOUND: dict[str, Any] = {
         "data": 80_000_000, "total": 386_000_000, "available": 23_000_000_000,
     },
     "disk": {"checkpoint": 42_000_000, "checkpoints": 3, "needed": 126_000_000, "free": 80e9, "path": "/runs"},
-    "time": {"low": 3600, "likely": 5400, "high": 14_400, "measured": "steps"},
+    "time": {"low": 3600, "likely": 5400, "high": 14_400, "measured": "steps", "steps": 30},
     "cost": {"low": 2.5, "likely": 3.75, "high": 10, "usd_per_hour": 2.5, "budget": None},
 }  # fmt: skip
 
@@ -67,7 +67,7 @@ def test_a_check_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 def test_a_try_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     tried: dict[str, Any] = {
-        "steps": 1234, "seconds_per_step": {"mean": 0.05, "low": 0.04, "high": 0.1}, "samples_per_second": 1280.0,
+        "steps": 1234, "seconds_per_step": {"median": 0.05, "low": 0.04, "high": 0.1}, "samples_per_second": 1280.0,
         "data_wait": 0.031, "peak_memory": 466_500_000, "peak_memory_of": "GPU", "loading_seconds": 3.0,
         "evaluation_seconds": 0.217, "checkpoint": 1_971_189, "save_seconds": 12.4, "resume_seconds": 0.046,
         "resumed_equal": True,
@@ -106,6 +106,51 @@ def test_a_try_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert "resume       different from what was saved" in capsys.readouterr().out
     assert main(["check", "a.yaml", "--try-seconds", "0"]) == 2
     assert asked == [["a.yaml", "--try"], ["a.yaml", "--try", "--try-seconds=2.0"]]
+
+
+def test_given_numbers_go_to_the_engine_and_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = specs.Spec(
+        name="melee", title="", config="", project="", columns=(), heads=(), counts={"games": "m:f", "set": "m:f"}
+    )
+    monkeypatch.setattr(specs, "installed", lambda: {"melee": spec, "broken": specs.BrokenSpec("broken", "")})
+    per_step = {"median": 0.05, "low": None, "high": None}
+    stages = [
+        {"name": "easy", "epochs": 2, "steps_per_epoch": 500, "memory": 2e9, "begin": per_step, "end": per_step},
+        {"name": "hard", "epochs": 8, "steps_per_epoch": 9000},
+    ]
+    found = {
+        "config": "a.yaml", "faults": [], "exit_code": 0, "stages": stages, "measured": ["memory", "evaluation"],
+        "given": {"step_seconds": 0.05, "usd_per_hour": 1.79, "games": 100_000, "samples": 800_000_000},
+        "time": {"low": None, "likely": 7200, "high": None, "measured": "given", "steps": 0},
+        "cost": {"low": None, "likely": 3.58, "high": None, "usd_per_hour": 1.79, "budget": None},
+    }  # fmt: skip
+    asked: list[list[str]] = []
+
+    def answer(module: str, arguments: list[str], *, doing: str) -> dict[str, Any]:
+        asked.append(arguments)
+        return found
+
+    monkeypatch.setattr(checking, "ask_engine", answer)
+    numbers = ["--step-seconds", ".05", "--usd-per-hour", "1.79", "--games", "100000", "--samples", "7"]
+    assert main(["check", "a.yaml", *numbers]) == 0
+    assert asked == [["a.yaml", "--step-seconds=0.05", "--usd-per-hour=1.79", "--samples=7", "--count=games=100000"]]
+    shown = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+    assert {name: text.strip() for name, text in shown.items()} == {
+        "config": "a.yaml",
+        "stage easy": "2 epochs of 500 steps, 0.05 s a step, about 2.0 GB of memory",
+        "stage hard": "8 epochs of 9,000 steps",
+        "given": "0.05 s a step, $1.79 an hour, 100,000 games, 800,000,000 samples",
+        "measured": "memory, evaluation",
+        "time": "2 h 00 m, by the seconds a step that were given",
+        "cost": "$3.58",
+    }
+    found["time"] = {"low": None, "likely": 7200, "high": None, "measured": "steps", "steps": 8}
+    assert main(["check", "a.yaml"]) == 0
+    assert "(--try measures); 8 steps are too few for a range\n" in capsys.readouterr().out
+    assert main(["check", "a.yaml", "--try", "--step-seconds", "1"]) == 2
+    assert "--try measures what --step-seconds gives; give one of them." in capsys.readouterr().err
 
 
 def test_the_faults_of_a_check_are_lines_on_stderr(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from projects.controls.thresholds import NAMES
+from engines.thresholds.adapter import Titles
+from projects.controls.thresholds import NAMES, ControlThresholds
 from tests.cockpit.cli.conftest import Cockpit
 from tests.support.fake_review import review_arrays, reviewed_run
 
@@ -36,10 +38,26 @@ def test_every_control_is_shown_with_what_it_reaches(cockpit: Cockpit, exported:
     assert not json.loads(exported.read_text())["thresholds_reviewed"]
 
 
+def test_another_project_reads_its_own_words(cockpit: Cockpit, exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ControlThresholds, "titles", Titles(heads="valves", group="plant", groups="plants"))
+    told = cockpit("thresholds", "last", "--optimize").stdout
+    lines = told.splitlines()
+    assert lines[1].split() == "head saved new best 95% of best F1 precision recall alarms n+ n−".split()
+    assert "Intervals: 1,000 resamples of 4 plants." in lines
+    named = told.replace("idle accuracy", "")  # a total of this project's
+    told = named + cockpit("thresholds", "last", "--set", "jmp=1", "--set", "x").stderr
+    assert "no head is called 'jmp' (did you mean 'jump'?); valves: move_forward" in told
+    assert "--set x: expected head=threshold, as in" in told
+    assert not re.search(r"\b(controls?|idle|sessions?)\b", told)
+    found = json.loads(cockpit("thresholds", "last", "--json").stdout)
+    assert {"alarm_rate", "f1"} < found["heads"][0]["after"].keys()
+    assert found["heads"][0]["interval"].keys() == {"low", "high", "groups", "resamples"}
+
+
 def test_json_diff_and_save_tell_the_same(cockpit: Cockpit, exported: Path) -> None:
     shown = json.loads(cockpit("thresholds", "last", "--optimize", "--set", "jump=0.25", "--json").stdout)
     assert (shown["checkpoint"], shown["epoch"], shown["step"], shown["saved_to"]) == ("best.pt", 2, 20, None)
-    controls: dict[str, dict[str, Any]] = {control["name"]: control for control in shown["controls"]}
+    controls: dict[str, dict[str, Any]] = {control["name"]: control for control in shown["heads"]}
     assert controls["jump"]["new"] == 0.25 != controls["jump"]["best"]
     assert controls["sneak"]["new"] == controls["sneak"]["best"]
     assert controls["swap_offhand"]["best"] is None

@@ -1,5 +1,6 @@
 """Questions to the engine: answered, refused with its sentences, given up with everything they started."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -19,6 +20,10 @@ ANSWERS = """
 import json, sys
 print("reading", file=sys.stderr)
 print(json.dumps(sys.argv[1:]))
+"""
+WAITS = """
+import json, os
+print(json.dumps(os.environ["OMP_WAIT_POLICY"]))
 """
 REFUSES = """
 import sys
@@ -40,16 +45,25 @@ time.sleep(600)
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in {
-        "answers": ANSWERS, "refuses": REFUSES, "hangs": HANGS, "leaves": LEAVES, "prints": "print('hello')",
+        "answers": ANSWERS, "waits": WAITS, "refuses": REFUSES, "hangs": HANGS, "leaves": LEAVES,
+        "prints": "print('hello')",
     }.items():  # fmt: skip
         (tmp_path / f"asked_{name}.py").write_text(text)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
 
 
 def test_an_answer_is_decoded_and_its_progress_heard(modules: None) -> None:
     heard: list[str] = []
     assert EngineQuestion("asked_answers", ["a b", "--set"]).answer(heard.append) == ["a b", "--set"]
     assert heard == ["reading"]
+
+
+def test_what_is_measured_runs_as_an_engine_does(modules: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that spin while they wait make steps on a busy machine twenty times slower than those of a run."""
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    assert EngineQuestion("asked_waits", []).answer() == "passive"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    assert EngineQuestion("asked_waits", []).answer() == "active"
 
 
 def test_what_an_answer_left_behind_is_ended_and_not_waited_for(modules: None) -> None:

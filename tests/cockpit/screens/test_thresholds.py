@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ from cockpit.screens import thresholds_reading
 from cockpit.screens.run import RunScreen
 from cockpit.screens.thresholds import ThresholdsScreen
 from cockpit.screens.unapplied import UnappliedScreen
-from cockpit.widgets.controls_table import ControlsTable
 from cockpit.widgets.curve_chart import CurveChart
+from cockpit.widgets.thresholds_table import ThresholdsTable
 from engines.contract.rundir import RunDirectory
+from engines.thresholds.adapter import Titles
 from engines.thresholds.review import write_review
+from projects.controls.thresholds import ControlThresholds
 from tests.cockpit.driving import keys, text, until
 from tests.support.fake_review import ABOUT, review_arrays, reviewed_run
 
@@ -80,14 +83,14 @@ async def test_the_numbers_are_those_of_the_command_line(cockpit: Make, run: Run
     """What `cockpit thresholds RUN --optimize --json` prints."""
     review = ThresholdReview(run)
     new = review.optimum
-    told = {one["name"]: one for one in _facts(review, review.rows(new), new, saved_to=None)["controls"]}
+    told = {one["name"]: one for one in _facts(review, review.rows(new), new, saved_to=None)["heads"]}
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
         await ready(pilot, run)
         await pilot.press("O")
         await until(pilot, lambda: "14 changed" in text(pilot) or "15 changed" in text(pilot))
         shown = cells(pilot)
     for name, one in told.items():
-        rates = [one["after"][key] for key in ("f1", "precision", "recall", "idle_rate")]
+        rates = [one["after"][key] for key in ("f1", "precision", "recall", "alarm_rate")]
         numbers = [one["new"], one["saved"], *rates]
         expected = ["—" if number is None else f"{number:.3f}" for number in numbers]
         interval = one["interval"]
@@ -134,7 +137,21 @@ async def test_a_number_is_typed(cockpit: Make, run: RunDirectory) -> None:
         await until(pilot, lambda: "'x' is no number" in text(pilot))
         await pilot.press("9", "escape")
         assert values(screen)["move_forward"] == 0.3
-        assert isinstance(pilot.app.focused, ControlsTable)
+        assert isinstance(pilot.app.focused, ThresholdsTable)
+
+
+async def test_another_project_reads_its_own_words(
+    cockpit: Make, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ControlThresholds, "titles", Titles())
+    async with cockpit().run_test(size=SIZE) as pilot:
+        await ready(pilot, run)
+        shown = text(pilot)
+        assert "validation groups of recordings/demo" in shown
+        header = next(line for line in shown.splitlines() if "saved" in line and "Prec" in line)
+        assert header.strip("│ ").split()[:8] == "Head Thr saved F1 Prec Rec alarms n+".split()
+        assert "─ Heads ─" in shown
+        assert not re.search(r"\b(controls?|idle FP|sessions?)\b", shown, re.IGNORECASE)
 
 
 async def test_another_objective_has_another_best(cockpit: Make, run: RunDirectory) -> None:
@@ -150,7 +167,7 @@ async def test_another_objective_has_another_best(cockpit: Make, run: RunDirecto
         on = head.scores >= at
         assert 2 * on[head.targets].sum() / (on.sum() + head.positives) == max(reached.values())
         await pilot.press("j")
-        await until(pilot, lambda: "F1 − 0.5 · idle" in text(pilot))
+        await until(pilot, lambda: "F1 − 0.5 · false alarms" in text(pilot))
 
 
 async def test_a_click_on_the_chart_puts_the_threshold_there(cockpit: Make, run: RunDirectory) -> None:
@@ -159,8 +176,8 @@ async def test_a_click_on_the_chart_puts_the_threshold_there(cockpit: Make, run:
         chart = screen.query_one(CurveChart)
         await pilot.click(CurveChart, offset=(9 + 3 * (chart.size.width - 11) // 4, 5))
         assert values(screen)["move_forward"] == pytest.approx(0.75, abs=0.01)
-        await pilot.click(ControlsTable, offset=(8, 4))
-        assert screen.query_one(ControlsTable).selected == "strafe_left"
+        await pilot.click(ThresholdsTable, offset=(8, 4))
+        assert screen.query_one(ThresholdsTable).selected == "strafe_left"
 
 
 async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Make, run: RunDirectory) -> None:
@@ -195,7 +212,7 @@ async def test_what_cannot_be_tuned_is_kept_and_says_so(cockpit: Make, run: RunD
     async with cockpit().run_test(size=(80, 24)) as pilot:
         screen = await ready(pilot, run)
         await pilot.press(*["down"] * 10)
-        assert screen.query_one(ControlsTable).selected == "swap_offhand"
+        assert screen.query_one(ThresholdsTable).selected == "swap_offhand"
         assert "! cannot tune: no positives; kept" in text(pilot)
         assert keys(pilot)["optimise"] is False
         await pilot.press("o")

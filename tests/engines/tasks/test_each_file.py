@@ -85,22 +85,24 @@ def test_who_was_killed_once_from_outside_is_tried_again(tmp_path: Path) -> None
         assert list(outcomes) == [Taken(tmp_path / k, "taken") for k in ("one", "two")]
 
 
-def test_items_are_asked_for_as_they_are_needed() -> None:
-    asked = 0
+def test_items_are_asked_for_as_they_are_needed(tmp_path: Path) -> None:
+    """Also while the first one takes long and others are done: it ends when as many as allowed have been asked for."""
+    asked = given = 0
 
-    def items() -> Iterator[str]:
+    def items() -> Iterator[Path]:
         nonlocal asked
-        for number in range(500):
+        for number in range(300):
             asked += 1
-            yield str(number)
+            assert asked - given <= 2 * AHEAD
+            if asked == 2 * AHEAD:
+                (tmp_path / "0").touch()
+            yield tmp_path / str(number)
 
-    given = 0
-    with each_file(readers.read, items(), go_on, workers=1) as outcomes:
+    with each_file(readers.wait_for_the_first, items(), go_on, workers=2) as outcomes:
         for outcome in outcomes:
+            assert outcome == Taken(tmp_path / str(given), None)
             given += 1
-            assert isinstance(outcome, Taken)
-            assert asked - given <= AHEAD
-    assert given == 500
+    assert given == 300
 
 
 def test_large_items_and_values_pass_both_ways() -> None:

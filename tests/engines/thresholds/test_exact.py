@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from engines.basics.errors import DataError
 from engines.thresholds import search
 from engines.thresholds.head import Head
-from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_IDLE, Objective
+from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_ALARMS, Objective
 from engines.thresholds.plateau import Optimum, best_plateau
 from engines.thresholds.search import exact_optimum, order_keys
 from engines.thresholds.sweep import Sweep
 from engines.thresholds.tally import Tally
 
-OBJECTIVES = [F1, F1_LESS_IDLE, ACCURACY_COVERAGE]
+OBJECTIVES = [F1, F1_LESS_ALARMS, ACCURACY_COVERAGE]
 Rows = list[tuple[float, bool, bool]]
 
 ties = st.integers(0, 8).map(lambda k: k / 8)
@@ -44,13 +44,13 @@ any_rows = st.one_of(*(rows_of(kind) for kind in (ties, probabilities, skewed, c
 
 
 def head_of(rows: Rows, objective: Objective, dtype: Any = np.float32) -> Head:
-    scores, targets, idle = (np.array(column) for column in zip(*rows, strict=True))
-    return Head("x", objective, scores.astype(dtype), targets, np.zeros(len(rows), np.int64), idle & ~targets)
+    scores, targets, quiet = (np.array(column) for column in zip(*rows, strict=True))
+    return Head("x", objective, scores.astype(dtype), targets, np.zeros(len(rows), np.int64), quiet & ~targets)
 
 
 def exact_value(head: Head, threshold: float) -> Fraction:
     """The objective at one threshold, counted frame by frame, in whole numbers."""
-    assert head.idle is not None
+    assert head.quiet is not None
     on = [float(score) >= threshold for score in head.scores]
     hits = sum(o and bool(t) for o, t in zip(on, head.targets, strict=True))
     if head.objective is ACCURACY_COVERAGE:
@@ -58,8 +58,8 @@ def exact_value(head: Head, threshold: float) -> Fraction:
     f1 = Fraction(2 * hits, sum(on) + int(head.targets.sum()))
     if head.objective is F1:
         return f1
-    idle_yes = sum(o and bool(i) for o, i in zip(on, head.idle, strict=True))
-    return f1 - Fraction(idle_yes, 2 * max(1, int(head.idle.sum())))
+    alarms = sum(o and bool(i) for o, i in zip(on, head.quiet, strict=True))
+    return f1 - Fraction(alarms, 2 * max(1, int(head.quiet.sum())))
 
 
 def thresholds_that_matter(scores: NDArray[np.floating]) -> list[float]:
@@ -72,7 +72,7 @@ def thresholds_that_matter(scores: NDArray[np.floating]) -> list[float]:
 @settings(deadline=None, max_examples=200)
 @given(any_rows, st.sampled_from(OBJECTIVES), st.sampled_from([np.float32, np.float64]))
 @example([(0.5, True, False), (0.5, False, False)], F1, np.float32)
-@example([(math.inf, False, True), (-math.inf, True, False)], F1_LESS_IDLE, np.float32)
+@example([(math.inf, False, True), (-math.inf, True, False)], F1_LESS_ALARMS, np.float32)
 def test_the_optimum_is_the_best_of_all_cuts(rows: Rows, objective: Objective, dtype: Any) -> None:
     head = head_of(rows, objective, dtype)
     if head.untunable:
@@ -93,7 +93,7 @@ def test_the_optimum_is_the_best_of_all_cuts(rows: Rows, objective: Objective, d
 def test_bounding_and_refining_equals_sorting_everything(rows: Rows, objective: Objective, dtype: Any) -> None:
     head = head_of(rows, objective, dtype)
     if not head.untunable:
-        assert exact_optimum(head) == Sweep(head.scores, head.targets, head.idle).optimum(objective)
+        assert exact_optimum(head) == Sweep(head.scores, head.targets, head.quiet).optimum(objective)
 
 
 @settings(deadline=None, max_examples=100)
@@ -111,10 +111,10 @@ def test_shuffling_rows_changes_nothing(rows: Rows, objective: Objective, random
 @given(any_rows)
 def test_curves_hold_the_rates_of_every_cut(rows: Rows) -> None:
     head = head_of(rows, F1)
-    assert head.idle is not None
-    sweep = Sweep(head.scores, head.targets, head.idle)
+    assert head.quiet is not None
+    sweep = Sweep(head.scores, head.targets, head.quiet)
     assert sweep.scores.tolist() == sorted({float(score) for score in head.scores})
-    curves = (sweep.counts.f1, sweep.counts.precision, sweep.counts.recall, sweep.counts.idle_rate)
+    curves = (sweep.counts.f1, sweep.counts.precision, sweep.counts.recall, sweep.counts.alarm_rate)
     assert all(len(curve) == len(sweep.scores) + 1 for curve in curves)
     for k, threshold in enumerate([*sweep.scores, math.nan]):  # nothing reaches NaN: the cut that says yes to nothing
         on = head.scores.astype(np.float64) >= threshold
@@ -123,7 +123,7 @@ def test_curves_hold_the_rates_of_every_cut(rows: Rows) -> None:
             2 * hits / (yes + head.positives) if yes + head.positives else math.nan,
             hits / yes if yes else math.nan,
             hits / head.positives if head.positives else math.nan,
-            on[head.idle].mean() if head.idle.any() else math.nan,
+            on[head.quiet].mean() if head.quiet.any() else math.nan,
         )
         assert [float(curve[k]) for curve in curves] == pytest.approx(expected, nan_ok=True)
 
@@ -132,28 +132,28 @@ def test_curves_hold_the_rates_of_every_cut(rows: Rows) -> None:
 @settings(deadline=None)
 @given(any_rows, st.floats(allow_nan=False), st.sampled_from([np.float32, np.float64]))
 def test_counts_at_any_threshold(kind: type[Sweep | Tally], rows: Rows, threshold: float, dtype: Any) -> None:
-    head = head_of(rows, F1_LESS_IDLE, dtype)
-    assert head.idle is not None
-    counts = kind(head.scores, head.targets, head.idle).at(threshold)
+    head = head_of(rows, F1_LESS_ALARMS, dtype)
+    assert head.quiet is not None
+    counts = kind(head.scores, head.targets, head.quiet).at(threshold)
     on = head.scores.astype(np.float64) >= threshold
     assert counts.hits == (on & head.targets).sum()
     assert counts.false_yes == (on & ~head.targets).sum()
-    assert counts.idle_yes == (on & head.idle).sum()
+    assert counts.alarms == (on & head.quiet).sum()
     assert counts.positives == head.positives
     assert counts.negatives == head.negatives
-    assert counts.idle == head.idle.sum()
+    assert counts.quiet == head.quiet.sum()
 
 
 @settings(deadline=None)
 @given(any_rows, st.floats(allow_nan=False), st.sampled_from([np.float32, np.float64]), st.booleans())
 def test_a_tally_knows_what_a_sweep_knows(rows: Rows, near: float, dtype: Any, between: bool) -> None:
     """Counts at every distinct score and beside it, and the scores next to any threshold."""
-    head = head_of(rows, F1_LESS_IDLE, dtype)
-    sweep = Sweep(head.scores, head.targets, head.idle)
-    tally = Tally(head.scores, head.targets, head.idle)
+    head = head_of(rows, F1_LESS_ALARMS, dtype)
+    sweep = Sweep(head.scores, head.targets, head.quiet)
+    tally = Tally(head.scores, head.targets, head.quiet)
     at = np.array([near, *(math.nextafter(score, math.inf) if between else score for score in sweep.scores)])
     expected, found = sweep.at(at), tally.at(at)
-    for kind in ("hits", "false_yes", "idle_yes", "positives", "negatives", "idle"):
+    for kind in ("hits", "false_yes", "alarms", "positives", "negatives", "quiet"):
         assert np.array_equal(getattr(found, kind), getattr(expected, kind))
     for threshold in at.tolist():
         assert tally.lowest_from(threshold) == min(sweep.scores[sweep.scores >= threshold], default=None)
@@ -180,10 +180,10 @@ def test_many_rows_in_many_buckets(objective: Objective, kind: str) -> None:
         scores = random.random(n)
     elif kind == "signed":
         scores = random.normal(size=n) + targets
-    idle = (random.random(n) < 0.4) & ~targets
+    quiet = (random.random(n) < 0.4) & ~targets
     for dtype in (np.float16, np.float32, np.float64):
-        head = Head("x", objective, scores.astype(dtype), targets, np.zeros(n, np.int64), idle)
-        assert exact_optimum(head) == Sweep(head.scores, targets, idle).optimum(objective)
+        head = Head("x", objective, scores.astype(dtype), targets, np.zeros(n, np.int64), quiet)
+        assert exact_optimum(head) == Sweep(head.scores, targets, quiet).optimum(objective)
 
 
 def test_only_the_buckets_that_can_win_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,8 +212,8 @@ def test_keys_are_in_the_order_of_the_scores(values: list[float], dtype: Any) ->
             assert (a < b, a == b) == (key_a < key_b, key_a == key_b)
 
 
-def tuned(scores: list[float], targets: list[int], objective: Objective = F1, idle: list[int] | None = None) -> Any:
-    flags = None if idle is None else np.array(idle, np.bool_)
+def tuned(scores: list[float], targets: list[int], objective: Objective = F1, quiet: list[int] | None = None) -> Any:
+    flags = None if quiet is None else np.array(quiet, np.bool_)
     groups = np.zeros(len(scores), np.int64)
     return exact_optimum(Head("x", objective, np.array(scores), np.array(targets, np.bool_), groups, flags))
 
@@ -245,13 +245,13 @@ def test_of_two_plateaus_as_near_to_a_half_the_higher_one_is_taken() -> None:
 
 
 def test_a_negative_objective_is_beaten_by_saying_yes_to_nothing() -> None:
-    found = tuned([0.95, 0.58, 0.3, 0.05], [0, 0, 0, 1], F1_LESS_IDLE, [1, 1, 1, 0])
+    found = tuned([0.95, 0.58, 0.3, 0.05], [0, 0, 0, 1], F1_LESS_ALARMS, [1, 1, 1, 0])
     assert found.objective == 0
     assert 0.95 < found.threshold < 1
 
 
 def test_yes_to_nothing_where_the_highest_score_is_one() -> None:
-    found = tuned([1.0, 1.0, 1.0, 0.0], [0, 0, 0, 1], F1_LESS_IDLE, [1, 1, 1, 0])
+    found = tuned([1.0, 1.0, 1.0, 0.0], [0, 0, 0, 1], F1_LESS_ALARMS, [1, 1, 1, 0])
     assert (found.objective, found.threshold > 1) == (0, True)
     assert not (np.array([1.0], np.float32) >= np.float32(found.threshold)).any()
 

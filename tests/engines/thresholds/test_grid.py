@@ -10,28 +10,28 @@ from numpy.typing import NDArray
 
 from engines.thresholds.grid import GRID, grid_optimum
 from engines.thresholds.head import Head
-from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_IDLE, Objective
+from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_ALARMS, Objective
 from engines.thresholds.plateau import Optimum
 
 
 def head_of(
     scores: list[float] | NDArray[np.floating],
     targets: list[bool],
-    idle: list[bool] | None = None,
-    objective: Objective = F1_LESS_IDLE,
+    quiet: list[bool] | None = None,
+    objective: Objective = F1_LESS_ALARMS,
 ) -> Head:
-    flags = None if idle is None else np.array(idle)
+    flags = None if quiet is None else np.array(quiet)
     return Head("x", objective, np.array(scores), np.array(targets), np.zeros(len(targets), np.int64), flags)
 
 
 def slow_objectives(head: Head) -> list[float]:
-    assert head.idle is not None
+    assert head.quiet is not None
     values = []
     for k in range(2, 19):
         on = [score >= k / 20 for score in head.scores]
         hits = sum(o and t for o, t in zip(on, head.targets, strict=True))
         f1 = 2 * hits / (sum(on) + sum(head.targets))
-        false_yes = sum(o for o, i in zip(on, head.idle, strict=True) if i) / max(1, sum(head.idle))
+        false_yes = sum(o for o, i in zip(on, head.quiet, strict=True) if i) / max(1, sum(head.quiet))
         values.append(f1 - 0.5 * false_yes)
     return values
 
@@ -39,8 +39,8 @@ def slow_objectives(head: Head) -> list[float]:
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 100), st.booleans(), st.booleans()), min_size=2, max_size=40))
 def test_search_finds_the_best_of_the_slow_loop(rows: list[tuple[int, bool, bool]]) -> None:
-    scores, targets, idle = (list(column) for column in zip(*rows, strict=True))
-    head = head_of(np.array(scores) / 100, targets, idle)
+    scores, targets, quiet = (list(column) for column in zip(*rows, strict=True))
+    head = head_of(np.array(scores) / 100, targets, quiet)
     if head.untunable:
         return
     found, values = grid_optimum(head), slow_objectives(head)
@@ -62,7 +62,7 @@ def test_the_grid_has_both_ends() -> None:
 
 
 def test_a_negative_objective_still_moves_the_threshold() -> None:
-    """From a start of 0 a search would keep .5 here: whatever is said yes to first is wrong, on an idle frame."""
+    """From a start of 0 a search would keep .5 here: whatever is said yes to first is wrong, on an quiet frame."""
     found = grid_optimum(head_of([0.95, 0.58, 0.05], [False, False, True], [True, True, False]))
     assert found.threshold == 0.6
     assert found.objective == pytest.approx(-0.25)

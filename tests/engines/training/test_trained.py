@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -61,13 +62,28 @@ def test_before_the_first_epoch_a_sentence_says_when_to_try_again(new_run: Runs)
         open_run(live.run)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"kind": "task"}, "is a task; expected a training run"), ({"engine": ""}, "is of a program that is not the")],
+)
+def test_what_is_no_training_of_an_engine_is_said(new_run: Runs, change: dict[str, str], said: str) -> None:
+    run = new_run().run
+    run.write_info(msgspec.structs.replace(run.info, **change))
+    with pytest.raises(DataError, match=said):
+        open_run(run)
+
+
 def test_a_damaged_last_checkpoint_or_config_costs_no_more_than_it_holds(new_run: Runs) -> None:
-    live = new_run("training.epochs=4")
+    live = new_run("training.epochs=4", "output.keep_epochs=1")
     live.here()
+    live.run.best.unlink()
+    os.link(live.run.checkpoints / "epoch_002.pt", live.run.best)
     whole = open_run(live.run)
+    assert (whole.state.epoch, [row["epoch"] for row in whole.log.epochs]) == (2, [1, 2, 3, 4])
+    assert whole.values == effective_table(live.run)[1]["validation"]
     live.run.last.unlink()  # by this name only: the best one may be the same file
     live.run.last.write_bytes(b"cut")
-    assert open_run(live.run).log.epochs == whole.log.epochs[: whole.state.epoch]
+    assert open_run(live.run).log.epochs == whole.log.epochs[:2]
     live.run.last.unlink()
     assert open_run(live.run).values == whole.values
     live.run.config.write_text("project: spiral\ntraining: {epohcs: 3}\n")

@@ -25,8 +25,8 @@ def test_a_head_holds_the_frames_on_which_its_control_is_judged() -> None:
     assert len(heads["sprint"].scores) == (~screen).sum()
     assert len(heads["open_inventory"].scores) == len(screen)
     assert heads["inv_left_click"].scores.tolist() == arrays["scores"][screen, 12].tolist()
-    assert heads["inv_left_click"].idle is None
-    idle = heads["attack"].idle
+    assert heads["inv_left_click"].quiet is None
+    idle = heads["attack"].quiet
     assert idle is not None
     assert idle.sum() == arrays["idle"].sum()
     assert heads[HOTBAR_NAME].targets.sum() == (arrays["hotbar_correct"] & arrays["hotbar_mask"]).sum()
@@ -67,7 +67,7 @@ def test_exact_is_never_worse_than_the_grid() -> None:
             if head.name == HOTBAR_NAME:
                 return float((on & head.targets).mean())
             f1 = 2 * (on & head.targets).sum() / (on.sum() + head.targets.sum())
-            return float(f1 if head.idle is None else f1 - 0.5 * on[head.idle].mean())
+            return float(f1 if head.quiet is None else f1 - 0.5 * on[head.quiet].mean())
 
         assert objective(exact[head.name]) >= objective(grid[head.name])
     assert search_thresholds(arrays, 0.3)["thresholds_unsupported"] == ["swap_offhand"]

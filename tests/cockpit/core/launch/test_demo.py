@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -143,6 +144,23 @@ def test_a_project_without_a_demo_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(specs, "find", lambda name: bare)
     with pytest.raises(UserError, match="The project 'bare' has no demo"):
         Demo("bare")
+
+
+def test_without_a_name_it_is_the_only_demo_or_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(name: str, *, first: bool = False, demo: str | None = "controls_demo.yaml") -> specs.Spec:
+        return dataclasses.replace(specs.find("controls"), name=name, demo=demo, demo_first=first)
+
+    def chosen(*found: specs.Spec | specs.BrokenSpec) -> str:
+        monkeypatch.setattr(specs, "installed", lambda: {spec.name: spec for spec in found})
+        return Demo().project
+
+    broken, without = specs.BrokenSpec("broken", "it fails"), make("without", demo=None, first=True)
+    assert chosen(make("one"), broken, without) == "one"
+    assert chosen(make("one"), make("two", first=True)) == "two"
+    with pytest.raises(UserError, match="choose one: `cockpit demo one` or `cockpit demo two`"):
+        chosen(make("one"), make("two"))
+    with pytest.raises(UserError, match="No installed project has a demo"):
+        chosen(without)
 
 
 def test_a_demo_config_that_is_missing_says_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from cockpit.core.scenes.play import PlayFollower, Viewing, can_play, open_play
+from engines.basics import yaml12
 from engines.basics.errors import DataError, UserError
 from engines.basics.sockets import short_address
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract import scenes
+from engines.contract.rundir import RunDirectory
+from engines.runs import launch
 from tests.cockpit.driving import commands_of
 from tests.engines.conftest import wait_for
 from tests.support.fake_run import FakeRun
@@ -132,3 +135,19 @@ def test_what_can_be_played(folder: Path, play: FakeRun) -> None:
     with play.locked(), FakeScenes(play):
         assert can_play(play.run)
         assert open_play(play.run) == Viewing(play.run, started=False)
+
+
+def test_what_is_set_is_an_argument_of_the_task_and_part_of_the_order(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[RunDirectory] = []
+    monkeypatch.setattr(launch, "start", started.append)
+    training = FakeRun(folder, "controls-20261127-201400-birch").run
+    (training.export / "control_policy_v2.pt").write_bytes(b"x")
+    play = open_play(training, more={"speed": 0.1}).run
+    order, _ = yaml12.read(play.config.read_text())
+    assert order["arguments"] == {"run": str(training.path), "recording": "", "speed": 0.1}
+    monkeypatch.setattr("cockpit.core.scenes.play.lock_holder", lambda path: 1)
+    assert open_play(training, more={"speed": 0.1}).run.path.samefile(play.path), "the engine that waits"
+    assert not open_play(training, more={"speed": 0.2}).run.path.samefile(play.path)
+    assert len(started) == 2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cockpit.core.series import Series
 from cockpit.core.steering.course import Course, Row
-from cockpit.core.steering.loss_weights import RECENT, WeightDraft, nudged, recent_means, shares
+from cockpit.core.steering.loss_weights import RECENT, WeightDraft, nudged, recent_means, scaled, shares
 from cockpit.core.steering.lr_plan import planned
 from cockpit.core.steering.number_keys import typed_number
 from cockpit.core.steering.presets import Presets
@@ -55,6 +55,21 @@ def test_raw_losses_are_of_the_last_steps_and_none_of_a_head_that_is_off() -> No
         "unknown": None,
     }
     assert recent_means({"off": told["off"]}, ["off"]) == {"off": pytest.approx(step[40:90].mean())}
+
+
+def test_shares_are_of_losses_as_their_scales_make_them_pull() -> None:
+    def series(name: str, value: float) -> Series:
+        step = np.arange(9.0)
+        return Series(name, step, step, step, np.full(9, value))
+
+    told = {name: series(name, value) for name, value in {"loss": 5.0, "a": 2.0, "b": 3.0, "b.scale": 1 / 3}.items()}
+    losses = recent_means(told, ["a", "b", "off"])
+    assert losses == {"a": 2.0, "b": 3.0, "off": None}
+    pulls = scaled(losses, told)
+    assert pulls == {"a": 2.0, "b": pytest.approx(1.0), "off": None}
+    assert shares({"a": 1.0, "b": 4.0, "off": 1.0}, pulls) == {
+        "a": pytest.approx(1 / 3), "b": pytest.approx(2 / 3), "off": None,
+    }  # fmt: skip
 
 
 def test_shares_leave_out_what_is_not_known() -> None:

@@ -47,7 +47,7 @@ def test_columns_stay_where_they_are_whatever_the_values() -> None:
     assert "—" in rows[1]
 
 
-def test_the_controls_table_with_its_mark_fits_eighty_columns_with_a_border() -> None:
+def test_the_thresholds_table_with_its_mark_fits_eighty_columns_with_a_border() -> None:
     from projects.controls.spec import SPEC
 
     assert TableText(SPEC.columns).width <= 76

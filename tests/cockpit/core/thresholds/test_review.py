@@ -57,7 +57,7 @@ def test_the_f1_shown_is_the_f1_at_the_saved_threshold(run: RunDirectory) -> Non
         assert row.after == row.before
         assert row.after.f1 == pytest.approx(2 * hits / max(1, yes + row.positives))
         assert row.after.precision == (pytest.approx(hits / yes) if yes else None)
-        assert row.after.idle_rate == (None if head.idle is None else pytest.approx(on[head.idle].mean()))
+        assert row.after.alarm_rate == (None if head.quiet is None else pytest.approx(on[head.quiet].mean()))
         assert (row.positives, row.negatives) == (head.targets.sum(), (~head.targets).sum())
 
 

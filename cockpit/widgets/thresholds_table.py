@@ -1,4 +1,4 @@
-"""The controls with their thresholds: one line each, a cursor, and what every threshold reaches."""
+"""The heads of a review with their thresholds: one line each, a cursor, and what every threshold reaches."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from textual.message import Message
 
 from cockpit.core.format import count, number
 from cockpit.core.text import fit_left, fit_right, plain
+from cockpit.core.thresholds.curves import ALARMS
 from cockpit.core.thresholds.review import NOTHING, Row
 from cockpit.widgets.line_view import LineView
+from engines.thresholds.adapter import Titles
 from engines.thresholds.bootstrap import Interval
 
 CURSOR, LOCKED, CHANGED, FLAGGED = ">", "L", "*", "!"
 """Signs before the name, seen also where there is no colour."""
-COLUMNS = (("Thr", 6), ("saved", 6), ("F1", 6), ("Prec", 6), ("Rec", 6), ("idle FP", 8), ("n+", 8))
+COLUMNS = (("Thr", 6), ("saved", 6), ("F1", 6), ("Prec", 6), ("Rec", 6), (ALARMS, 8), ("n+", 8))
 NAME, INTERVAL, FLAG_LEAST = 22, 13, 12
 SIGNS = 4
 MISSING = "—"
@@ -27,7 +29,7 @@ MISSING = "—"
 
 @dataclass(frozen=True)
 class Line:
-    """One control; `row` is None until what it reaches is known."""
+    """One head; `row` is None until what it reaches is known."""
 
     name: str
     new: float
@@ -36,15 +38,16 @@ class Line:
     interval: Interval | None
 
 
-class ControlsTable(LineView):
+class ThresholdsTable(LineView):
     COMPONENT_CLASSES = {
-        "controls--header", "controls--text", "controls--quiet", "controls--sign", "controls--flag", "controls--cursor",
+        "thresholds--header", "thresholds--text", "thresholds--quiet", "thresholds--sign", "thresholds--flag",
+        "thresholds--cursor",
     }  # fmt: skip
     FOLLOWS = False
     HEADER_LINES = 1
     BINDINGS = [
-        Binding("up", "move(-1)", "Up", show=False, id="thresholds.up", tooltip="The control above"),
-        Binding("down", "move(1)", "Down", show=False, id="thresholds.down", tooltip="The control below"),
+        Binding("up", "move(-1)", "Up", show=False, id="thresholds.up", tooltip="The line above"),
+        Binding("down", "move(1)", "Down", show=False, id="thresholds.down", tooltip="The line below"),
         Binding(
             "left", "screen.tune(-1)", "move", key_display="←→", id="thresholds.less", tooltip="Lower by a fine step"
         ),
@@ -65,12 +68,13 @@ class ControlsTable(LineView):
 
     @dataclass
     class Selected(Message):
-        """The cursor is on another control."""
+        """The cursor is on another head."""
 
         name: str
 
     def __init__(self) -> None:
-        super().__init__(id="controls", title="Controls")
+        super().__init__(id="heads", title="Heads")
+        self._titles = Titles()
         self._lines: Mapping[str, Line] = {}
         self._names: Sequence[str] = ()
         self._locked: Collection[str] = ()
@@ -79,15 +83,18 @@ class ControlsTable(LineView):
 
     @property
     def selected(self) -> str:
-        """The control under the cursor; empty while there is none."""
+        """The head under the cursor; empty while there is none."""
         return self._names[self._at] if self._names else ""
 
     def copyable(self) -> str:
         """The threshold under the cursor."""
         return str(self._lines[self.selected].new) if self._names else ""
 
-    def show(self, lines: Sequence[Line], locked: Collection[str]) -> None:
-        """Take them all; only those that differ are drawn again."""
+    def show(self, lines: Sequence[Line], locked: Collection[str], titles: Titles) -> None:
+        """Take them all, and what they are called; only those that differ are drawn again."""
+        if titles != self._titles:
+            self._titles = titles
+            self.entitle(titles.heads.capitalize())
         self._names, self._lines, self._locked = [line.name for line in lines], {it.name: it for it in lines}, locked
         self._at = min(self._at, max(0, len(lines) - 1))
         self.resize_to(len(lines), self.size.width)
@@ -144,10 +151,12 @@ class ControlsTable(LineView):
         return self.size.width - SIGNS - NAME - sum(width for _, width in COLUMNS)
 
     def header(self) -> Text:
-        line = " " * SIGNS + fit_left("Control", NAME) + "".join(fit_right(title, width) for title, width in COLUMNS)
+        head, alarms = self._titles.head.capitalize(), self._titles.alarms
+        columns = ((alarms if title is ALARMS else title, width) for title, width in COLUMNS)
+        line = " " * SIGNS + fit_left(head, NAME) + "".join(fit_right(title, width) for title, width in columns)
         if self._room >= INTERVAL:
             line += fit_right("95 % of best", INTERVAL)
-        return self.styled(line, "controls--header")
+        return self.styled(line, "thresholds--header")
 
     def line(self, index: int) -> Text:
         return self._drawn.get(index) or self._compose_line(index)
@@ -174,7 +183,7 @@ class ControlsTable(LineView):
         return text
 
     def _style(self, name: str) -> Style:
-        return self.component_style(f"controls--{name}")
+        return self.component_style(f"thresholds--{name}")
 
 
 def _cells(line: Line) -> list[tuple[str, str]]:
@@ -183,5 +192,5 @@ def _cells(line: Line) -> list[tuple[str, str]]:
     if line.row is None:
         return [*cells, *(("…", "quiet") for _ in COLUMNS[2:])]
     after = line.row.after or NOTHING
-    rates = (after.f1, after.precision, after.recall, after.idle_rate)
+    rates = (after.f1, after.precision, after.recall, after.alarm_rate)
     return [*cells, *((number(rate), "text") for rate in rates), (count(line.row.positives), "quiet")]
