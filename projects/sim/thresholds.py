@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.basics.errors import DataError
-from engines.thresholds.adapter import Arrays, ThresholdAdapter, Thresholds, require
+from engines.thresholds.adapter import Arrays, ThresholdAdapter, Thresholds, Titles, require
 from engines.thresholds.head import Head
 from engines.thresholds.objectives import F1, Counts, Objective
 from engines.thresholds.search import exact_optimum
@@ -52,12 +52,16 @@ class RiskThresholds(ThresholdAdapter):
     """Reviews as `evaluation` makes them, configs as `export` does."""
 
     file = CONFIG_FILE
+    titles = Titles("threshold", "thresholds", "recording", "recordings", "alarms")
 
     def heads(self, arrays: Arrays) -> list[Head]:
-        """The same windows under each objective."""
+        """The same windows under each objective; every yes without high risk is a false alarm."""
         require(arrays, ("risk_high", "risk_high_target", "groups"))
         targets, groups = arrays["risk_high_target"].astype(bool), arrays["groups"]
-        return [Head(name, objective, arrays["risk_high"], targets, groups) for name, objective in OBJECTIVES.items()]
+        return [
+            Head(name, objective, arrays["risk_high"], targets, groups, quiet=~targets)
+            for name, objective in OBJECTIVES.items()
+        ]
 
     def defaults(self, config: Mapping[str, Any]) -> dict[str, float]:
         return dict.fromkeys(OBJECTIVES, DEFAULT)

@@ -208,5 +208,5 @@ def test_the_real_segment_is_telemetry_only() -> None:
     drive = comma.read(ROVER / "comma2k19_example", 10, nothing)
     assert drive.frames is None
     assert len(drive) == 1199
-    assert 8 < drive.telemetry[:, 6].min() < drive.telemetry[:, 6].max() < 20
+    assert 7.9 < drive.telemetry[:, 6].min() < drive.telemetry[:, 6].max() < 20
     assert support(drive.labels)["risk"]["low"] == 73

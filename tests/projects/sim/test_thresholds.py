@@ -70,6 +70,7 @@ def test_the_review_reads_and_writes_the_exported_config() -> None:
     heads = THRESHOLDS.heads(review())
     assert [head.name for head in heads] == list(search_thresholds(review()))
     assert exact_optimum(heads[0]).threshold == search_thresholds(review())["risk_high"]
+    assert all(head.quiet is not None and (head.quiet != head.targets).all() for head in heads)
     found = THRESHOLDS.read({"thresholds": search_thresholds(review())})
     config = {"thresholds": {}, "other": 1, "training": {"best_epoch": 3, "best_step": 9}}
     written = THRESHOLDS.write(config, found | {"risk_high": 0.7})

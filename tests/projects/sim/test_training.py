@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -23,11 +25,12 @@ from tests.projects.sim.test_project import CPU, config
 class Run:
     """A trainer of SIM in `folder` on random drives."""
 
-    def __init__(self, folder: Path, data: Path, attempt: int = 1, **training: object) -> None:
+    def __init__(self, folder: Path, data: Path | dict[str, str], attempt: int = 1, **training: object) -> None:
         self.run = RunDirectory(folder)
         self.run.make()
         settings = {"epochs": 2, "batch_size": 16, "steps_per_epoch": 3, "seed": 3, **training}
-        cfg = config(data, training=settings)
+        said = data if isinstance(data, dict) else {"path": str(data)}
+        cfg = config(Path(said["path"]), data=said, training=settings)
         events = EventWriter(self.run.events, attempt)
         self._listener = CommandListener(self.run, attempt, events)
         torch.manual_seed(3)
@@ -75,6 +78,25 @@ def test_four_micro_batches_train_as_one_batch_does(data: Path, tmp_path: Path) 
     one, four = (run.project.trainable_state(run.model) for run in runs)
     for name, value in one.items():
         torch.testing.assert_close(four[name], value, rtol=1e-3, atol=1e-4, msg=name)
+
+
+def test_weights_far_below_one_train_as_ones_do_with_one_and_four_micro_batches(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    (tmp_path / "data").mkdir()
+    samples: dict[str, Any] = {
+        "telemetry": random.normal(size=(40, 8)).astype(np.float32), "vis_feats": random.normal(size=(40, 4, 6)),
+        "risk_id": random.integers(0, 4, 40), "action_id": random.integers(0, 6, 40),
+    }  # fmt: skip
+    trained = []
+    for name, weight, parts in (("whole", 1.0, 1), ("light", 0.001, 1), ("parts", 0.001, 4)):
+        np.savez(tmp_path / "data" / f"{name}.npz", **samples, weight=np.full(40, weight))
+        data = {"path": str(tmp_path / "data"), "train": f"{name}.npz", "validation": f"{name}.npz"}
+        run = Run(tmp_path / name, data=data, micro_batches=parts)
+        run.train()
+        trained.append(run.project.trainable_state(run.model))
+    for other in trained[1:]:
+        for name, value in trained[0].items():
+            torch.testing.assert_close(other[name], value, rtol=1e-3, atol=1e-4, msg=name)
 
 
 def test_a_stage_trains_its_head_and_no_other(data: Path, tmp_path: Path) -> None:
