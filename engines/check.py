@@ -138,7 +138,7 @@ def _without_data(
     assert given.step_seconds is not None
     times = StepTimes.given(given.step_seconds)
     stages = planned_stages(plan, training, [max(1, samples // stage.batch_size) for stage in plan.trainings])
-    _tell_steps(stages, plan, training.epochs, found)
+    _tell_steps(plan, stages, training.epochs, found)
     return [StageTime(stage.name, stage.epochs, stage.steps_per_epoch, times, times) for stage in stages]
 
 
@@ -150,7 +150,7 @@ def _staged(built: Built, plan: StagePlan, given: Given, found: dict[str, Any]) 
     share = given.samples / len(built.data.train) if given.samples else 1.0
     steps = [max(1, int(order.steps_per_pass * share)) for order in orders]
     stages = planned_stages(plan, training, steps)
-    _tell_steps(stages, plan, training.epochs, found)
+    _tell_steps(plan, stages, training.epochs, found)
     return StagedRun(built, plan, orders, stages)
 
 
@@ -189,11 +189,14 @@ def _evaluations_and_saves(steps: Mapping[str, int], evaluation: float | None, s
     return steps["evaluations"] * (evaluation or 0.0) + steps["epochs"] * (save or 0.0)
 
 
-def _tell_steps(stages: list[PlannedStage], plan: StagePlan, epochs: int, found: dict[str, Any]) -> None:
+def _tell_steps(plan: StagePlan, stages: list[PlannedStage], epochs: int, found: dict[str, Any]) -> None:
     """`steps` and `stages`; the steps of an epoch are those of the first stage."""
-    total = sum(stage.epochs * stage.steps_per_epoch for stage in stages)
-    found["steps"] = {"per_epoch": stages[0].steps_per_epoch, "epochs": epochs, "total": total}
-    found["steps"]["evaluations"] = plan.evaluations(epochs)
+    found["steps"] = {
+        "per_epoch": stages[0].steps_per_epoch,
+        "epochs": epochs,
+        "total": sum(stage.epochs * stage.steps_per_epoch for stage in stages),
+        "evaluations": plan.evaluations(epochs),
+    }
     found["stages"] = [
         {"name": stage.name, "epochs": stage.epochs, "steps_per_epoch": stage.steps_per_epoch} for stage in stages
     ]

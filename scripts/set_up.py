@@ -5,7 +5,7 @@
 
 COCKPIT_EXTRAS=a,b asks for the packages of these extras besides. Extras that are installed stay.
 
-A file .venv/ready-NAME is written last and removed first, so whatever was cut short is made anew. It holds four
+A file .venv/ready-NAME is written last and removed first, so whatever was cut short is made again. It holds four
 lines: this directory, the checksum of what .venv was made from, where torch is, and the extras.
 """
 

@@ -265,6 +265,7 @@ def _add_data(commands: Commands[Parser]) -> None:
     parse_.add_argument("out", metavar="OUT", help="folder to make")
     parse_.add_argument("--project", metavar="PROJECT", help=WHOSE_HELP)
     _set_option(parse_, "an argument of the project's task")
+    _json_option(parse_)
 
     stats = _add(verbs, "stats", "data:stats", "describe data: counts, ceiling, baselines")
     stats.add_argument("path", metavar="PATH", help="folder of data")

@@ -28,7 +28,8 @@ def parse(arguments: Namespace) -> int:
     source, out = _absolute(arguments.source), _absolute(arguments.out)
     spec = _whose(source, arguments.project, "parses logs", lambda spec: "parse" in spec.tasks)
     task = {"source": source, "out": out}
-    return carry_out(Target(spec), "parse", task, arguments.overrides, title=f"{source} parsed into {out}")
+    title = f"{source} parsed into {out}"
+    return carry_out(Target(spec), "parse", task, arguments.overrides, title=title, json=arguments.json)
 
 
 def stats(arguments: Namespace) -> int:
@@ -65,7 +66,7 @@ def _whose(path: str, name: str | None, does: str, able: Callable[[Spec], bool])
 def _why_not(spec: Spec, path: str) -> str:
     """What the project looked for at `path` in vain; empty where it is its data."""
     if spec.reads is None:
-        return "nothing, since it cannot tell its data"
+        return "nothing, since it names no way to know its data"
     try:
         return str(specs.load_function(spec.reads)(path))
     except (UserError, OSError) as error:

@@ -120,11 +120,20 @@ def carry_out(
             {
                 "run": run.info.id, "task": name, "project": target.spec.name, "state": status.state,
                 "detail": status.detail, "exit_code": code, "path": str(run.path), "tables": tables,
+                **_counts(tables),
             }
         )  # fmt: skip
     else:
         show_named_tables(tables)
     return code
+
+
+def _counts(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the tables `counts` and `left` of a report say, by name: how much a task has read, and left by reason."""
+    found = {
+        name: dict(row[:2] for row in table["rows"]) for name, table in tables.items() if name in ("counts", "left")
+    }
+    return {**found.get("counts", {}), **({"left": found["left"]} if "left" in found else {})}
 
 
 def parsed(overrides: Sequence[str]) -> dict[str, Any]:

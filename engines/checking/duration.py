@@ -95,7 +95,8 @@ def recorded_step_times(folder: Path) -> StepTimes | None:
 def run_time(stages: Sequence[StageTime], beside: float, measured: str) -> dict[str, Any]:
     """Seconds of a run: all steps and what is `beside` them. Without a range where one of the stages has none.
 
-    measured: how, by `steps` alone, by a `try`, or not at all (`given`).
+    measured: how, by `steps` alone, by a `try`, or not at all (`given`). `steps` says at how many it was looked where
+    it was at the fewest.
     """
     parts = [stage.seconds() for stage in stages]
     total: dict[str, float | None] = {}
@@ -103,8 +104,8 @@ def run_time(stages: Sequence[StageTime], beside: float, measured: str) -> dict[
         seconds = [part[name] for part in parts]
         whole = None if None in seconds else beside + sum(filter(None, seconds))
         total[name] = whole if whole is None or measured == "try" else whole * factor
-    first = stages[0].begin
-    return {**total, "per_step": first.seconds(), "measured": measured, "steps": first.steps}
+    fewest = min(point.steps for stage in stages for point in (stage.begin, stage.end))
+    return {**total, "per_step": stages[0].begin.seconds(), "measured": measured, "steps": fewest}
 
 
 def as_tried(stages: Sequence[StageTime], tried: StepTimes) -> list[StageTime]:

@@ -179,7 +179,7 @@ def plan_fork(
         applied["output"]["dir"] = None
     config = check_config(applied, str(run.config), {}, ())
     ended = _nothing_to_do(run, saved, events, wanted, edits)
-    ended = ended or fault_of(edits, done=saved.epoch, inside=saved.inside or not saved.evaluated)
+    ended = ended or fault_of(edits, done=saved.epoch, inside=saved.inside)
     return ForkPlan(
         run, point, overrides, saved, recorded, current, changes, settled([*earlier, *edits], ATTEMPT), config, ended
     )

@@ -29,8 +29,6 @@ class Saved:
     """Epochs done."""
     inside: bool
     """It stands inside an epoch, or before an epoch's evaluation."""
-    evaluated: bool
-    """Whether the last epoch done was: `training.evaluate_every`."""
     weights: dict[str, float]
     """Loss weights by head."""
     lr_scale: float
@@ -69,7 +67,6 @@ def read_saved(path: Path) -> Saved:
         live = state["live"]
         return Saved(
             step=int(state["step"]), epoch=int(state["epoch"]), inside=state["step_in_epoch"] > 0,
-            evaluated=bool(state.get("evaluated", True)),
             weights={head: float(weight) for head, weight in live["weights"].items()},
             lr_scale=float(live["lr_scale"]), epochs=int(live["epochs"]), patience=live["patience"],
             stage=int(state.get("stage", 0)), best_epoch=int(state.get("best_epoch", 0)), metadata=metadata,

@@ -164,7 +164,7 @@ class Trainer:
             self.records.write_review(result, step=state.step, epoch=state.epoch)
             if result.tables:
                 self.records.write_report(result.tables)
-        state.stage_over = evaluated and not plan.is_last(state) and plan.stage_over(state)
+        state.stage_over = not plan.is_last(state) and plan.stage_over(state)
         keep = self.settings.output.keep_epochs
         saved = self.checkpoints.save_or_warn(best=best, keep=bool(keep) and state.epoch % keep == 0)
         if not saved and state.best_epoch == state.epoch:  # what best.pt still holds is what there is to beat

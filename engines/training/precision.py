@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,18 @@ def has_bf16(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
 
 
+def cpu_has_bf16(flags: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether the processor multiplies in bf16 itself: one that does not takes a hundred times as long.
+
+    Where that cannot be read (no Linux, no x86) it is taken to do so.
+    """
+    try:
+        text = flags.read_text()
+    except OSError:
+        return True
+    return "flags" not in text or "avx512_bf16" in text or "amx_bf16" in text
+
+
 class Precision:
     """Autocast and, for fp16 only, loss scaling. Off on CPU and MPS unless asked for."""
 
@@ -53,6 +66,9 @@ class Precision:
             kind = "off" if device.type != "cuda" else "bf16" if has_bf16(device) else "fp16"
         if kind == "fp16" and device.type != "cuda":
             raise UserError(f"training.amp fp16 needs a GPU, and the device is {device}; use auto, bf16 or off.")
+        if kind == "bf16" and device.type == "cpu" and not cpu_has_bf16():
+            print("training.amp bf16 is off: this processor would take a hundred times as long in it", flush=True)
+            kind = "off"
         self.name = kind
         self._device = device
         self.scaler = torch.amp.GradScaler(device.type, enabled=kind == "fp16")

@@ -107,7 +107,7 @@ class StagePlan:
     def evaluations(self, epochs: int) -> int:
         """How many of so many epochs are evaluated if none ends early."""
         every = self._training.evaluate_every
-        return len({info.last_epoch for info in self.planned(epochs)} | set(range(every, epochs + 1, every)))
+        return epochs // every + len({info.last_epoch for info in self.planned(epochs) if info.last_epoch % every})
 
     def stage_over(self, state: TrainState) -> bool:
         """Whether the current stage has had its epochs or its patience."""

@@ -1,4 +1,4 @@
-"""Other names of settings: translated before anything is checked, and told under the name the user wrote."""
+"""Other names of settings: translated before anything is checked, and faults have the name the user wrote."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from engines.basics.errors import DataError, UserError
 from engines.check import check
+from engines.checking import steps
 from engines.checking.duration import StepTimes
 from engines.checking.given import Given
 from engines.checking.memory import activation_size, free_memory, size_of
@@ -25,7 +27,7 @@ from engines.contract.settings import RunConfig, Stage, Training
 from engines.contract.spec import Head
 from engines.training.order import Order, ShuffledOrder
 from engines.training.precision import Precision
-from engines.training.project import Context, Loss, Project, Split
+from engines.training.project import Context, Evaluation, Loss, Project, Result, Split
 from engines.training.stages import StagePlan
 from tests.support.example_project import ExampleProject
 
@@ -82,7 +84,7 @@ def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) 
     memory, disk = found["memory"], found["disk"]
     assert (memory["model"], memory["gradients"], memory["optimizer"]) == (4 * weights, 4 * weights, 8 * weights)
     assert memory["total"] == sum(memory[part] for part in ("model", "gradients", "optimizer", "activations", "data"))
-    assert disk["checkpoints"] == 3 + 6 // 2 + 1  # the best of the first stage
+    assert disk["checkpoints"] == 3 + 1 + 6 // 2  # the best of the first stage is kept too
     assert disk["needed"] == disk["checkpoints"] * disk["checkpoint"] == 7 * 3 * 4 * weights
     assert disk["path"] == str(tmp_path)
     assert not (tmp_path / "runs").exists()
@@ -153,9 +155,9 @@ def test_every_stage_is_timed_at_both_of_its_ends_and_added_by_its_epochs(
     ]  # fmt: skip
     stages = [(stage["name"], stage["epochs"], stage["begin"]["median"]) for stage in found["stages"]]
     assert stages == [("radius only", 2, 1.0), ("everything", 4, 3.0)]
-    steps = 2 * 10 * 1.5 + 4 * 10 * 3.5
+    stepping = 2 * 10 * 1.5 + 4 * 10 * 3.5
     each = found["evaluation_seconds"] + found["save_seconds"]
-    assert found["time"]["likely"] > steps + 6 * each  # and loading
+    assert found["time"]["likely"] > stepping + 6 * each  # and loading
     assert (found["time"]["low"], found["time"]["high"], found["time"]["steps"]) == (None, None, 5)
 
 
@@ -192,7 +194,7 @@ def test_given_numbers_take_the_place_of_measured_ones(example_config: Path) -> 
     found = check(example_config, ["cost.usd_per_hour=1"], given=given)
     assert found["given"] == {"step_seconds": 0.5, "usd_per_hour": 36.0, "samples": 640_000}
     assert found["measured"] == ["memory", "evaluation", "save"]
-    assert found["steps"] == {"per_epoch": 10_000, "epochs": 6, "total": 60_000}
+    assert found["steps"] == {"per_epoch": 10_000, "epochs": 6, "total": 60_000, "evaluations": 6}
     time = found["time"]
     each = found["evaluation_seconds"] + found["save_seconds"]
     assert time["likely"] > 60_000 * 0.5 + 6 * each
@@ -235,3 +237,41 @@ def test_a_project_may_count_its_data_in_a_unit_of_its_own(example_config: Path)
     ):
         with pytest.raises(UserError, match=said):
             wrong.in_samples(counting)
+
+
+class Episodes(Evaluation):
+    """A second a batch, then a second each of 20 episodes, on a clock of its own."""
+
+    def __init__(self, clock: list[float]) -> None:
+        self._clock = clock
+
+    def add(self, model: nn.Module, batch: dict[str, Tensor], ctx: Context) -> dict[str, Loss]:
+        self._clock[0] += 1
+        return {"a": Loss(torch.tensor(1.0), torch.tensor(1))}
+
+    def after(self, model: nn.Module, ctx: Context) -> Generator[tuple[float, float, str], None, None]:
+        for number in range(20):
+            self._clock[0] += 1
+            yield number + 1, 20, "episodes"
+
+    def result(self) -> Result:
+        return Result(values={}, score=None)
+
+
+@pytest.mark.parametrize(("patience", "seconds"), [(3, 8), (15, 8 + 20), (1000, 8 + 20)])
+def test_a_long_evaluation_is_worked_out_from_its_beginning(
+    monkeypatch: pytest.MonkeyPatch, patience: float, seconds: float
+) -> None:
+    clock = [0.0]
+    project = Squares()
+    monkeypatch.setattr(project, "evaluation", lambda cfg, data: Episodes(clock))
+    monkeypatch.setattr(project, "validation_batch", lambda cfg: SAMPLES // 8)
+    monkeypatch.setattr(steps, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(steps, "EVALUATION_SECONDS", patience)
+    settings = SimpleNamespace(loss_weights=SimpleNamespace(model_dump=lambda: {"a": 1.0}))
+    spec = SimpleNamespace(heads=[Head(name="a", title="")])
+    built = Built(
+        settings, spec, project, torch.device("cpu"), Split(Ones(), Ones()), 0, nn.Linear(1, 1),  # type: ignore[arg-type]
+        Precision("off", torch.device("cpu")),
+    )  # fmt: skip
+    assert steps.evaluation_seconds(built, CTX) == pytest.approx(seconds, rel=0.15)

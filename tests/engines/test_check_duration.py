@@ -54,6 +54,8 @@ def test_stages_are_added_by_their_epochs_and_a_curriculum_by_both_of_its_ends()
     assert time["high"] == 10 + 2 * 100 * 1.5 + 3 * 50 * 6.0
     rough = run_time([easy, harder], 10.0, "steps")
     assert (rough["low"], rough["likely"], rough["high"]) == (time["low"] / ROUGH, time["likely"], time["high"] * ROUGH)
+    assert rough["steps"] == 50
+    assert run_time([easy, StageTime("few", 1, 1, KNOWN, FEW)], 0.0, "steps")["steps"] == 0
     given = run_time([StageTime("train", 2, 100, FEW, FEW)], 10.0, "given")
     assert (given["low"], given["likely"], given["high"]) == (None, 610.0, None)
 

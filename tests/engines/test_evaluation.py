@@ -12,13 +12,14 @@ import pytest
 import torch
 from torch import nn
 
+from engines.basics.errors import UserError
 from engines.contract import commands as cmd
-from engines.runs.saved import read_saved
-from engines.training import engine
+from engines.runs import launch
+from engines.training import checkpoint, engine
 from engines.training.evaluate import evaluate
 from engines.training.finish import finish
 from engines.training.project import Batch, Context, Evaluation, Piece, Result, Split, Table
-from tests.engines.conftest import Killed, effective_table
+from tests.engines.conftest import Killed, LiveRun, effective_table
 from tests.engines.test_steering import send
 from tests.engines.toy import ToyConfig, ToyEvaluation, ToyProject, ToyRun
 
@@ -208,11 +209,21 @@ def test_a_run_killed_between_evaluations_resumes_equal(tmp_path: Path) -> None:
     stopped = ToyRun(tmp_path / "stopped", **settings)
     send(stopped, cmd.Stop(attempt=1, at_step=32, at_epoch=4))
     assert stopped.train() == "stopped"
-    saved = read_saved(stopped.run.last)
-    assert (saved.epoch, saved.inside, saved.evaluated) == (4, False, False)
+    saved = checkpoint.load(stopped.run.last)["state"]
+    assert (saved["epoch"], saved["step_in_epoch"], saved["evaluated"]) == (4, 0, False)
     again = resumed(tmp_path / "stopped", ToyProject(), **settings)
     assert evaluated(again) == [3, 6, 7]
     assert_equal(again, straight)
+
+
+def test_a_resume_cannot_end_a_run_where_it_was_not_evaluated(new_run: Callable[..., LiveRun]) -> None:
+    live = new_run("training.evaluate_every=5")
+    live.send(cmd.Stop(attempt=1, at_step=128, at_epoch=4))
+    assert live.here() == "stopped"
+    with pytest.raises(UserError, match="can end after epoch 5 at the soonest"):
+        launch.prepare_resume(live.run, ["training.epochs=4"])
+    assert live.resume_here("training.epochs=5") == "finished"
+    assert [row["epoch"] for row in effective_table(live.run) if row["evaluated"]] == [2, 5], "2 ends a stage"
 
 
 # -- batches and tables ------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Press, Scene
 from engines.runs.state import RunReader
 from engines.runs.store import list_runs
+from tests.cockpit.driving import commands_of
 from tests.engines.conftest import wait_for
 from tests.support import live_walk
 from tests.support.fake_run import FakeRun
@@ -95,7 +97,9 @@ def test_who_joined_stops_no_engine_that_shows_nothing_yet(trained: RunDirectory
         joined = open_play(trained, seat="p2")
         assert joined.run.path == starting.run.path
         PlayFollower(joined).end()
-        assert list(starting.run.commands.glob("*")) == []
+        assert commands_of(starting) == []
+        PlayFollower(replace(joined, started=True)).end()  # as the terminal that started it may
+        assert len(commands_of(starting)) == 1
 
 
 def test_a_recording_may_be_a_folder_where_the_project_says_so(trained: RunDirectory, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How far long work is, told as it goes: by a project that reads its data, before there is anything to train."""
+"""How far long work is, shown as it goes: by a project that reads its data, before there is anything to train."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeRun:
     return fake
 
 
-def test_reading_data_is_told_as_it_goes_and_is_no_progress_of_the_run(fake: FakeRun) -> None:
+def test_reading_data_is_shown_as_it_goes_and_is_no_progress_of_the_run(fake: FakeRun) -> None:
     assert carry_out(fake.run, 1, engine.train) == 0
     reader = RunReader(fake.run)
     events = reader.poll()
-    told = [event for event in events if isinstance(event, Progress)]
-    assert (told[0].done, told[-1].done) == (0, FILES)
-    assert len(told) < FILES / 10, "a few times a second, however often it is called"
+    shown = [event for event in events if isinstance(event, Progress)]
+    assert (shown[0].done, shown[-1].done) == (0, FILES)
+    assert len(shown) < FILES / 10, "a few times a second, however often it is called"
     assert any(isinstance(event, Epoch) for event in events)
     assert reader.history.progress is None, "that of the data is over"
 

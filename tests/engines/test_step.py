@@ -22,8 +22,9 @@ from engines.contract.steps import read_series
 from engines.runs import launch
 from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
+from engines.training import precision as precisions
 from engines.training.order import step_generator
-from engines.training.precision import Precision
+from engines.training.precision import Precision, cpu_has_bf16
 from engines.training.project import Context, Loss
 from engines.training.saving import Diverged
 from engines.training.step import TrainStep
@@ -310,3 +311,18 @@ def test_overflows_of_a_settling_loss_scale_are_no_alarm(
         bad_steps = log.flush(bad_steps)
     assert bad_steps == steps
     assert run.events.read_text().count('"nonfinite"') == told
+
+
+def test_bf16_is_off_on_a_processor_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = tmp_path / "cpuinfo"
+    for text, has in (("flags : avx512f avx512_bf16", True), ("flags : amx_bf16", True), ("flags : avx2 sse", False)):
+        flags.write_text(text)
+        assert cpu_has_bf16(flags) is has
+    assert cpu_has_bf16(tmp_path / "absent")
+    monkeypatch.setattr(precisions, "cpu_has_bf16", lambda: False)
+    assert Precision("bf16", torch.device("cpu")).name == "off"
+    assert "training.amp bf16 is off" in capsys.readouterr().out
+    monkeypatch.setattr(precisions, "cpu_has_bf16", lambda: True)
+    assert Precision("bf16", torch.device("cpu")).name == "bf16"

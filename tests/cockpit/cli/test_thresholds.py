@@ -40,15 +40,15 @@ def test_every_control_is_shown_with_what_it_reaches(cockpit: Cockpit, exported:
 
 def test_another_project_reads_its_own_words(cockpit: Cockpit, exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ControlThresholds, "titles", Titles(heads="valves", group="plant", groups="plants"))
-    told = cockpit("thresholds", "last", "--optimize").stdout
-    lines = told.splitlines()
+    said = cockpit("thresholds", "last", "--optimize").stdout
+    lines = said.splitlines()
     assert lines[1].split() == "head saved new best 95% of best F1 precision recall alarms n+ n−".split()
     assert "Intervals: 1,000 resamples of 4 plants." in lines
-    named = told.replace("idle accuracy", "")  # a total of this project's
-    told = named + cockpit("thresholds", "last", "--set", "jmp=1", "--set", "x").stderr
-    assert "no head is called 'jmp' (did you mean 'jump'?); valves: move_forward" in told
-    assert "--set x: expected head=threshold, as in" in told
-    assert not re.search(r"\b(controls?|idle|sessions?)\b", told)
+    named = said.replace("idle accuracy", "")  # a total of this project's
+    said = named + cockpit("thresholds", "last", "--set", "jmp=1", "--set", "x").stderr
+    assert "no head is called 'jmp' (did you mean 'jump'?); valves: move_forward" in said
+    assert "--set x: expected head=threshold, as in" in said
+    assert not re.search(r"\b(controls?|idle|sessions?)\b", said)
     found = json.loads(cockpit("thresholds", "last", "--json").stdout)
     assert {"alarm_rate", "f1"} < found["heads"][0]["after"].keys()
     assert found["heads"][0]["interval"].keys() == {"low", "high", "groups", "resamples"}

@@ -37,7 +37,7 @@ class Steps:
 
     def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> Batch:
         x = self.x[indices]
-        if rng is not None and ctx is not None:  # noisier as the run goes on
+        if rng is not None and ctx is not None:  # noisier towards the end
             x = x + torch.from_numpy(rng.normal(0, 0.1 * ctx.progress, x.shape).astype(np.float32))
         return {
             "x": x, "action": self.action[indices], "gain": self.gain[indices], "weight": self.weight[indices],

@@ -14,6 +14,7 @@ class Listener:
         self.stop_at = stop_at
         self.told: list[tuple[int, int, str]] = []
         self.lines: list[str] = []
+        self.tables: Mapping[str, Table] = {}
 
     def progress(self, done: int, total: int, unit: str) -> None:
         self.told.append((done, total, unit))
@@ -27,4 +28,4 @@ class Listener:
         self.lines.append(text)
 
     def report(self, tables: Mapping[str, Table]) -> None:
-        raise NotImplementedError
+        self.tables = tables

@@ -1,0 +1,1 @@
+"""Melee: a world model of a fighting game, from replays to play."""

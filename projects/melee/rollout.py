@@ -1,0 +1,100 @@
+"""Rollouts: the model, persistence and constant velocity from the same starts, led by the true controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from projects.melee.frames import (
+    ON_GROUND,
+    SPEED_AIR_X,
+    SPEED_ATTACK_X,
+    SPEED_ATTACK_Y,
+    SPEED_GROUND_X,
+    SPEED_Y,
+    Frames,
+    X,
+    Y,
+    stack,
+)  # fmt: skip
+from projects.melee.rules import advance
+from projects.melee.world import Memory, WorldModel
+
+ITEM_FRAMES = 30
+"""Frames after which what flew about at the start is forgotten: nothing predicts it."""
+
+
+class Stream:
+    """Games that a model goes on with, one frame at a time, all of a batch together.
+
+    Args:
+        model: in eval mode.
+        past: frames (batch, time) that it begins from; the newest is the first that it steps on.
+    """
+
+    def __init__(self, model: WorldModel, past: Frames) -> None:
+        self._model = model
+        self.frame = past.at(-1)
+        """The newest frame: (batch)."""
+        self._memory: Memory = model.begin(past.at(slice(None, -1)), past.control[:, 1:])
+        self._steps = 0
+
+    def step(self, control: Tensor) -> Frames:
+        """The next frame, led by `control` (batch, 2, 13)."""
+        said, self._memory = self._model.step(self.frame, control, self._memory)
+        self.frame = advance(self.frame, said, control, self._model.first_age)
+        self._steps += 1
+        if self._steps == ITEM_FRAMES:
+            gone = torch.zeros_like(self.frame.items), torch.zeros_like(self.frame.kinds)
+            self.frame = replace(self.frame, items=gone[0], kinds=gone[1])
+        return self.frame
+
+    @property
+    def size(self) -> int:
+        """Bytes that a stream takes beside the model."""
+        kept = [*vars(self.frame).values()]
+        for state in self._memory.states:
+            kept += [state.conv, state.ssm]
+        if self._memory.frames is not None:
+            kept += vars(self._memory.frames).values()
+        return sum(part.numel() * part.element_size() for part in kept)
+
+    def branch(self) -> Stream:
+        """A stream that goes on from here by itself; nothing that a stream holds is ever changed in place."""
+        other = object.__new__(Stream)
+        other._model, other._memory = self._model, self._memory
+        other.frame, other._steps = self.frame, self._steps
+        return other
+
+
+@torch.inference_mode()
+def roll(model: WorldModel, past: Frames, controls: Tensor) -> Frames:
+    """The frames (batch, horizon) after `past` (batch, time), led by `controls` (batch, horizon, 2, 13)."""
+    return stack(list(roll_steps(model, past, controls)))
+
+
+def roll_steps(model: WorldModel, past: Frames, controls: Tensor) -> Iterator[Frames]:
+    """The same, a frame (batch) at a time, so that who waits for it can stop in between."""
+    stream = Stream(model, past)
+    for control in controls.unbind(1):
+        yield stream.step(control)
+
+
+def persistence(start: Frames, horizon: int) -> Frames:
+    """The frame `start` (batch) again and again: (batch, horizon)."""
+    return start.map(lambda part: part[:, None].expand(-1, horizon, *part.shape[1:]))
+
+
+def constant_velocity(start: Frames, horizon: int) -> Frames:
+    """`start` moved on by its own speed and its knockback: (batch, horizon). All else stays."""
+    state = start.state
+    own = torch.where(state[..., ON_GROUND] > 0.5, state[..., SPEED_GROUND_X], state[..., SPEED_AIR_X])
+    steps = torch.arange(1, horizon + 1, device=state.device)[:, None]
+    frames = persistence(start, horizon)
+    moved = frames.state.clone()
+    moved[..., X] += steps * (own + state[..., SPEED_ATTACK_X])[:, None]
+    moved[..., Y] += steps * (state[..., SPEED_Y] + state[..., SPEED_ATTACK_Y])[:, None]
+    return replace(frames, state=moved)

@@ -1,0 +1,154 @@
+"""From a prediction to the next frame: what the rollout, self-forcing and play all do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from projects.melee.frames import (
+    ACTION,
+    AGE,
+    BINARY,
+    CLASS_COLUMNS,
+    CLASSES,
+    COMBO,
+    CONTINUOUS,
+    DYNAMICS,
+    FACING,
+    GROUND,
+    HITLAG,
+    JUMPS,
+    PERCENT,
+    SCALE,
+    SHIELD,
+    STOCKS,
+    VELOCITY,
+    Frames,
+    X,
+    Y,
+)  # fmt: skip
+
+LIMITS = {
+    PERCENT: (0, 999), X: (-300, 300), Y: (-200, 300), SHIELD: (0, 60), HITLAG: (0, 50), STOCKS: (0, 4), COMBO: (0, 50)
+}  # fmt: skip
+"""Least and most of a column, in game units. A dead fighter may lie outside its stage's blast zones."""
+WHOLE = (HITLAG, STOCKS, COMBO)
+RESPAWN_HEIGHT = 60.0
+FALLING = 29
+"""The action of a fighter that falls, not hurt."""
+LEAST_HIT = 0.5
+"""Percent: a smaller predicted change is none."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of the next frame, for both fighters, scaled: every tensor is (…, 2, n).
+
+    continuous: Δ of percent, x, y, shield. velocity: Δ of the five speeds. dynamics: hitlag, stocks, combo. binary:
+    logits of facing, invulnerable, on_ground. classes: logits by the names of `CLASSES`; what has no head is carried
+    forward. age: rate in frames and logit of a reset, of models that learn it.
+    """
+
+    continuous: Tensor
+    velocity: Tensor
+    dynamics: Tensor
+    binary: Tensor
+    classes: Mapping[str, Tensor]
+    age: Tensor | None = None
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Prediction:
+        """`change` applied to every tensor; it may touch the leading dimensions alone."""
+        return Prediction(
+            change(self.continuous),
+            change(self.velocity),
+            change(self.dynamics),
+            change(self.binary),
+            {name: change(logits) for name, logits in self.classes.items()},
+            None if self.age is None else change(self.age),
+        )
+
+    def at(self, index: int | slice) -> Prediction:
+        """Some frames along the time, or one."""
+        return self.map(lambda part: part[:, index])
+
+    def rows(self, every: int) -> Prediction:
+        """Every `every`-th row of the batch."""
+        return self.map(lambda part: part[::every])
+
+
+def advance(last: Frames, said: Prediction, control: Tensor, first_age: Tensor) -> Frames:
+    """The frame after `last` (…): no gradient passes.
+
+    control: (…, 2, 13), what the players do. first_age: (400,) the age that an action begins with.
+    """
+    state = last.state.clone()
+    change = said.continuous.detach().float()
+    hit = change[..., PERCENT : PERCENT + 1]
+    small = hit.abs() < LEAST_HIT * SCALE[PERCENT]
+    state[..., CONTINUOUS] += torch.cat([hit.masked_fill(small, 0), change[..., 1:]], dim=-1)
+    state[..., VELOCITY] += said.velocity.detach().float()
+    state[..., DYNAMICS] = said.dynamics.detach().float()
+    state[..., BINARY] = (said.binary.detach() > 0).float()
+    ints = last.ints.clone()
+    for name, column in zip(CLASSES, CLASS_COLUMNS, strict=True):
+        if name in said.classes:
+            ints[..., column] = said.classes[name].detach().argmax(-1)
+    for column, (least, most) in LIMITS.items():
+        value = state[..., column] / SCALE[column]
+        state[..., column] = (value.round() if column in WHOLE else value).clamp(least, most) * SCALE[column]
+    state[..., STOCKS] = torch.minimum(state[..., STOCKS], last.state[..., STOCKS])
+    state[..., AGE] = next_age(last, state, ints, said.age, first_age) * SCALE[AGE]
+    return Frames(state, control, ints, last.stage, _left_behind(last, state), last.kinds)
+
+
+def _left_behind(last: Frames, state: Tensor) -> Tensor:
+    """What flew about stays where it was in the world, since nothing predicts it: (…, 2, 3 · count + 1)."""
+    count = last.kinds.shape[-1] // 2
+    if not count:
+        return last.items
+    near = last.items[..., :-1].reshape(*last.items.shape[:-1], count, 3)
+    there, exists = near[..., :2], near[..., 2:]
+    moved = (state - last.state)[..., None, X : Y + 1]
+    return torch.cat([torch.cat([there - moved * exists, exists], dim=-1).flatten(-2), last.items[..., -1:]], dim=-1)
+
+
+def next_age(last: Frames, state: Tensor, ints: Tensor, said: Tensor | None, first_age: Tensor) -> Tensor:
+    """The age of the action in frames: (…, 2). Without a learned one it grows by 1, not in hitlag."""
+    action = ints[..., ACTION]
+    begins = action != last.ints[..., ACTION]
+    if said is None:
+        rate = (state[..., HITLAG] <= 0).float()
+    else:
+        rate = said[..., 0].detach().float()
+        begins = begins | (said[..., 1].detach() > 0)
+    return torch.where(begins, first_age[action], last.value(AGE) + rate)
+
+
+def violations(last: Frames, frame: Frames) -> dict[str, Tensor]:
+    """Where a frame breaks a rule of the game: (…, 2) bool each. Real games do some of it too."""
+    percent, before = frame.value(PERCENT), last.value(PERCENT)
+    return {
+        "percent below 0": percent < 0,
+        "stocks rise": frame.value(STOCKS) > last.value(STOCKS) + 0.5,
+        "hitlag below 0": frame.value(HITLAG) < 0,
+        "hurt without hitlag": (percent > before + 0.5) & (frame.value(HITLAG) <= 0),
+    }
+
+
+def respawned(frame: Frames, lost: Tensor) -> Frames:
+    """`frame` (batch) with the fighters `lost: (batch, 2)` back above the stage, one stock poorer and unhurt.
+
+    What a world that is played in does where its model lets a fighter fall for ever: deaths are rare in its data.
+    """
+    fresh = torch.zeros_like(frame.state)
+    fresh[..., Y] = RESPAWN_HEIGHT * SCALE[Y]
+    fresh[..., SHIELD] = 60 * SCALE[SHIELD]
+    fresh[..., STOCKS] = (frame.value(STOCKS) - 1).clamp(min=0) * SCALE[STOCKS]
+    fresh[..., FACING] = frame.state[..., FACING]
+    ints = frame.ints.clone()
+    ints[..., ACTION], ints[..., JUMPS], ints[..., GROUND] = FALLING, 1, 0
+    state = torch.where(lost[..., None], fresh, frame.state)
+    return replace(frame, state=state, ints=torch.where(lost[..., None], ints, frame.ints))

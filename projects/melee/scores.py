@@ -1,0 +1,111 @@
+"""How far rollouts stay from the true game, horizon by horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from engines.training.project import Cell, Table
+from projects.melee.frames import ACTION, PERCENT, Frames, X, Y, join
+from projects.melee.rules import violations
+
+HORIZONS = (1, 5, 10, 20, 60)
+LOST = 10.0
+"""Game units: a fighter further from its true place is lost."""
+
+
+@dataclass
+class Scores:
+    """Sums over rollouts that were added, a line (`model`, `persistence` …) each; all on the device.
+
+    They leave out a fighter that is dead or respawning anywhere from the start to the longest horizon; broken rules are
+    looked for in all frames.
+    """
+
+    horizons: Sequence[int] = HORIZONS
+    _sums: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+
+    def add(self, line: str, start: Frames, rolled: Frames, truth: Frames) -> None:
+        """Rollouts (batch, horizon) from `start` (batch), beside the true frames after it."""
+        sums = self._sums.setdefault(line, {})
+        for name, value in _measured(start, rolled, truth).items():
+            sums[name] = sums[name] + value if name in sums else value
+
+    def position(self, line: str, horizon: int) -> float | None:
+        """Mean over the first `horizon` frames of (|Δx| + |Δy|) / 2, in game units."""
+        return self._mean(line, "position", slice(None, horizon))
+
+    def at(self, line: str, what: str, horizon: int) -> float | None:
+        """`percent`, `action`, `change` or `survival` at the frame `horizon`."""
+        return self._mean(line, what, slice(horizon - 1, horizon))
+
+    def violations(self, line: str) -> Mapping[str, float]:
+        """Share of frames that break each rule."""
+        sums = self._sums[line]
+        return {
+            name.removeprefix("rule "): float(value / sums["frames"])
+            for name, value in sums.items() if name.startswith("rule ")
+        }  # fmt: skip
+
+    def _mean(self, line: str, what: str, frames: slice) -> float | None:
+        sums = self._sums[line]
+        count = float(sums[f"{what} count"][frames].sum())
+        return float(sums[what][frames].sum()) / count if count else None
+
+    def tables(self) -> dict[str, Table]:
+        """A row a line for each measure, a column a horizon; and how often a rule is broken."""
+        columns = ("", *(str(horizon) for horizon in self.horizons))
+
+        def rows(value: str) -> tuple[tuple[Cell, ...], ...]:
+            read = self.position if value == "position" else lambda line, h: self.at(line, value, h)
+            return tuple(
+                (line, *(rounded(read(line, h)) for h in self.horizons)) for line in self._sums if line != TRUTH
+            )
+
+        rules = list(self.violations(next(iter(self._sums))))
+        broken = tuple(
+            (line, *(rounded(self.violations(line)[rule], 5) for rule in rules)) for line in self._sums
+        )  # fmt: skip
+        return {
+            "Position": Table(columns, rows("position"), "mean over the first frames of (|Δx| + |Δy|) / 2, game units"),
+            "Percent": Table(columns, rows("percent"), "mean error at the frame"),
+            "Action": Table(columns, rows("action"), "share of right actions at the frame"),
+            "Action changes": Table(columns, rows("change"), "the same, where the true action begins there"),
+            "Survival": Table(columns, rows("survival"), f"share that was never more than {LOST:g} units away"),
+            "Rules broken": Table(("", *rules), broken, "share of frames; real games do some of it too"),
+        }
+
+
+TRUTH = "the real game"
+
+
+def rounded(value: float | None, digits: int = 4) -> float | None:
+    """For a table."""
+    return None if value is None else round(value, digits)
+
+
+def _measured(start: Frames, rolled: Frames, truth: Frames) -> dict[str, Tensor]:
+    """Sums by frame, (horizon,) each, with their counts; and of broken rules."""
+    horizon, first = truth.frames, start.map(lambda part: part[:, None])
+    gone = torch.cat([start.gone[:, None], truth.gone], dim=1).any(dim=1)
+    alive = ~gone[:, None].expand(-1, horizon, -1)
+    error = ((rolled.value(X) - truth.value(X)).abs() + (rolled.value(Y) - truth.value(Y)).abs()) / 2
+    right = rolled.ints[..., ACTION] == truth.ints[..., ACTION]
+    before = join([first, truth.at(slice(None, -1))]).ints[..., ACTION]
+    changes = truth.ints[..., ACTION] != before
+    kept = (error <= LOST).cummin(dim=1).values
+    sums = {}
+    for name, value, counted in (
+        ("position", error, alive), ("survival", kept, alive), ("action", right, alive),
+        ("percent", (rolled.value(PERCENT) - truth.value(PERCENT)).abs(), alive), ("change", right, alive & changes),
+    ):  # fmt: skip
+        sums[name] = (value * counted).double().sum(dim=(0, 2))
+        sums[f"{name} count"] = counted.double().sum(dim=(0, 2))
+    last = join([first, rolled.at(slice(None, -1))])
+    for name, broken in violations(last, rolled).items():
+        sums[f"rule {name}"] = broken.double().sum()
+    sums["frames"] = torch.ones_like(error).double().sum()
+    return sums

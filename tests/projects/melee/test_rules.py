@@ -1,0 +1,101 @@
+"""From a prediction to the next frame: every rule of the rollout, beside a plain loop over fighters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from projects.melee.frames import ACTION, AGE, CLASS_COLUMNS, CLASSES, HITLAG, PERCENT, SCALE, STATE, STOCKS, X
+from projects.melee.rules import advance, next_age, violations
+from tests.projects.melee.made import called, frames, prediction
+
+FIRST = torch.zeros(400).index_fill(0, torch.arange(0, 400, 3), -1.0)
+CLAMPED = {
+    "percent": (0, 999), "x": (-300, 300), "y": (-200, 300), "shield": (0, 60), "hitlag": (0, 50), "stocks": (0, 4),
+    "combo": (0, 50),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+def test_each_column_follows_its_rule(size: float) -> None:
+    last, said = frames(6, 4), prediction(6, 4, size=size)
+    led = frames(6, 4, seed=9).control
+    frame = advance(last, said, led, FIRST)
+    assert torch.equal(frame.control, led)
+    assert torch.equal(frame.stage, last.stage)
+    for k, name in enumerate(STATE):
+        before, block = last.state[..., k], {**dict.fromkeys(range(4), "Δ"), **dict.fromkeys(range(4, 9), "Δ")}
+        if name == "state_age":
+            continue
+        if k in block:
+            change = (said.continuous if k < 4 else said.velocity)[..., k if k < 4 else k - 4].detach()
+            if name == "percent":
+                change = torch.where(change.abs() * 100 < 0.5, 0.0, change)
+            expected = before + change
+        elif k < 13:
+            expected = said.dynamics[..., k - 10].detach()
+        else:
+            expected = (said.binary[..., k - 13] > 0).float()
+        units = expected / SCALE[k]
+        if name in CLAMPED:
+            units = units.round() if k in (10, 11, 12) else units
+            units = units.clamp(*CLAMPED[name])
+        if name == "stocks":
+            units = torch.minimum(units, last.value(STOCKS).round())
+        torch.testing.assert_close(frame.value(k), units, atol=1e-3, rtol=1e-4, msg=called(name))
+    for name, column in zip(CLASSES, CLASS_COLUMNS, strict=True):
+        assert torch.equal(frame.ints[..., column], said.classes[name].argmax(-1))
+    assert not frame.state.requires_grad
+
+
+def test_what_has_no_head_is_carried_forward() -> None:
+    last, said = frames(3, 2), prediction(3, 2)
+    without = replace(said, classes={name: said.classes[name] for name in ("action", "jumps")})
+    frame = advance(last, without, last.control, FIRST)
+    for column in CLASS_COLUMNS[2:]:
+        assert torch.equal(frame.ints[..., column], last.ints[..., column])
+    assert torch.equal(frame.ints[..., ACTION], said.classes["action"].argmax(-1))
+
+
+def test_the_age_follows_the_action() -> None:
+    last = frames(1, 5)
+    last.ints[..., ACTION] = 20
+    last.state[..., AGE] = 7.5 * SCALE[AGE]
+    ints, state = last.ints.clone(), last.state.clone()
+    state[..., HITLAG] = torch.tensor([0, 4, 0, 0, 0])[:, None] * SCALE[HITLAG]
+    ints[0, 2:4, :, ACTION] = torch.tensor([[21, 21], [23, 23]])
+    by_rule = next_age(last, state, ints, None, FIRST)[0, :, 0]
+    assert by_rule.tolist() == pytest.approx([8.5, 7.5, -1.0, 0.0, 8.5])
+    said = torch.tensor([[0.5, -1], [0.25, -1], [1.0, -1], [1.0, -1], [1.0, 2.0]])[None, :, None].expand(1, 5, 2, 2)
+    learned = next_age(last, state, ints, said, FIRST)[0, :, 0]
+    assert learned.tolist() == pytest.approx([8.0, 7.75, -1.0, 0.0, 0.0])
+
+
+def test_the_rules_hold_over_many_wild_steps() -> None:
+    frame = frames(8, 1).at(0)
+    stocks = frame.value(STOCKS)
+    for step in range(200):
+        frame = advance(frame, prediction(8, 1, seed=step, size=3).at(0), frame.control, FIRST)
+        assert frame.state.isfinite().all()
+        assert (frame.value(PERCENT) >= 0).all()
+        assert (frame.value(STOCKS) <= stocks + 1e-4).all()
+        assert (frame.value(X).abs() <= 300.001).all()
+        stocks = frame.value(STOCKS)
+
+
+def test_broken_rules_are_found() -> None:
+    last, frame = frames(1, 6), frames(1, 6)
+    frame.state[..., HITLAG] = 0
+    frame.state[0, 0, 0, STOCKS] += 1 * SCALE[STOCKS]
+    frame.state[0, 1, 1, PERCENT] = -0.01
+    frame.state[0, 2, 0, PERCENT] += 3 * SCALE[PERCENT]
+    frame.state[0, 3, 0, PERCENT] += 3 * SCALE[PERCENT]
+    frame.state[0, 3, 0, HITLAG] = 4 * SCALE[HITLAG]
+    frame.state[0, 4, 1, HITLAG] = -1 * SCALE[HITLAG]
+    found = {name: where.nonzero().tolist() for name, where in violations(last, frame).items()}
+    assert found == {
+        "percent below 0": [[0, 1, 1]], "stocks rise": [[0, 0, 0]], "hitlag below 0": [[0, 4, 1]],
+        "hurt without hitlag": [[0, 2, 0]],
+    }  # fmt: skip
