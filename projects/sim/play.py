@@ -24,7 +24,7 @@ from projects.sim.features import FeatureStore, encode
 from projects.sim.inference import load
 from projects.sim.labels import ABSENT, HIGH, LABELS, TELEMETRY
 from projects.sim.opened import said_of_models
-from projects.sim.readers.task import kind_of, read_log
+from projects.sim.readers.kinds import kind_of, read_log
 from projects.sim.split import split_windows
 from projects.sim.vision import open_vision
 

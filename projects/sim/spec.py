@@ -52,7 +52,7 @@ SPEC = Spec(
         "export": Task("projects.sim.export:export", "write the export of a run again", needs="run"),
         "play": Task("projects.sim.play:step_through", "step through a drive with the model", needs="run"),
     },
-    reads="projects.sim.readers.task:why_not",
+    reads="projects.sim.readers.kinds:why_not",
     recordings="either",
     stats="projects.sim.stats:tables",
     thresholds="projects.sim.thresholds:THRESHOLDS",

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
-from engines.basics.errors import DataError
 from engines.tasks import TaskContext
 from engines.tasks.arguments import as_struct
 from engines.tasks.folder import output_folder
-from projects.sim.drives import Drive, is_drive, write_drive
+from projects.sim.drives import Drive, write_drive
 from projects.sim.labels import ABSENT, LABELS
-from projects.sim.readers import comma, donkeycar, udacity
+from projects.sim.readers.kinds import Kind, logs_at, read_log
 
-Kind = Literal["udacity", "donkeycar", "comma2k19"]
 NOTES = "parsed.json"
-LOGS = f"{udacity.LOG} (Udacity), {donkeycar.MANIFEST} or a .tar.gz of it (Donkeycar), or {comma.FOLDER} (comma2k19)"
 
 
 class _Order(msgspec.Struct, forbid_unknown_fields=True):
@@ -39,7 +36,7 @@ def parse(arguments: Mapping[str, Any], context: TaskContext) -> None:
     for a bad argument and `DataError` for a bad log, naming its line.
     """
     order = as_struct(arguments, _Order)
-    logs = _logs(order.source, order.kind)
+    logs = logs_at(order.source, order.kind)
     settings = {"kind": order.kind, "horizon": order.horizon, "fps": order.fps, "reader": 1}
     names = {f"{name}.npz" for name in logs}
     with output_folder(order.out, NOTES, settings, ours=names.__contains__) as folder:
@@ -63,50 +60,6 @@ class _Meter:
     def __call__(self) -> None:
         self._done += 1
         self._context.progress(self._done, 0, f"frames of {self._name}")
-
-
-def kind_of(path: Path) -> Kind | None:
-    """Which kind of log a folder or file is; None for any other."""
-    known: dict[Kind, Callable[[Path], bool]] = {
-        "udacity": udacity.is_log, "donkeycar": donkeycar.is_log, "comma2k19": comma.is_log,
-    }  # fmt: skip
-    return next((kind for kind, is_log in known.items() if is_log(path)), None)
-
-
-def why_not(path: str) -> str:
-    """Empty for drives and for logs that can be parsed, else what was looked for in vain."""
-    source = Path(path).expanduser()
-    if is_drive(source) or kind_of(source) or any(kind_of(log) for log in source.glob("*")):
-        return ""
-    return f"no drive (.npz with telemetry and labels) and no log: {LOGS}"
-
-
-def read_log(path: Path, kind: Kind, horizon: int, fps: float, tick: Callable[[], None]) -> Drive:
-    """The drive of one log. Raises `DataError`."""
-    match kind:
-        case "udacity":
-            return udacity.read(path, horizon, tick)
-        case "donkeycar":
-            return donkeycar.read(path, horizon, fps, tick)
-        case "comma2k19":
-            return comma.read(path, horizon, tick)
-
-
-def _logs(source: Path, kind: Kind | None) -> dict[str, tuple[Path, Kind]]:
-    """The logs at `source`, by the name that each drive gets."""
-    if not source.exists():
-        raise DataError(f"{source}: is not there, expected a log or a folder of logs.")
-    own = kind or kind_of(source)
-    if own is not None:
-        return {_stem(source): (source, own)}
-    found = {_stem(path): (path, one) for path in sorted(source.glob("*")) if (one := kind_of(path)) is not None}
-    if not found:
-        raise DataError(f"{source}: holds no log, expected {LOGS}, in it or in the folders below it.")
-    return found
-
-
-def _stem(path: Path) -> str:
-    return path.absolute().name.removesuffix(".tar.gz").removesuffix(".tgz")
 
 
 def summary(drive: Drive) -> list[str]:

@@ -10,7 +10,7 @@ from engines.tasks import StopRequested
 from projects.sim.cache import cache
 from projects.sim.drives import write_drive
 from projects.sim.project import SimProject
-from projects.sim.readers.task import why_not
+from projects.sim.readers.kinds import why_not
 from projects.sim.stats import tables
 from tests.projects.controls.task_context import Listener
 from tests.projects.sim.logs import archive, random_drive, segment, tub

