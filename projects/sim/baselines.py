@@ -97,6 +97,5 @@ def _outputs(logits: Tensor, sizes: list[int]) -> dict[str, Tensor]:
 
 def _targets(source: Source) -> dict[str, Tensor]:
     """Labels and weights of every window, as in a batch."""
-    batches = [source.batch(indices, None) for indices in torch.split(torch.arange(len(source)), CHUNK)]
-    names = ("weight", *(f"{task}_id" for task in LABELS))
-    return {name: torch.cat([batch[name] for batch in batches]) for name in names}
+    labels = source.labels
+    return {"weight": source.weights, **{f"{task}_id": labels[:, place] for place, task in enumerate(LABELS)}}

@@ -57,6 +57,11 @@ class ItemSource:
         return torch.stack([self._batch[name] for name in IDS], dim=1)
 
     @property
+    def weights(self) -> Tensor:
+        """Of every sample: (n,)."""
+        return self._batch["weight"]
+
+    @property
     def features(self) -> Tensor | None:
         """Of every frame: (n·F, dv)."""
         features = self._batch.get("vis_feats")

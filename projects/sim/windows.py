@@ -79,6 +79,11 @@ class WindowSource:
         return self.rows.labels[self.ends]
 
     @property
+    def weights(self) -> Tensor:
+        """Of every window: (n,)."""
+        return torch.ones(len(self), device=self.rows.telemetry.device)
+
+    @property
     def features(self) -> Tensor | None:
         """Of every frame that is in a window: (frames, dv)."""
         if self.rows.features is None:
