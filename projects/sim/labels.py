@@ -1,4 +1,4 @@
-"""What a window is told apart by, and what telemetry holds. Part of the exported script."""
+"""Names of the labels and of what telemetry holds. Part of the exported script."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def open_vision(name: str) -> Any:
 
 
 def encoder_digest(encoder: nn.Module) -> str:
-    """What tells features of one encoder from those of another: its kind and all its weights."""
+    """A digest of an encoder: its kind and all its weights."""
     digest = hashlib.sha256(type(encoder).__name__.encode())
     for key, value in encoder.state_dict().items():
         digest.update(key.encode())
