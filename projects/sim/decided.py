@@ -1,0 +1,87 @@
+"""What an exported model says of every window of a drive, and what moved it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from engines.basics.errors import DataError
+from projects.sim.drives import Drive, Floats
+from projects.sim.labels import HIGH, LABELS
+from projects.sim.network import SimNetwork
+
+CHUNK = 64
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Probabilities by task of the window that ends at each frame: (N, classes), NaN for the first F - 1 frames."""
+
+    chances: dict[str, Floats]
+
+    @property
+    def high(self) -> Floats:
+        """P(high risk): (N,)."""
+        return self.chances["risk"][:, HIGH]
+
+
+class Windows:
+    """The windows of a drive as batches of one model.
+
+    features: (N, dv) of the drive's frames, None for a model without visual tokens. Raises `DataError` for a drive that
+    the model cannot take.
+    """
+
+    def __init__(self, network: SimNetwork, settings: dict[str, Any], drive: Drive, features: Floats | None) -> None:
+        self.frames, self.tokens = int(settings["frames"]), int(settings["tokens"])
+        if len(drive) < self.frames:
+            raise DataError(f"{drive.name}: has {len(drive)} frames, a window of this model {self.frames}.")
+        if settings["dv"] and features is None:
+            raise DataError(f"{drive.name}: has no frames, and this model was trained with them.")
+        self._network, self._sees = network, bool(settings["dv"])
+        self._telemetry = torch.from_numpy(drive.telemetry)
+        self._features = torch.from_numpy(features) if features is not None else None
+        self._window = torch.arange(1 - self.frames, 1)
+
+    def __len__(self) -> int:
+        return len(self._telemetry)
+
+    def batch(self, ends: Tensor) -> dict[str, Tensor]:
+        """The windows that end at the frames `ends: (n,)`."""
+        batch = {"telemetry": self._telemetry[ends]}
+        if self._sees and self._features is not None:
+            batch["vis_feats"] = self._features[ends[:, None] + self._window]
+        return batch
+
+    @torch.inference_mode()
+    def decide(self, tick: Callable[[int, int], None]) -> Decided:
+        """Every window; `tick` is given how many frames are done, and of how many."""
+        chances = {task: np.full((len(self), len(names)), np.nan, np.float32) for task, names in LABELS.items()}
+        for ends in torch.split(torch.arange(self.frames - 1, len(self)), CHUNK):
+            tick(int(ends[0]), len(self))
+            output = self._network(self.batch(ends))
+            for task, rows in chances.items():
+                rows[ends.numpy()] = output[f"{task}_logits"].softmax(1).numpy()
+        return Decided(chances)
+
+    @torch.inference_mode()
+    def moved(self, end: int) -> dict[str, float]:
+        """How much each part of a window adds to P(high): what is lost with its mean of the training in its place."""
+        network, batch = self._network, self.batch(torch.tensor([end]))
+        variants: dict[str, dict[str, Tensor]] = {"": batch}
+        if "telemetry" in network._modules:
+            variants["telemetry"] = {**batch, "telemetry": network.telemetry_mean[None]}
+        if "projector" in network._modules and "vis_feats" in batch:
+            for token in range(self.tokens):
+                part = network.segments[token] > 0
+                hidden = torch.where(part[None, :, None], network.feature_mean, batch["vis_feats"])
+                variants[f"segment {token + 1}"] = {**batch, "vis_feats": hidden}
+        joined = {name: torch.cat([one[name] for one in variants.values()]) for name in batch}
+        high: NDArray[np.float32] = network(joined)["risk_logits"].softmax(1)[:, HIGH].numpy()
+        return {name: float(high[0] - high[place]) for place, name in enumerate(variants) if name}

@@ -1,0 +1,70 @@
+"""One pass over the validation windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from engines.training.project import Batch, Context, Evaluation, Loss, Result
+from projects.sim import metrics
+from projects.sim.labels import HIGH, LABELS
+from projects.sim.losses import ClassWeights, sim_losses
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimResult(Result):
+    """With what the scores were made of: labels and predictions (n, 3), and the mean losses."""
+
+    labels: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+
+
+class SimEvaluation(Evaluation):
+    """Scores a model, and keeps what a review of the thresholds needs.
+
+    Args:
+        weights: what the classes weigh in the losses.
+        groups: (n,) the recording of each validation window, in their order.
+        best_by: the score, a name of the metrics or `composite`.
+    """
+
+    def __init__(self, weights: ClassWeights, groups: NDArray[np.int64], best_by: str) -> None:
+        self._weights, self._groups, self._best_by = weights, groups, best_by
+        self._labels: list[Tensor] = []
+        self._predicted: list[Tensor] = []
+        self._high: list[Tensor] = []
+
+    def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
+        output = model(batch)
+        self._labels.append(torch.stack([batch[f"{task}_id"] for task in LABELS], dim=1))
+        self._predicted.append(torch.stack([output[f"{task}_logits"].argmax(1) for task in LABELS], dim=1))
+        self._high.append(output["risk_logits"].float().softmax(1)[:, HIGH])
+        losses = sim_losses(output, batch, self._weights)
+        return {name: loss for name, loss in losses.items() if name in ctx.heads}
+
+    def result(self) -> SimResult:
+        labels, predicted = (torch.cat(parts).cpu().numpy() for parts in (self._labels, self._predicted))
+        high = torch.cat(self._high).cpu().double().numpy()
+        found = metrics.confusions(labels, predicted)
+        values = metrics.values(found)
+        score = metrics.composite(values)
+        known = labels[:, 0] >= 0
+        return SimResult(
+            values={**values, "composite": score},
+            score=score if self._best_by == "composite" else values[self._best_by],
+            review={
+                "risk_high": high[known], "risk_high_target": labels[known, 0] == HIGH,
+                "groups": self._groups[: len(labels)][known],
+            },
+            tables={
+                "classes": metrics.class_table(found),
+                **{f"{task} confusion": metrics.confusion_table(task, one) for task, one in found.items()},
+            },
+            labels=labels,
+            predicted=predicted,
+        )  # fmt: skip

