@@ -21,7 +21,7 @@ SMALL = (
     "training.steps_per_epoch=5", "training.batch_size=16", "launch.threads=1",
 )  # fmt: skip
 SMALL_MELEE = (
-    "model.d_model=16", "model.n_layers=1", "training.epochs=1", "training.steps_per_epoch=3", "training.batch_size=4",
+    "model.d_model=32", "model.n_layers=1", "training.epochs=1", "training.steps_per_epoch=3", "training.batch_size=4",
     "training.warmup_epochs=0", "rollouts.starts=2", "rollouts.windows=8", "launch.threads=1",
 )  # fmt: skip
 TRAIN = "train configs/controls_v2.yaml --set training.lr=3e-4"
