@@ -15,6 +15,9 @@ from engines.basics import files
 from engines.basics.errors import DataError
 
 Kind = Literal["training", "task"]
+TrainLoss = Literal["pooled", "steps"]
+"""What `train.loss` of an epoch is: Σ weight × the means of the heads, pooled over the elements of the epoch, with the
+weights in force at its end, as in the validation loss; or the mean of the losses of its steps."""
 
 
 class RunInfo(msgspec.Struct, kw_only=True):
@@ -37,6 +40,8 @@ class RunInfo(msgspec.Struct, kw_only=True):
     """Whether a fork began with its parent's best checkpoint as what there is to beat; None before it has begun."""
     replay_of: str | None = None
     """The run that this one does once more."""
+    train_loss: TrainLoss = "steps"
+    """Runs that do not say it are of a version that had no other."""
     created: float = 0.0
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engines.basics import files
 from engines.basics.errors import DataError, UserError, nearest
-from engines.contract.rundir import Kind, RunDirectory, RunInfo
+from engines.contract.rundir import Kind, RunDirectory, RunInfo, TrainLoss
 
 WORDS = tuple(
     """
@@ -56,6 +56,7 @@ def create_run(
     parent: str | None = None,
     fork_step: int | None = None,
     replay_of: str | None = None,
+    train_loss: TrainLoss = "pooled",
 ) -> RunDirectory:
     """Make a run directory (at `path`, linked from the runs folder, or a new one there) and write what the run is.
 
@@ -87,7 +88,7 @@ def create_run(
     run.write_info(
         RunInfo(
             id=entry.name, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time(),
-            parent=parent, fork_step=fork_step, replay_of=replay_of,
+            parent=parent, fork_step=fork_step, replay_of=replay_of, train_loss=train_loss,
         )
     )  # fmt: skip
     return run

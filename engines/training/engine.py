@@ -14,7 +14,7 @@ from engines.basics.errors import DataError
 from engines.contract import events as ev
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
-from engines.contract.rundir import RunDirectory
+from engines.contract.rundir import RunDirectory, TrainLoss
 from engines.contract.spec import Column, Spec
 from engines.host.facts import device_name
 from engines.runs import provenance
@@ -33,7 +33,10 @@ from engines.training.saving import Diverged
 from engines.writers.beside import WritersBeside
 
 
-def load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listener: CommandListener) -> Trainer:
+def load(
+    run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listener: CommandListener,
+    *, train_loss: TrainLoss = "pooled",
+) -> Trainer:  # fmt: skip
     """Data, model and optimizer, ready to train. Raises `UserError`."""
     settings = loaded.settings
     torch.set_num_threads(settings.launch.threads or torch.get_num_threads())
@@ -47,7 +50,10 @@ def load(run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listen
     model = project.model(settings, data).to(device)
     print(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {full_name(device)}", flush=True)
     spec = loaded.spec
-    return Trainer(run, settings, spec.heads, project, data, model, events, listener, metrics=spec.measured)
+    return Trainer(
+        run, settings, spec.heads, project, data, model, events, listener,
+        metrics=spec.measured, train_loss=train_loss,
+    )  # fmt: skip
 
 
 def full_name(device: torch.device) -> str:
@@ -170,7 +176,7 @@ def _train(attempt: Attempt) -> ev.Ended:
     made_with = provenance.current(loaded)
     earlier = RunReader(run)
     earlier.poll()
-    trainer = load(run, loaded, events, listener)
+    trainer = load(run, loaded, events, listener, train_loss=run.info.train_loss)
     made_with.facts |= numeric_flags()
     provenance.record(run, events.attempt, made_with)
     listener.step = lambda: trainer.state.step

@@ -13,7 +13,7 @@ from torch import nn
 from engines.training.precision import random_state_kept
 from engines.training.project import Context, Project, Result, Split
 from engines.training.schedule import Schedule
-from engines.training.step import stack_losses
+from engines.training.step import stack_losses, weighted_loss
 from engines.training.work import Work
 
 
@@ -58,8 +58,7 @@ def evaluate(
         return result
     totals, counts = sums.tolist()
     means = {head: total / count if count else None for head, total, count in zip(active, totals, counts, strict=True)}
-    weighted = [weights[head] * mean for head, mean in means.items() if mean is not None]
-    return replace(result, values={"loss": sum(weighted) if weighted else None, **means, **result.values})
+    return replace(result, values={"loss": weighted_loss(weights, means), **means, **result.values})
 
 
 class Evaluator:

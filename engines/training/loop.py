@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from engines.contract.events import Alert, CommandAnswer, EndReason, EventWriter
-from engines.contract.rundir import RunDirectory
+from engines.contract.rundir import RunDirectory, TrainLoss
 from engines.contract.settings import RunConfig
 from engines.contract.spec import Head
 from engines.runtime.listener import CommandListener
@@ -48,9 +48,10 @@ class Trainer:
         listener: CommandListener,
         *,
         metrics: Sequence[str] = (),
+        train_loss: TrainLoss = "pooled",
     ) -> None:
         self.run, self.settings, self.project, self.data, self.model = run, settings, project, data, model
-        self.training, self.listener = settings.training, listener
+        self.training, self.listener, self.train_loss = settings.training, listener, train_loss
         names = [head.name for head in heads]
         weights = settings.loss_weights.model_dump()
         live = LiveSettings({name: float(weights[name]) for name in names}, 1.0, self.training.epochs)
@@ -157,7 +158,7 @@ class Trainer:
         state.stage_epoch += 1
         best_before = state.best_score, state.best_epoch
         best = state.note_score(result.score)
-        means, stage = self.step.epoch_means(), plan.current(state).name
+        means, stage = self.step.epoch_means(state.live.weights, self.train_loss), plan.current(state).name
         state.log.append(self.records.end_epoch(state, stage, means, result, lr=rate, best=best))
         self.step.sums.zero_()
         if best:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engines.contract.rundir import TrainLoss
 from engines.training.metrics import Metrics
 from engines.training.precision import Precision
 from engines.training.project import Batch, Context, Loss, Project, mean
@@ -28,6 +29,12 @@ def stack_losses(losses: Mapping[str, Loss], heads: Sequence[str]) -> tuple[Tens
     totals = torch.stack([losses[head].total.float() for head in heads])
     counts = torch.stack([losses[head].count.float() for head in heads])
     return totals, counts
+
+
+def weighted_loss(weights: Mapping[str, float], means: Mapping[str, float | None]) -> float | None:
+    """Σ weight × mean over the heads of `means` that were measured; None where none was."""
+    measured = [weights[head] * mean for head, mean in means.items() if mean is not None]
+    return sum(measured) if measured else None
 
 
 def scale_in(stage: str, lr_scale: float | Mapping[str, float]) -> float:
@@ -136,12 +143,17 @@ class TrainStep:
         per_head = self._none.index_copy(0, self._index, mean(totals, counts))
         return torch.cat([measured, loss[None], per_head, norm[None], skipped[None]])
 
-    def epoch_means(self) -> dict[str, float | None]:
-        """Means over the epoch so far: `loss` over its steps, each head and metric over its elements. One transfer."""
+    def epoch_means(self, weights: Mapping[str, float], definition: TrainLoss) -> dict[str, float | None]:
+        """Means of each head and metric over the elements of the epoch so far, and the `loss`. One transfer.
+
+        The loss is by its `definition` Σ `weights` × mean, or the mean of the losses of the steps.
+        """
         names = len(self._names)
-        sums: list[float] = self.sums.tolist()
-        means: dict[str, float | None] = {"loss": sums[2 * names] / sums[-1] if sums[-1] else None}
-        for index, name in enumerate(self._names):
-            total, count = sums[index], sums[names + index]
-            means[name] = total / count if count else None
-        return means
+        *sums, of_steps, steps = self.sums.tolist()
+        pairs = zip(self._names, sums[:names], sums[names:], strict=True)
+        means = {name: total / count if count else None for name, total, count in pairs}
+        if definition == "pooled":
+            loss = weighted_loss(weights, {head: means[head] for head in self._heads})
+        else:
+            loss = of_steps / steps if steps else None
+        return {"loss": loss, **means}

@@ -176,10 +176,12 @@ def test_the_schedule_of_a_stage_that_is_longer_than_the_run_ends_with_the_run(t
 def test_an_epochs_losses_and_rate_are_those_of_its_own_steps(tmp_path: Path) -> None:
     toy = ToyRun(tmp_path, epochs=3)
     toy.train()
-    _, losses = read_series(toy.run.steps, "loss")
+    _, losses = read_series(toy.run.steps, "all")
     _, rates = read_series(toy.run.steps, "lr")
     for number, row in enumerate(epochs_of(toy)):
-        assert row["train"]["loss"] == pytest.approx(losses[8 * number : 8 * number + 8].mean(), rel=1e-6)
+        train = row["train"]
+        assert train["all"] == pytest.approx(losses[8 * number : 8 * number + 8].mean(), rel=1e-6)
+        assert train["loss"] == pytest.approx(train["all"] + 0.5 * train["rare"], rel=1e-6)
         assert row["lr"] == rates[8 * number + 7]
 
 

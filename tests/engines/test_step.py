@@ -142,7 +142,11 @@ def test_a_loss_or_a_gradient_that_is_bad_by_itself_is_enough(tmp_path: Path, ba
     *_, loss, _, _, norm, skipped = row.tolist()
     assert (math.isfinite(loss), math.isfinite(norm), skipped) == (bad != "loss", bad != "gradient", 1)
     assert all(map(torch.equal, toy.model.parameters(), before))
-    assert toy.trainer.step.epoch_means() == {"loss": None, "all": None, "rare": None}
+    assert toy.trainer.step.epoch_means({"all": 1.0, "rare": 0.5}, "pooled") == {
+        "loss": None,
+        "all": None,
+        "rare": None,
+    }
 
 
 def test_too_many_bad_steps_end_the_run_and_keep_the_checkpoint(tmp_path: Path) -> None:
