@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
@@ -95,9 +95,20 @@ Look = SaveCheckpoint | Evaluate | MeasureGradients
 Edit = SetLossWeights | SetLrScale | SetEpochs | SetPatience
 """Commands that change the training itself: applied again at their steps after a resume."""
 Command = Steer | Edit | Look
+Kind = TypeVar("Kind", bound=Command)
 
 decoder: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
 encode = msgspec.json.Encoder().encode
+
+
+def left_of(edit: Kind, newer: Command) -> Kind | None:
+    """`edit` without what `newer` sets too: the loss weight of the same head, or the same other setting."""
+    match edit, newer:
+        case SetLossWeights(weights=weights), SetLossWeights(weights=taken):
+            others = {head: weight for head, weight in weights.items() if head not in taken}
+            return msgspec.structs.replace(edit, weights=others) if others else None
+        case _:
+            return None if type(edit) is type(newer) else edit
 
 
 def describe(command: Command) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from engines.contract.alerts import CHECKPOINT_FAILED, LASTING
-from engines.contract.commands import Command, Edit, SetEpochs, SetLossWeights, SetLrScale, SetPatience
+from engines.contract.commands import Edit, Kind, SetEpochs, SetLossWeights, SetLrScale, SetPatience
 from engines.contract.events import (
     Alert,
     Checkpoint,
@@ -24,8 +24,6 @@ from engines.contract.events import (
     Progress,
     RunStarted,
 )
-
-Kind = TypeVar("Kind", bound=Command)
 
 
 @dataclass

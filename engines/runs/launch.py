@@ -105,6 +105,8 @@ class ResumePlan:
     attempt: int
     """The one it will be, if nobody else resumes the run meanwhile."""
     edits: list[commands.Edit]
+    lost: list[commands.Edit]
+    """Those of them that were sent to the attempt before, which ended without them."""
     ended: str
     """Why it would come to nothing, or not to what is asked for; else empty."""
 
@@ -140,8 +142,8 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
             "as in --set training.epochs=200 or --set training.patience=50."
         )
     ended = ended or fault_of(edits, done=done, inside=_begins_next(reader.history))
-    first = _of_its_fork(run, attempt) if reader.history.started is None else []
-    return ResumePlan(recorded, current, changes, attempt, [*first, *edits], ended)
+    lost = _unanswered(run, reader.history, attempt, edits)
+    return ResumePlan(recorded, current, changes, attempt, [*lost, *edits], lost, ended)
 
 
 def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> tuple[Resumption, list[str]]:
@@ -164,6 +166,7 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> tuple[Re
     sentences = [change.sentence() for change in plan.changes]
     return resume, [
         *sentences,
+        *(f"{commands.describe(edit)}: sent again, since the attempt before ended without it" for edit in plan.lost),
         *provenance.since_the_newest(run, applied),
         *on_finish.told(applied.settings.model_dump()),
     ]
@@ -187,13 +190,26 @@ def _gives_more(edit: commands.Edit, done: int) -> bool:
             return isinstance(edit, commands.SetPatience)
 
 
-def _of_its_fork(run: RunDirectory, attempt: int) -> list[commands.Edit]:
-    """The edits a fork was made with, for `attempt`: those before it ended without having trained."""
-    if run.info.parent is None:
-        return []
-    sent = RecordFollower(run.commands, commands.decoder).poll()
-    made = [command for command in sent if isinstance(command, get_args(commands.Edit)) and command.attempt == 1]
-    return [msgspec.structs.replace(edit, attempt=attempt, id=commands.new_id()) for edit in made]
+def _unanswered(
+    run: RunDirectory, history: History, attempt: int, newer: Sequence[commands.Edit]
+) -> list[commands.Edit]:
+    """For `attempt`: the edits that the one before neither applied nor refused, as it was killed or never began.
+
+    Those of a fork that has not trained come back even when they were refused: they are what it was made with. Each
+    waits for its own step and epoch again. What the `newer` ones set is left out.
+    """
+    open_states = {"seen", "refused"} if run.info.parent is not None and history.started is None else {"seen"}
+    found = []
+    for command in RecordFollower(run.commands, commands.decoder).poll():
+        if command.attempt != attempt - 1 or not isinstance(command, get_args(commands.Edit)):
+            continue
+        answer = history.answer(command.id, command.attempt)
+        left: commands.Edit | None = command if answer is None or answer.state in open_states else None
+        for edit in newer:
+            left = left and commands.left_of(left, edit)
+        if left is not None:
+            found.append(msgspec.structs.replace(left, attempt=attempt, id=commands.new_id()))
+    return found
 
 
 def send(run: RunDirectory, command: commands.Command) -> None:

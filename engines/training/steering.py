@@ -173,18 +173,9 @@ def _refuse(fault: str) -> None:
 
 
 def overridden(edits: Sequence[CommandAnswer], newer: cmd.Command) -> list[CommandAnswer]:
-    """`edits` without what `newer` sets too: the loss weight of the same head, or the same other setting."""
-    left: list[CommandAnswer] = []
-    for answer in edits:
-        match answer.command, newer:
-            case cmd.SetLossWeights(weights=weights) as edit, cmd.SetLossWeights(weights=taken):
-                others = {head: weight for head, weight in weights.items() if head not in taken}
-                if others:
-                    command = msgspec.structs.replace(edit, weights=others)
-                    left.append(msgspec.structs.replace(answer, command=command))
-            case edit, _ if type(edit) is not type(newer):
-                left.append(answer)
-    return left
+    """`edits` without what `newer` sets too."""
+    left = ((answer, cmd.left_of(answer.command, newer)) for answer in edits)
+    return [msgspec.structs.replace(answer, command=edit) for answer, edit in left if edit is not None]
 
 
 def edits_after(answers: Sequence[CommandAnswer], step: int, epoch: int) -> list[CommandAnswer]:

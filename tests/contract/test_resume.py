@@ -15,7 +15,7 @@ from engines.contract import events as ev
 from engines.contract.config import LoadedConfig, check_config, load_config
 from engines.contract.rundir import RunDirectory
 from engines.runs import provenance
-from engines.runs.launch import prepare_resume
+from engines.runs.launch import prepare_resume, send
 from engines.runs.resume import applied_config, flatten, plan_resume
 from tests.support.fake_run import FakeRun
 
@@ -112,6 +112,27 @@ def test_a_command_that_a_run_brings_along_is_told(stopped: FakeRun) -> None:
     assert lines in look_at_resume(stopped.run, []).lines
     assert resumed(stopped.run, ["cost.on_finish=null"]) == ["cost.on_finish: stop-pod --now → None, applied"]
     assert lines not in look_at_resume(stopped.run, []).lines
+
+
+def test_an_edit_that_was_not_answered_is_sent_again_and_told(tmp_path: Path) -> None:
+    """Heard or not; what an attempt before the last one did not answer is over."""
+    fake = FakeRun(tmp_path)
+    fake.run.config.write_text(loaded("training.epochs=4").dump())
+    heard, unheard = cmd.SetLrScale(attempt=2, at_step=31, scale=0.5), cmd.SetPatience(attempt=2, patience=7)
+    older = cmd.SetEpochs(attempt=1, epochs=9)
+    for order in (older, heard, unheard, cmd.Pause(attempt=2)):
+        send(fake.run, order)
+    fake.begin().started().epochs(1, 2).end("failed")
+    fake.begin().started(20).say(ev.CommandAnswer(command=heard, state="seen", step=21)).end("failed")
+    fate = "sent again: the attempt before ended without it"
+    lines = [("order", "learning rate × 0.5", fate), ("order", "patience 7", fate)]
+    assert [line for line in look_at_resume(fake.run, []).lines if line[0] == "order"] == lines
+    assert [line for line in look_at_resume(fake.run, ["training.patience=5"]).lines if line[0] == "order"] == lines[:1]
+    sentences = resumed(fake.run)
+    assert [sentence.split(":")[0] for sentence in sentences] == ["learning rate × 0.5", "patience 7"]
+    scale, patience = sent(fake)[4:]
+    assert (scale.attempt, scale.at_step, patience.attempt, patience.at_step) == (3, 31, 3, None)
+    assert not {scale.id, patience.id} & {heard.id, unheard.id}
 
 
 def test_a_resume_without_changes_touches_nothing(stopped: FakeRun) -> None:

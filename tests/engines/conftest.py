@@ -19,6 +19,7 @@ from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
+from engines.runs.resumption import Resumption
 from engines.runs.state import RunReader
 from tests.support import here
 from tests.support.example_project import ExampleProject
@@ -67,7 +68,7 @@ class LiveRun:
         changes, _ = launch.prepare_resume(self.run, settings)
         return self._ended(here.start(self.run, changes))
 
-    def killed_here(self, batches: int, source: Any = None) -> None:
+    def killed_here(self, batches: int, source: Any = None, *, resume: Resumption | None = None) -> None:
         """An attempt in this process, ended like by SIGKILL when it asks for more training batches than these.
 
         `source` is the class that makes them, the example's own by default.
@@ -84,7 +85,7 @@ class LiveRun:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(source, "batch", counted)
             with pytest.raises(Killed):
-                here.start(self.run)
+                here.start(self.run, resume)
 
     def send(self, command: cmd.Command) -> None:
         launch.send(self.run, command)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cockpit.core.config.diff import words
+from cockpit.core.text import plain
 from engines.basics.errors import DataError, UserError
+from engines.contract import commands as cmd
 from engines.contract import on_finish
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
@@ -50,7 +52,12 @@ def overrides_of(typed: Mapping[str, str], usual: Mapping[str, str], more: str) 
 
 def look_at_resume(run: RunDirectory, overrides: Sequence[str]) -> Outlook:
     """Of a resume from the last checkpoint. Raises `UserError`."""
-    return _outlook(launch.look_at_resume(run, overrides))
+    plan = launch.look_at_resume(run, overrides)
+    outlook = _outlook(plan)
+    again = [
+        ("order", plain(cmd.describe(edit)), "sent again: the attempt before ended without it") for edit in plan.lost
+    ]
+    return replace(outlook, lines=[*outlook.lines, *again])
 
 
 def points_of(run: RunDirectory) -> list[ForkPoint]:
