@@ -48,6 +48,9 @@ SPEC = Spec(
         "make": Task("projects.controls.demo.task:make", "make demo sessions in the folder `out`"),
         "parse": Task("projects.controls.importers.task:parse", "turn the logs in `source` into recordings in `out`"),
         "export": Task("projects.controls.export_run:export", "write the export of a run again", needs="run"),
+        "evaluate": Task(
+            "projects.controls.evaluate_run:evaluate", "score a run on the recordings in the folder `data`", needs="run"
+        ),
         "play": Task("projects.controls.play:step_through", "step through a session with the policy", needs="run"),
     },
     reads="projects.controls.importers.kinds:why_not",
