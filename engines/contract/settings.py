@@ -78,7 +78,7 @@ class Training(Section):
     warmup_epochs: NonNegative = 5.0
     """Epochs of linear warm-up; the first step's rate is above zero."""
     evaluate_every: Count = 1
-    """Epochs from one evaluation to the next; those that may end the run, a stage or its patience too."""
+    """Epochs from one evaluation to the next; those that may end the run or a stage are evaluated too."""
     patience: Count = 25
     """Epochs without a better score before the run stops early."""
     grad_clip: Positive = 1.0

@@ -112,6 +112,7 @@ def test_a_checkpoint_goes_on_on_another_device(saved_on: str, resumed_on: str, 
     first = in_process(saved_on, "training.amp=off")
     for place in range(5):
         first.step(place)
+    first.trainer.state.step = first.trainer.state.step_in_epoch = 5
     first.trainer.checkpoints.save(best=True)
     second = in_process(resumed_on, "training.amp=off")
     second.run.last.write_bytes(first.run.last.read_bytes())

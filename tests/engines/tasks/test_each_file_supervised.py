@@ -15,9 +15,9 @@ from engines.runs import launch
 from tests.engines.conftest import LiveRun, alive, wait_for
 
 SPEC = """
-from engines.contract.spec import Spec
+from engines.contract.spec import Spec, Task
 SPEC = Spec(name="reader", title="Reads", config="", project="", columns=(), heads=(),
-            tasks={"read": "reader.work:read"})
+            tasks={"read": Task("reader.work:read", "read files")})
 """
 WORK = """
 import os, signal, sys
