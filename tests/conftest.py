@@ -31,6 +31,7 @@ def folders_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         patch.setenv("COCKPIT_QUEUE", str(tmp_path_factory.mktemp("queue")))
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("choices")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("seen")))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 
 

@@ -71,6 +71,8 @@ def _why_not(spec: Spec, path: str) -> str:
         return str(specs.load_function(spec.reads)(path))
     except (UserError, OSError) as error:
         return f"nothing that it can read ({sentence(error).rstrip('.')})"
+    except Exception as error:  # one project must not keep the others from being asked
+        return f"nothing that it can read ({type(error).__name__})"
 
 
 def _absolute(path: str) -> str:

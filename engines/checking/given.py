@@ -47,5 +47,8 @@ class Given:
             if unit not in known:
                 units = ", ".join((*known, "samples"))
                 raise UserError(f"--{unit}: {loaded.spec.name} counts its data in {units}{nearest(unit, known)}.")
-            return replace(self, samples=int(specs.load_function(known[unit])(loaded.settings, number)))
+            samples = int(specs.load_function(known[unit])(loaded.settings, number))
+            if samples < 1:
+                raise UserError(f"--{unit} {number:g}: that many hold no training sample under this config.")
+            return replace(self, samples=samples)
         return self

@@ -106,7 +106,7 @@ class Transport:
             self.playing = False
 
     def run(self, playing: bool, speed: float | None, now: float) -> None:
-        """Play or pause; at the end playing begins anew."""
+        """Play or pause; at the end playing begins again."""
         if playing and not self.playing and self.position == self.total - 1:
             self.position = 0
         if speed is not None:
@@ -152,7 +152,7 @@ class Player(Protocol):
 def serve(player: Player, server: SceneServer, context: InteractiveContext, idle_minutes: float) -> None:
     """Show what `player` gives until its last viewer ends it or nobody has looked for `idle_minutes`.
 
-    Each turn hears the viewers before it goes on, so an input waits for one step at most. Raises `StopRequested`.
+    Each turn hears the viewers first, so an input waits for one step at most. Raises `StopRequested`.
     """
     context.log(f"ready; ends when nobody has looked for {idle_minutes:g} minutes")
     server.show(player.scene())

@@ -182,7 +182,7 @@ class Live(Generic[State]):
     Args:
         session: makes the states.
         viewers: gives the seats that are taken now.
-        log: is told of viewers, branches and restarts.
+        log: hears of viewers, branches and restarts.
         longest: states that are kept.
     """
 

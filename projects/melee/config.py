@@ -45,8 +45,17 @@ class MeleeModel(Section):
     plain_blocks: Annotated[int, Field(ge=0)] = 1
     """MLP blocks after the ones of Mamba-2."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the inputs that training hides."""
     kinematic: bool = True
     """Positions move by the predicted speeds through a learned gate, plus a residual; the view `fighter` alone."""
+
+    @model_validator(mode="after")
+    def _has_whole_heads(self) -> MeleeModel:
+        if self.architecture == "mamba" and self.d_model % 32:
+            raise ValueError(
+                f"d_model {self.d_model} must be a multiple of 32 for mamba, whose heads are 64 of twice that"
+            )
+        return self
 
 
 class MeleeLossWeights(Section):

@@ -41,17 +41,21 @@ class Chosen:
         return self._source.batch(self._indices[indices], rng, ctx)
 
 
-def fixed_starts(lengths: NDArray[np.int64], count: int, horizon: int, seed: int) -> tuple[NDArray[np.int64], ...]:
+def fixed_starts(
+    lengths: NDArray[np.int64], count: int, horizon: int, seed: int, past: int = 0
+) -> tuple[NDArray[np.int64], ...]:
     """`count` starts in each game: which game each is in, and its row there, both (games · count,).
 
-    A game too short for any gives none. What a game gets depends on its own length alone.
+    A game too short for any gives none. What a game gets depends on its own length alone. past: frames that each
+    start needs up to itself.
     """
     games, rows = [], []
+    earliest = max(FIRST_START, past - 1)
     for game, length in enumerate(lengths.tolist()):
-        possible = length - horizon - FIRST_START
+        possible = length - horizon - earliest
         if possible > 0:
             games.append(np.full(count, game))
-            rows.append(FIRST_START + np.random.default_rng(seed).integers(0, possible, count))
+            rows.append(earliest + np.random.default_rng(seed).integers(0, possible, count))
     nothing = np.zeros(0, np.int64)
     return np.concatenate([nothing, *games]), np.concatenate([nothing, *rows])
 

@@ -47,7 +47,7 @@ class Objective:
 def head_losses(
     objective: Objective, said: Prediction, last: Frames, target: Frames, weights: Mapping[str, Tensor]
 ) -> dict[str, Loss]:
-    """One loss a head for the frame after `last`, which may be a predicted one, on the true `target`.
+    """One loss per head for the frame after `last`, which may be a predicted one, on the true `target`.
 
     weights: of `head_weights`, a head each: (…, 2).
     """

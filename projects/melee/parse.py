@@ -32,7 +32,7 @@ class _Order(msgspec.Struct):
     source: Path
     out: Path
     rollback: Rollback = "last"
-    least_frames: Annotated[int, Meta(ge=61)] = 1800  # a rollout's longest horizon and its start
+    least_frames: Annotated[int, Meta(ge=2)] = 1800
     shard_rows: Annotated[int, Meta(ge=1000, le=10_000_000)] = SHARD_ROWS
     workers: Annotated[int, Meta(ge=1, le=1024)] | None = None
 
@@ -65,7 +65,11 @@ def parse(arguments: Mapping[str, Any], context: TaskContext) -> None:
         began = time.monotonic()
         earlier = _earlier(folder)
         seen = {name for contents in earlier for name in contents.seen}
-        new = [source for source in sources(order.source) if source.name not in seen]
+        new = []
+        for source in sources(order.source):
+            context.check()
+            if source.name not in seen:
+                new.append(source)
         filler = _Filler(folder, order.shard_rows, earlier)
         work = partial(read, rollback=order.rollback, least_frames=order.least_frames)
         with each_file(work, new, context.check, workers=order.workers) as outcomes:

@@ -29,6 +29,7 @@ from projects.melee.pads import KEYS, Pad, shown
 from projects.melee.project import Melee, past_frames
 from projects.melee.recording import write_game
 from projects.melee.rollout import Stream
+from projects.melee.rollouts import validated
 from projects.melee.rules import respawned
 from projects.melee.stage import KINDS, outside, view
 from projects.melee.store import Store
@@ -42,7 +43,7 @@ PATIENCE = 20
 SEATS = ("p1", "p2")
 
 
-class Order(msgspec.Struct, forbid_unknown_fields=True):
+class Order(msgspec.Struct):
     """What is asked for. recording: a store of games, the run's own where empty. game: its name; frame: where in it.
 
     p2: who plays the second fighter while its seat is free.
@@ -72,17 +73,12 @@ def play(arguments: Mapping[str, Any], context: InteractiveContext) -> None:
 
 def _real_game(cfg: MeleeConfig, order: Order) -> tuple[Frames, str]:
     """Frames (1, time) of a game around where play begins, and its name. Raises `DataError`."""
-    if order.recording or order.game:
-        store = Store(Path(order.recording or cfg.data.path))
-        known = {placed.game.name: placed for placed in complete_games(store)[0]}
-        name = order.game or next(iter(known))
-        if name not in known:
-            raise DataError(f"{store.path}: holds no whole game {name!r}{nearest(name, known)}.")
-        placed = known[name]
-    else:
-        project = Melee()
-        project.data(cfg, torch.device("cpu"))
-        store, placed = project.validation.store, project.validation.games[0]
+    store = Store(Path(order.recording or cfg.data.path))
+    known = {placed.game.name: placed for placed in complete_games(store)[0]}
+    name = order.game or (next(iter(known)) if order.recording else validated(RunDirectory(order.run))[0])
+    if name not in known:
+        raise DataError(f"{store.path}: holds no whole game {name!r}{nearest(name, known)}.")
+    placed = known[name]
     past, frames = past_frames(cfg), placed.game.frames
     first = order.frame - past + 1
     if first < 0 or order.frame + 1 >= frames:
@@ -187,7 +183,7 @@ class MeleeSession:
         )  # fmt: skip
 
     def _real(self, frame: int) -> Frames | None:
-        """The true frame (1) at that time, where the game goes on so long."""
+        """The true frame (1) at that time, where the game is so long."""
         place = self._past - 1 + frame
         return self._game.at(place) if place < self._game.frames else None
 

@@ -18,7 +18,7 @@ from engines.training.project import Batch, Context, Evaluation, Loss, Project, 
 from engines.training.samples import Ranges
 from projects.melee.config import MeleeConfig
 from projects.melee.encoding import width
-from projects.melee.evaluation import Chosen, MeleeEvaluation, fixed_starts
+from projects.melee.evaluation import FIRST_START, Chosen, MeleeEvaluation, fixed_starts
 from projects.melee.export import layout, write_export
 from projects.melee.forcing import DEEPEST, depth_at, sequence_counts, sequence_losses
 from projects.melee.frames import VOCABULARY, Frames
@@ -62,6 +62,11 @@ class Melee(Project[MeleeConfig]):
             return GameWindows(store, [games[k] for k in indices], row_length(cfg), cfg.data.projectiles, device)
 
         self._train, self.validation = windows(held.train), windows(held.validation)
+        if not len(self._starts(cfg, 1)[0]):
+            raise DataError(
+                f"{path}: no game that validates is long enough for a rollout of {max(HORIZONS)} frames after the "
+                f"first {FIRST_START}; parse longer games."
+            )
         summary = held.summary("game") | {"windows": len(self._train)}
         if lacking:
             left = "; ".join(f"{count} without {fields}" for fields, count in lacking.items())
@@ -109,11 +114,14 @@ class Melee(Project[MeleeConfig]):
 
     def evaluation(self, cfg: MeleeConfig, data: Split) -> Evaluation:
         past, games = past_frames(cfg), self.validation
-        lengths = np.array([placed.game.frames for placed in games.games])
-        each = -(-cfg.rollouts.starts // len(lengths))
-        which, rows = fixed_starts(lengths, each, max(HORIZONS), seed=0)
+        which, rows = self._starts(cfg, -(-cfg.rollouts.starts // len(games.games)))
         some = np.unique(np.linspace(0, len(which) - 1, min(cfg.rollouts.starts, len(which))).round().astype(int))
         return MeleeEvaluation(_objective(cfg), true_games(games, which[some], rows[some], past), past)
+
+    def _starts(self, cfg: MeleeConfig, each: int) -> tuple[np.ndarray, ...]:
+        """Where the rollouts of an evaluation begin: games, and rows there."""
+        lengths = np.array([placed.game.frames for placed in self.validation.games])
+        return fixed_starts(lengths, each, max(HORIZONS), seed=0, past=past_frames(cfg))
 
     def order(self, cfg: MeleeConfig, data: Split, samples: Ranges) -> Order:
         """Shuffled whole where it fits into a group of blocks, else what is near on the disk stays near in time."""
@@ -140,7 +148,7 @@ def samples_in_games(cfg: MeleeConfig, games: int) -> int:
     except DataError:
         stored = []
     frames = sum(placed.game.frames for placed in stored) / len(stored) if stored else USUAL_FRAMES
-    return round(games * (frames - row_length(cfg) + 1))
+    return round(games * max(0, frames - row_length(cfg) + 1))
 
 
 def row_length(cfg: MeleeConfig) -> int:

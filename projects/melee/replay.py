@@ -16,7 +16,6 @@ from projects.melee.layout import EXTERNAL_STAGES, FIRST_FRAME, OTHER_STAGE, STI
 
 Rollback = Literal["last", "first"]
 Array = NDArray[Any]
-SPEEDS = ("speed_air_x", "speed_y", "speed_ground_x", "speed_attack_x", "speed_attack_y")
 
 
 def read_replay(path: Path, rollback: Rollback = "last", least_frames: int = 1800) -> Game:

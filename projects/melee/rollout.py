@@ -28,7 +28,7 @@ ITEM_FRAMES = 30
 
 
 class Stream:
-    """Games that a model goes on with, one frame at a time, all of a batch together.
+    """Games that a model continues, one frame at a time, all of a batch together.
 
     Args:
         model: in eval mode.
@@ -63,7 +63,7 @@ class Stream:
         return sum(part.numel() * part.element_size() for part in kept)
 
     def branch(self) -> Stream:
-        """A stream that goes on from here by itself; nothing that a stream holds is ever changed in place."""
+        """A stream that continues from here by itself; nothing that a stream holds is ever changed in place."""
         other = object.__new__(Stream)
         other._model, other._memory = self._model, self._memory
         other.frame, other._steps = self.frame, self._steps

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from engines.basics.errors import DataError, UserError, nearest
 from engines.contract.rundir import RunDirectory
+from engines.runs.saved import read_saved
 from engines.tasks import TaskContext
 from engines.tasks.arguments import as_struct
 from engines.training.comparison import comparison
@@ -35,10 +36,10 @@ from projects.melee.store import Store
 from projects.melee.world import WorldModel
 
 BATCH = 300
-"""Rollouts that go on together."""
+"""Rollouts that are stepped together."""
 
 
-class Order(msgspec.Struct, forbid_unknown_fields=True):
+class Order(msgspec.Struct):
     """What is asked for. games: names; those that validate where empty, `test` for those held out."""
 
     run: Path
@@ -46,7 +47,7 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
     """In each game."""
     horizons: tuple[Annotated[int, Meta(ge=1, le=3600)], ...] = HORIZONS
     games: list[str] = []
-    data: str = ""
+    data: Path | None = None
     """Another store than the run's."""
     seed: Annotated[int, Meta(ge=0)] = 0
 
@@ -69,7 +70,7 @@ def rollout(arguments: Mapping[str, Any], context: TaskContext) -> None:
     horizons = sorted(set(order.horizons))
     scores = Scores(horizons)
     lengths = np.array([placed.game.frames for placed in games.games])
-    which, rows = fixed_starts(lengths, order.starts, horizons[-1], order.seed)
+    which, rows = fixed_starts(lengths, order.starts, horizons[-1], order.seed, past_frames(cfg))
     if not len(which):
         raise DataError(f"{games.store.path}: no game is long enough for {horizons[-1]} frames; use shorter horizons.")
     context.log(f"{len(which):,} starts in {len(set(which.tolist()))} games, epoch {trained.state.epoch}")
@@ -91,7 +92,7 @@ def rollout(arguments: Mapping[str, Any], context: TaskContext) -> None:
 
 def chosen_games(cfg: MeleeConfig, order: Order) -> GameWindows:
     """The games to start in. Raises `DataError` for a name that the store has not."""
-    store = Store(Path(order.data or cfg.data.path))
+    store = Store(order.data or Path(cfg.data.path))
     games, _ = complete_games(store)
     names = {placed.game.name: placed for placed in games}
     wanted = cfg.data.test if order.games == ["test"] else order.games
@@ -100,17 +101,17 @@ def chosen_games(cfg: MeleeConfig, order: Order) -> GameWindows:
     for name in wanted:
         if name not in names:
             raise DataError(f"{store.path}: holds no whole game {name!r}{nearest(name, names)}.")
-    if not wanted and not order.data:
-        return validation_games(cfg)
+    if not wanted and order.data is None:
+        wanted = validated(RunDirectory(order.run))
+        if gone := [name for name in wanted if name not in names]:
+            raise DataError(f"{store.path}: {gone[0]!r}, which validated the run, is gone; name other games.")
     shown = [names[name] for name in wanted] if wanted else games
     return GameWindows(store, shown, past_frames(cfg) + max(order.horizons), cfg.data.projectiles, torch.device("cpu"))
 
 
-def validation_games(cfg: MeleeConfig) -> GameWindows:
-    """The games that validated the run, which it was not trained on. Raises `DataError` where they are gone."""
-    project = Melee()
-    project.data(cfg, torch.device("cpu"))
-    return project.validation
+def validated(run: RunDirectory) -> list[str]:
+    """The games that validated the run, which it was not trained on, as its best checkpoint names them."""
+    return list(read_saved(run.best).metadata["validation_games"])
 
 
 def _skill(scores: Scores) -> Table:

@@ -27,7 +27,7 @@ META = "meta.json"
 
 @dataclass(frozen=True)
 class Source:
-    """One replay: a file, or a member of a zip. name: where it lies below what was asked for, which tells it apart."""
+    """One replay: a file, or a member of a zip. name: where it lies below what was asked for, by which it is known."""
 
     path: Path
     member: str | None
@@ -103,7 +103,7 @@ def _below(folder: Path) -> Iterator[Source]:
     tables = _tables(folder)
     for path in sorted(folder.iterdir()):
         if path.is_dir():
-            for one in _below(path):
+            for one in () if path.is_symlink() else _below(path):
                 yield Source(one.path, one.member, f"{path.name}/{one.name}")
         elif path.suffix == ".zip":
             yield from _members(path, path.name)

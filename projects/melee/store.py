@@ -185,11 +185,6 @@ class Store:
         return array
 
 
-def is_store(path: Path) -> bool:
-    """Whether a store lies at `path`."""
-    return (path / NOTES).is_file()
-
-
 def read_contents(path: Path, shards: list[str]) -> Iterator[Contents]:
     """What the files of some shards say. Raises `DataError`."""
     for shard in shards:

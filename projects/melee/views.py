@@ -1,4 +1,4 @@
-"""What a model reads of a frame, and what it says of the next one: both fighters in one row, or a row a fighter.
+"""What a model reads of a frame, and what it says of the next one: both fighters in one row, or a row per fighter.
 
 A view turns `Frames` and the controllers that lead into the next frame into rows for a trunk, and the trunk's answer
 into a `Prediction`. `JointView` is the original layout; `FighterView` shares its weights between the
@@ -52,7 +52,7 @@ THRESHOLDS = (0.2875, 0.55, 0.6625, 0.8)
 """Tilts of the stick at which the game acts otherwise."""
 STEEP = 40.0
 WAVES = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-"""Lengths of the sines of a place, in game units: what tells a platform's height from the air just above it."""
+"""Lengths of the sines of a place, in game units: what sets a platform's height apart from the air just above it."""
 SPEED_CLEAR = 10.0
 """What scaled speeds are multiplied by, since a tenth of a unit a frame matters."""
 STAY_CLASS, STAY_BIT = 5.0, 4.0
@@ -149,7 +149,7 @@ MOTION = sum(HEAD_SIZES[name] for name in ("continuous", "velocity", "dynamics")
 
 
 class FighterView(nn.Module):
-    """A row a fighter, seen from itself; both rows share all weights.
+    """A row per fighter, seen from itself; both rows share all weights.
 
     Args:
         kinematic: place the fighter by its predicted speed times a learned gate, plus a residual.

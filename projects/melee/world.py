@@ -33,7 +33,7 @@ class PlainBlock(nn.Module):
 
 
 class MambaTrunk(nn.Module):
-    """Linear, Mamba-2 blocks, plain blocks, norm; controllers that come apart are added behind the norm."""
+    """Linear, Mamba-2 blocks, plain blocks, norm; controllers that come apart are added after the norm."""
 
     def __init__(
         self, width: int, extra: int, d_model: int, layers: int, *, chunk_size: int, dropout: float, plain: int
@@ -101,7 +101,7 @@ class WorldModel(nn.Module):
         architecture: `mamba` or `mlp`.
         view: `fighter` or `joint`.
         K: frames that a window has; for a model that carries its state, frames of a training sequence.
-        carry: keep the state from frame to frame instead of computing windows anew; Mamba-2 alone.
+        carry: keep the state from frame to frame instead of computing windows again; Mamba-2 alone.
         items, kinds: widths of what is known of projectiles.
     """
 

@@ -79,10 +79,17 @@ def drive_paths(folder: Path) -> list[Path]:
     return paths
 
 
+def _npz(path: Path) -> Path:
+    """The path, of an archive of arrays. Raises ValueError for any other file: numpy would take a bare array too."""
+    if not zipfile.is_zipfile(path):
+        raise ValueError("it is no .npz")
+    return path
+
+
 def is_drive(path: Path) -> bool:
     """Whether a file, or the first .npz of a folder, says of itself that it is a drive."""
     try:
-        with np.load(drive_paths(path)[0], allow_pickle=False) as content:
+        with np.load(_npz(drive_paths(path)[0]), allow_pickle=False) as content:
             return {"about", "telemetry", "labels"} <= set(content.files)
     except (DataError, OSError, ValueError, EOFError, zipfile.BadZipFile):
         return False
@@ -113,7 +120,7 @@ def write_drive(path: Path, drive: Drive) -> None:
 def read_drive(path: Path) -> Drive:
     """The drive in a file. Raises `DataError` for one that is damaged, of another kind, or does not fit together."""
     try:
-        with np.load(path, allow_pickle=False) as content:
+        with np.load(_npz(path), allow_pickle=False) as content:
             arrays = {name: content[name] for name in content.files}
         about = msgspec.json.decode(str(arrays["about"]), type=About)
     except KeyError:

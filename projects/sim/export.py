@@ -126,6 +126,7 @@ def _is_foreign(node: ast.ImportFrom) -> bool:
 
 class _Order(msgspec.Struct):
     run: Path
+    stage: int | None = None
 
 
 def export(arguments: Mapping[str, Any], context: TaskContext) -> None:
@@ -135,7 +136,10 @@ def export(arguments: Mapping[str, Any], context: TaskContext) -> None:
     """
     from projects.sim.project import SimProject
 
-    run = RunDirectory(as_struct(arguments, _Order).run)
+    order = as_struct(arguments, _Order)
+    run = RunDirectory(order.run)
+    if order.stage is not None:
+        run = run.at_stage(order.stage)
     with alone(run):
         trained, review = open_reviewed(run, context.check)
         cfg = trained.settings

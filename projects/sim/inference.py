@@ -126,7 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
             said = network.predict_json({**batch, "sample_id": [name]})[0]
             alarm = said["risk"]["probabilities"]["high"] >= threshold
             print(json.dumps({**said, "alarm": alarm}))
-    except ModelError as error:
+    except (ModelError, OSError, ModuleNotFoundError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0

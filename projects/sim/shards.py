@@ -39,6 +39,8 @@ def _read(path: Path) -> dict[str, Any]:
 
             arrays: dict[str, Any] = load_file(path)
         else:
+            if not zipfile.is_zipfile(path):
+                raise ValueError("it is no .npz")
             with np.load(path, allow_pickle=False) as content:
                 arrays = {name: content[name] for name in content.files}
     except Exception as error:  # safetensors has exceptions of its own, numpy several
@@ -48,6 +50,6 @@ def _read(path: Path) -> dict[str, Any]:
             raise
         raise DataError(f"{path}: cannot be read as a shard ({error}); write it again.") from None
     rows = {name: len(values) if values.ndim else -1 for name, values in arrays.items()}
-    if "telemetry" not in rows or len(set(rows.values())) > 1:
+    if "telemetry" not in rows or len(set(rows.values())) > 1 or -1 in rows.values():
         raise DataError(f"{path}: arrays have {rows} rows; expected telemetry and others with as many.")
     return arrays

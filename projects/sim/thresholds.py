@@ -1,7 +1,7 @@
 """From which probability on risk counts as high: three thresholds of one score, each for another purpose. Torch-free.
 
 `risk_high` is best by F1; `risk_high_quiet` has the best recall with at most 5 % false alarms; `risk_high_safe` is the
-largest that keeps the recall asked for, here on the windows as they are. `guaranteed` says what it keeps on resampled
+largest that keeps a recall of .9, here on the windows as they are. `guaranteed` says what it keeps on resampled
 recordings.
 """
 

@@ -59,7 +59,7 @@ class Slow(Widget, can_focus=True):
         if self.at_work:
             self.early += event.key
         self.at_work = True
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.08)
         self.post_message(self.Worked(event.key))
 
     @on(Worked)
@@ -166,7 +166,7 @@ async def test_many_keys_at_once_wait_for_each_other_though_all_together_take_lo
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The patience is with one key: it does not begin when the key comes, far back in the queue."""
-    monkeypatch.setattr(ordered_keys, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(ordered_keys, "PATIENCE_SECONDS", 0.5)
 
     class SlowHost(OrderedKeysApp):
         def compose(self) -> ComposeResult:

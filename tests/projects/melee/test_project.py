@@ -16,7 +16,7 @@ from engines.contract.config import load_config
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runtime.attempt import carry_out
-from engines.tasks import Table
+from engines.tasks import StopRequested, Table
 from engines.training.engine import train
 from engines.training.project import Context
 from engines.training.samples import Ranges
@@ -24,7 +24,7 @@ from engines.training.step import split_batch
 from engines.training.trained import open_run
 from projects.melee import rollouts
 from projects.melee.config import MeleeConfig
-from projects.melee.evaluation import MODEL
+from projects.melee.evaluation import MODEL, fixed_starts
 from projects.melee.export import ABOUT, WEIGHTS, export
 from projects.melee.games import complete_games
 from projects.melee.play import MeleeSession, Order, _real_game
@@ -98,7 +98,7 @@ def test_the_table_and_the_report_are_filled(trained: RunDirectory) -> None:
     assert json.loads((trained.export / ABOUT).read_text())["layout"]["scales"][1] == 0.05
 
 
-def test_rollouts_are_reported_and_stop_when_asked(trained: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rollouts_are_reported_and_hear_a_stop(trained: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     context = Reporter()
     rollout({"run": str(trained.path), "starts": 4, "horizons": "1,5,20"}, context)
     assert context.told[-1] == (80, 80, "frames")
@@ -114,6 +114,8 @@ def test_rollouts_are_reported_and_stop_when_asked(trained: RunDirectory, monkey
     held_out = Reporter()
     rollout({"run": str(trained.path), "starts": 2, "horizons": "5", "games": "test"}, held_out)
     assert any("2 starts in 1 games" in line for line in held_out.lines)
+    with pytest.raises(StopRequested):
+        rollout({"run": str(trained.path), "starts": 4, "horizons": "1,5,20"}, Reporter(stop_at=12))
 
 
 @pytest.mark.parametrize(
@@ -151,6 +153,17 @@ def test_a_run_is_played_from_a_game_that_validated_it(trained: RunDirectory) ->
     assert state.frame == 5
     with pytest.raises(DataError, match="expected frame from 31"):
         _real_game(cfg, Order(run=trained.path, frame=FRAMES))
+
+
+def test_a_long_past_lies_inside_of_its_game(store: Path, tmp_path: Path) -> None:
+    """Starts come later where more frames are seen before them; games too short for any are said in a sentence."""
+    which, rows = fixed_starts(np.array([300, 215, 209]), 9, 60, 0, past=156)
+    assert set(which.tolist()) == {0}
+    assert rows.min() >= 155
+    assert rows.max() < 240
+    assert set(fixed_starts(np.array([300, 215, 209]), 9, 60, 0, past=32)[0].tolist()) == {0, 1}
+    with pytest.raises(DataError, match="no game that validates is long enough"):
+        Melee().data(settings(store, tmp_path, "data.K=220"), torch.device("cpu"))
 
 
 def test_games_are_counted_in_samples(store: Path, tmp_path: Path) -> None:
