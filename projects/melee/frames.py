@@ -40,8 +40,9 @@ VOCABULARY = {
 
 @functools.cache
 def units(device: torch.device) -> Tensor:
-    """`SCALE` on a device: (16,). Made once, since each transfer would wait for a GPU."""
-    return torch.tensor(SCALE, device=device)
+    """`SCALE` on a device: (16,). Made once, since each transfer would wait for a GPU; fit for training wherever that is."""
+    with torch.inference_mode(False):
+        return torch.tensor(SCALE, device=device)
 
 
 LAST_GONE = 13

@@ -108,7 +108,7 @@ class Person:
     def fork(self, *, epoch: int) -> RunDirectory:
         """From the end of one of the first epochs, the last in the list of checkpoints."""
         self.press("f")
-        self.see(r"epoch \d+ +step")
+        self.see(r"epoch \d+ +step +\d+ +score [\d.]+ +[\d.]+ [kM]B")  # a row of the list: the log has such lines too
         self.press("End", *["Up"] * (epoch - 1), "Enter")
         return self._new_run(2)
 

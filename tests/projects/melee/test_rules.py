@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from projects.melee.frames import ACTION, AGE, CLASS_COLUMNS, CLASSES, HITLAG, PERCENT, SCALE, STATE, STOCKS, X
+from projects.melee.frames import ACTION, AGE, CLASS_COLUMNS, CLASSES, HITLAG, PERCENT, SCALE, STATE, STOCKS, X, units
 from projects.melee.rules import advance, next_age, violations
 from tests.projects.melee.made import called, frames, prediction
 
@@ -48,6 +48,16 @@ def test_each_column_follows_its_rule(size: float) -> None:
     for name, column in zip(CLASSES, CLASS_COLUMNS, strict=True):
         assert torch.equal(frame.ints[..., column], said.classes[name].argmax(-1))
     assert not frame.state.requires_grad
+
+
+def test_units_first_asked_for_in_an_evaluation_still_train() -> None:
+    units.cache_clear()
+    with torch.inference_mode():
+        units(torch.device("cpu"))
+    weight = torch.ones(16, requires_grad=True)
+    (weight * units(torch.device("cpu"))).sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.tolist() == pytest.approx(SCALE)
 
 
 def test_what_has_no_head_is_carried_forward() -> None:
