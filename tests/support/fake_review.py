@@ -25,7 +25,7 @@ thresholds:
 """
 
 
-def review_arrays(frames: int = 600, sessions: int = 4, seed: int = 0) -> dict[str, NDArray[Any]]:
+def review_arrays(frames: int = 600, sessions: int = 8, seed: int = 0) -> dict[str, NDArray[Any]]:
     """Of rarer and rarer controls; swap_offhand is never pressed."""
     random = np.random.default_rng(seed)
     targets = random.random((frames, len(NAMES))) < np.geomspace(0.3, 0.02, len(NAMES))
