@@ -151,8 +151,8 @@ class HeadReview:
         kinds = ((head.positives, "positive"), (head.negatives, "negative"))
         few = [f"{count} {kind}{'s' * (count > 1)}" for count, kind in kinds if count < FEW]
         never = self.best is not None and self.best > head.scores.max()
-        flags = ["the best never says yes"] * never + [f"only {' and '.join(few)}"] * bool(few)
-        return "; ".join(flags)
+        flags = ("the best never says yes" if never else "", f"only {' and '.join(few)}" if few else "")
+        return "; ".join(filter(None, flags))
 
     def at(self, threshold: float) -> Numbers | None:
         """None where there is nothing to judge by."""
