@@ -39,7 +39,9 @@ def measure() -> list[Measurement]:
         inside = [it is not None and it.low <= best <= it.high for it in found]
         width = float(np.mean([it.high - it.low for it in found if it]))
         share = float(np.mean(inside))
-        note = f"{TRIALS} trials; mean width {width:.3f}; an earlier data set's whole-session intervals: {TODAY[number]}"
+        note = (
+            f"{TRIALS} trials; mean width {width:.3f}; an earlier data set's whole-session intervals: {TODAY[number]}"
+        )
         measurements.append(
             Measurement(
                 name=f"coverage, {number} sessions", ours=share, theirs=wanted, unit="covered", ratio=share / wanted,
