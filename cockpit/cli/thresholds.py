@@ -80,8 +80,8 @@ def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *,
         show_table(columns, [_cells(review, row) for row in rows])
         show(_groups(review))
     elif changed := [row for row in rows if row.changed]:
-        columns = (head, "saved", "new", "gain", "F1", "new F1", alarms, f"new {alarms}")
-        show_table(columns, [_diff_cells(row) for row in changed])
+        titles = (head, "saved", "new", "gain", "F1", "new F1", alarms, f"new {alarms}")
+        show_table(titles, [_diff_cells(row) for row in changed])
     else:
         show("no threshold changes")
     show()

@@ -118,17 +118,17 @@ class ThresholdsScreen(ReviewingScreen):
         self.query_one(CurveChart).show_curves(f"{plain(name)}  {number(at)}", drawn, it.head.bounds, at, signs)
         view = self.query_one(CursorView)
         view.entitle("At the cursor", it.head.objective.title)
-        resampled = self._resampled(tuning, name) if name in self._intervals else ""
+        resampled = self._resampled(tuning, name) if name in self._intervals else []
         view.show_facts(Facts(it, tuning.row(name), best, tuning.review.titles.alarms, resampled) if known else None)
 
-    def _resampled(self, tuning: Tuning, name: str) -> str:
-        """What resampling says of a head, in a line."""
+    def _resampled(self, tuning: Tuning, name: str) -> list[str]:
+        """What resampling says of a head, in lines."""
         it, parts = tuning.heads[name], []
         if it.regret_set:
             parts.append(f"nearly best {span(it.regret_set)}")
         if it.certainty:
             parts.append(f"moves for a gain > {number(it.certainty.least_gain)}")
-        return " · ".join([*parts, *filter(None, [tuning.review.no_interval(it)])])
+        return [*parts, *filter(None, [tuning.review.no_interval(it)])]
 
     def _show_progress(self) -> None:
         if (tuning := self.tuning) is None:

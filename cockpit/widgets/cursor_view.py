@@ -32,8 +32,8 @@ class Facts:
     best: float | None
     alarms: str
     """What its rate of false alarms is called."""
-    resampled: str
-    """What resampling says, in a line; empty while it is not known."""
+    resampled: list[str]
+    """What resampling says, in lines; none while it is not known."""
 
 
 class CursorView(CellsView):
@@ -65,9 +65,9 @@ def _rows(facts: Facts, width: int, glyphs: Glyphs) -> Iterator[Row]:
     yield from _rates(row, facts.alarms, glyphs)
     marks = f"◆ saved {number(row.saved)}" + ("" if facts.best is None else f"  ★ best {number(facts.best)}")
     yield _cells((marks, "quiet"))
-    if facts.resampled:
-        yield _cells((facts.resampled, "quiet"))
     yield from _spread(it, row.new, width)
+    for line in facts.resampled:
+        yield _cells((line, "quiet"))
 
 
 def _confusion(it: HeadReview, threshold: float) -> Iterator[Row]:

@@ -159,13 +159,13 @@ async def test_another_project_reads_its_own_words(
 async def test_another_objective_has_another_best(cockpit: Make, run: RunDirectory) -> None:
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
         screen = await ready(pilot, run)
-        await pilot.press("j")
+        await pilot.press("down", "j")
         await until(pilot, lambda: "─ F1 ─╯" in text(pilot) and keys(pilot)["optimise"])
         await pilot.press("o")
-        head = ThresholdReview(run).heads["move_forward"].head
+        head = ThresholdReview(run).heads["move_backward"].head
         distinct = np.unique(head.scores.astype(float))
         reached = {t: 2 * (on := head.scores >= t)[head.targets].sum() / (on.sum() + head.positives) for t in distinct}
-        at = values(screen)["move_forward"]
+        at = values(screen)["move_backward"]
         on = head.scores >= at
         assert 2 * on[head.targets].sum() / (on.sum() + head.positives) == max(reached.values())
         await pilot.press("j")
