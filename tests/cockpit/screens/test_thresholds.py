@@ -190,7 +190,7 @@ async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Ma
         await until(pilot, lambda: "Nothing was saved yet." in text(pilot))
         await pilot.press("escape", "right_square_bracket", "S")
         await until(pilot, lambda: "What saving changes" in text(pilot))
-        assert "move_forward            0.500 → 0.550" in text(pilot)
+        assert "move_forward           0.500 → 0.550" in text(pilot)
         await pilot.press("escape", "right_square_bracket", "enter")
         assert config_of(run) == before
         await pilot.press("d")
