@@ -14,7 +14,7 @@ from engines.thresholds.objectives import F1
 from engines.thresholds.search import exact_optimum
 
 FRAMES, BLOCK, DRIFT = 1200, 200, 100
-POPULATION, TRIALS, RESAMPLES = 1000, 120, 200
+POPULATION, TRIALS, RESAMPLES = 1000, 400, 200
 TODAY = {2: 0.60, 4: 0.77, 8: 0.94}
 """What intervals over whole sessions and 256 cuts reached, and what is wanted of regret sets, in issue 12."""
 WANTED = {2: 0.75, 4: 0.85, 8: 0.98}
