@@ -12,11 +12,11 @@ from typing import Any
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show, show_json, show_table
 from cockpit.core.steering.number_keys import typed_number
-from cockpit.core.thresholds.review import Row, ThresholdReview
+from cockpit.core.thresholds.review import Row, ThresholdReview, span
 from cockpit.core.thresholds.saved import who
 from engines.basics.errors import UserError, nearest
 from engines.runs.store import find_training
-from engines.thresholds.bootstrap import LEVEL, RESAMPLES
+from engines.thresholds.bootstrap import LEAST_GAIN, LEVEL
 
 
 def thresholds(arguments: Namespace) -> int:
@@ -76,13 +76,12 @@ def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *,
     head, alarms = review.titles.head, review.titles.alarms
     if not only_diff:
         rates = ("F1", "precision", "recall", alarms)
-        columns = (head, "saved", "new", "best", f"{LEVEL:.0%} of best", *rates, "n+", "n−", "")
+        columns = (head, "saved", "new", "best", f"{LEVEL:.0%} of best", "nearly best", "gain", *rates, "n+", "n−", "")
         show_table(columns, [_cells(review, row) for row in rows])
         show(_groups(review))
     elif changed := [row for row in rows if row.changed]:
-        show_table(
-            (head, "saved", "new", "F1", "new F1", alarms, f"new {alarms}"), [_diff_cells(row) for row in changed]
-        )
+        titles = (head, "saved", "new", "gain", "F1", "new F1", alarms, f"new {alarms}")
+        show_table(titles, [_diff_cells(row) for row in changed])
     else:
         show("no threshold changes")
     show()
@@ -92,23 +91,26 @@ def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *,
 
 def _groups(review: ThresholdReview) -> str:
     titles = review.titles
-    found = {interval.groups for it in review.heads.values() if (interval := it.interval)}
-    if not found:
-        return f"One {titles.group}, or too few with a yes in them: no intervals."
-    return f"Intervals: {RESAMPLES:,} resamples of {max(found)} {titles.groups}."
+    found = [interval for it in review.heads.values() if (interval := it.interval)]
+    lines = dict.fromkeys(why for it in review.heads.values() if (why := review.no_interval(it)))
+    if found:
+        most = max(found, key=lambda interval: interval.groups)
+        lines = {f"Intervals: {most.resamples:,} resamples of {most.groups} {titles.groups}": None, **lines}
+    rule = f"nearly best: loses no more than {LEVEL:.0%} of resamples do; a smaller gain, or one under {LEAST_GAIN:g},"
+    return "\n".join(f"{line}." for line in [*lines, f"{rule} moves no threshold"])
 
 
 def _cells(review: ThresholdReview, row: Row) -> tuple[Any, ...]:
     it, after = review.heads[row.name], row.after
-    interval = "" if it.interval is None else f"{it.interval.low:.3f}–{it.interval.high:.3f}"
+    ranges = (span(it.interval, review.no_interval(it).partition(":")[0]), span(it.regret_set))
     rates = (None,) * 4 if after is None else (after.f1, after.precision, after.recall, after.alarm_rate)
-    return (row.name, row.saved, row.new, it.best, interval, *rates, row.positives, row.negatives, row.flag)
+    return (row.name, row.saved, row.new, it.best, *ranges, row.gain, *rates, row.positives, row.negatives, row.flag)
 
 
 def _diff_cells(row: Row) -> tuple[Any, ...]:
     before, after = row.before, row.after
     pairs = ((before and before.f1, after and after.f1), (before and before.alarm_rate, after and after.alarm_rate))
-    return (row.name, row.saved, row.new, *pairs[0], *pairs[1])
+    return (row.name, row.saved, row.new, row.gained, *pairs[0], *pairs[1])
 
 
 def _facts(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], saved_to: str | None) -> dict[str, Any]:
@@ -122,7 +124,14 @@ def _facts(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], s
         "exported": None if review.file.content is None else str(review.file.path),
         "warning": review.warning,
         "heads": [
-            {**asdict(row), "best": it.best, "interval": None if it.interval is None else asdict(it.interval)}
+            {
+                **asdict(row),
+                "best": it.best,
+                "interval": it.interval and asdict(it.interval),
+                "no_interval": review.no_interval(it),
+                "nearly_best": it.regret_set and asdict(it.regret_set),
+                "least_gain": it.certainty and it.certainty.least_gain,
+            }
             for row in rows
             for it in (review.heads[row.name],)
         ],

@@ -19,6 +19,7 @@ from textual.widgets import Static
 from cockpit.core.format import number
 from cockpit.core.plot.frame import Sign
 from cockpit.core.text import plain, run_word
+from cockpit.core.thresholds.review import span
 from cockpit.core.thresholds.saved import Saving, who
 from cockpit.core.thresholds.tuning import Sheet, Tuning
 from cockpit.screens.palette import ActionProvider
@@ -30,7 +31,7 @@ from cockpit.widgets.cursor_view import CursorView, Facts
 from cockpit.widgets.curve_chart import CurveChart
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.threshold_line import ThresholdLine
-from cockpit.widgets.thresholds_table import ThresholdsTable
+from cockpit.widgets.thresholds_table import MISSING, ThresholdsTable
 from engines.basics.errors import UserError
 
 WIDE = 110
@@ -38,7 +39,7 @@ NAMED = 4
 """Of changed thresholds, when the screen is left."""
 
 _NEEDS = {
-    "tune": "movable", "jump": "movable", "type": "movable", "optimise": "tunable", "optimise_all": "all",
+    "tune": "movable", "jump": "movable", "type": "movable", "optimise": "tunable", "optimise_all": "resampled",
     "lock": "nothing", "objective": "choice", "undo": "past", "restore": "change", "review": "all",
     "history": "nothing",
 }  # fmt: skip
@@ -83,9 +84,13 @@ class ThresholdsScreen(ReviewingScreen):
 
     def _line(self, tuning: Tuning, name: str) -> thresholds_table.Line:
         known = name in self._curves
-        interval = tuning.heads[name].interval if name in self._intervals else None
         row = tuning.row(name) if known else None
-        return thresholds_table.Line(name, tuning.new[name], tuning.review.saved[name], row, interval)
+        ranges = ("…", "…")
+        if name in self._intervals:
+            it = tuning.heads[name]
+            why = tuning.review.no_interval(it).partition(":")[0]
+            ranges = (span(it.interval, why or MISSING), span(it.regret_set, MISSING))
+        return thresholds_table.Line(name, tuning.new[name], tuning.review.saved[name], row, *ranges)
 
     def _show_all(self) -> None:
         if (tuning := self.tuning) is not None:
@@ -113,7 +118,17 @@ class ThresholdsScreen(ReviewingScreen):
         self.query_one(CurveChart).show_curves(f"{plain(name)}  {number(at)}", drawn, it.head.bounds, at, signs)
         view = self.query_one(CursorView)
         view.entitle("At the cursor", it.head.objective.title)
-        view.show_facts(Facts(it, tuning.row(name), best, tuning.review.titles.alarms) if known else None)
+        resampled = self._resampled(tuning, name) if name in self._intervals else []
+        view.show_facts(Facts(it, tuning.row(name), best, tuning.review.titles.alarms, resampled) if known else None)
+
+    def _resampled(self, tuning: Tuning, name: str) -> list[str]:
+        """What resampling says of a head, in lines."""
+        it, parts = tuning.heads[name], []
+        if it.regret_set:
+            parts.append(f"nearly best {span(it.regret_set)}")
+        if it.certainty:
+            parts.append(f"moves for a gain > {number(it.certainty.least_gain)}")
+        return [*parts, *filter(None, [tuning.review.no_interval(it)])]
 
     def _show_progress(self) -> None:
         if (tuning := self.tuning) is None:
@@ -158,7 +173,10 @@ class ThresholdsScreen(ReviewingScreen):
         needs: Callable[[], bool] = {
             "nothing": lambda: True,
             "movable": lambda: known and name not in tuning.locked,
-            "tunable": lambda: known and name not in tuning.locked and tuning.heads[name].best is not None,
+            "tunable": lambda: (
+                name in self._intervals and name not in tuning.locked and tuning.heads[name].best is not None
+            ),
+            "resampled": lambda: self.resampled,
             "all": lambda: self.prepared,
             "choice": lambda: known and len(tuning.heads[name].objectives) > 1,
             "past": lambda: tuning.can_undo,

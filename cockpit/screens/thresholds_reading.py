@@ -110,6 +110,11 @@ class ReviewingScreen(ChangingKeysScreen):
         """Whether every head can be moved at once."""
         return self.tuning is not None and len(self._curves) == len(self.tuning.heads)
 
+    @property
+    def resampled(self) -> bool:
+        """Whether it is known of every head how large a gain moves it."""
+        return self.tuning is not None and len(self._intervals) == len(self.tuning.heads)
+
     # -- in threads ------------------------------------------------------------------------------------------------
 
     def _work(self, work: Callable[[], object], group: str) -> None:
@@ -140,7 +145,7 @@ class ReviewingScreen(ChangingKeysScreen):
             if worker.is_cancelled:
                 return
             if name not in self._intervals:
-                _ = it.interval  # found and kept: seconds, where there are many frames
+                _ = it.certainty  # found and kept: seconds, where there are many frames
                 self.app.call_from_thread(self._take_interval, it)
 
     def _sum(self, tuning: Tuning, new: dict[str, float]) -> None:
@@ -189,6 +194,8 @@ class ReviewingScreen(ChangingKeysScreen):
             self._intervals.add(name)
             self._show_one(name)
             self._show_progress()
+            if self.resampled:
+                self.refresh_keys()
 
     @on(Summed)
     def _take_totals(self, message: Summed) -> None:

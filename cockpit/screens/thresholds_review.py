@@ -18,7 +18,7 @@ from cockpit.core.times import date_and_clock
 from cockpit.screens.dialog import Dialog
 
 NAME = 22
-HEAD = f"{'':{NAME}} {'saved':>6}   {'new':<6}  {'F1':<11}  "
+HEAD = f"{'':{NAME}} {'saved':>5}   {'new':<5} {'gain':>6}  {'F1':<11}  "
 """Before the title of the false alarms."""
 
 
@@ -68,7 +68,7 @@ class ReviewDialog(Dialog[bool]):
 
 def _row(row: Row) -> list[str]:
     before, after = row.before or NOTHING, row.after or NOTHING
-    line = f"{fit_left(plain(row.name), NAME)} {number(row.saved):>6} → {number(row.new):<6}"
+    line = f"{fit_left(plain(row.name), NAME)} {number(row.saved):>5} → {number(row.new):<5} {number(row.gained):>6}"
     for was, now in ((before.f1, after.f1), (before.alarm_rate, after.alarm_rate)):
         line += f"  {number(was):>5}→{number(now):<5}"
     return [line, *([f"  ! {row.flag}"] if row.flag else [])]

@@ -32,6 +32,8 @@ class Facts:
     best: float | None
     alarms: str
     """What its rate of false alarms is called."""
+    resampled: list[str]
+    """What resampling says, in lines; none while it is not known."""
 
 
 class CursorView(CellsView):
@@ -64,6 +66,8 @@ def _rows(facts: Facts, width: int, glyphs: Glyphs) -> Iterator[Row]:
     marks = f"◆ saved {number(row.saved)}" + ("" if facts.best is None else f"  ★ best {number(facts.best)}")
     yield _cells((marks, "quiet"))
     yield from _spread(it, row.new, width)
+    for line in facts.resampled:
+        yield _cells((line, "quiet"))
 
 
 def _confusion(it: HeadReview, threshold: float) -> Iterator[Row]:

@@ -17,12 +17,13 @@ from cockpit.core.thresholds.curves import ALARMS
 from cockpit.core.thresholds.review import NOTHING, Row
 from cockpit.widgets.line_view import LineView
 from engines.thresholds.adapter import Titles
-from engines.thresholds.bootstrap import Interval
 
 CURSOR, LOCKED, CHANGED, FLAGGED = ">", "L", "*", "!"
 """Signs before the name, seen also where there is no colour."""
 COLUMNS = (("Thr", 6), ("saved", 6), ("F1", 6), ("Prec", 6), ("Rec", 6), (ALARMS, 8), ("n+", 8))
-NAME, INTERVAL, FLAG_LEAST = 22, 13, 12
+EXTRAS = (("95 % of best", 13), ("nearly best", 13), ("gain", 7))
+"""As many as there is space for, the first ones first."""
+NAME, FLAG_LEAST = 22, 12
 SIGNS = 4
 MISSING = "—"
 
@@ -35,7 +36,8 @@ class Line:
     new: float
     saved: float
     row: Row | None
-    interval: Interval | None
+    interval: str
+    nearly_best: str
 
 
 class ThresholdsTable(LineView):
@@ -145,17 +147,21 @@ class ThresholdsTable(LineView):
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
-    @property
-    def _room(self) -> int:
-        """For interval and flag, right of what is always there."""
-        return self.size.width - SIGNS - NAME - sum(width for _, width in COLUMNS)
+    def _extras(self) -> tuple[list[int], int]:
+        """The widths of the extras that fit right of what is always there, and what is left for the flag."""
+        left, widths = self.size.width - SIGNS - NAME - sum(width for _, width in COLUMNS), []
+        for _, width in EXTRAS:
+            if left < width:
+                break
+            widths.append(width)
+            left -= width
+        return widths, left
 
     def header(self) -> Text:
         head, alarms = self._titles.head.capitalize(), self._titles.alarms
         columns = ((alarms if title is ALARMS else title, width) for title, width in COLUMNS)
         line = " " * SIGNS + fit_left(head, NAME) + "".join(fit_right(title, width) for title, width in columns)
-        if self._room >= INTERVAL:
-            line += fit_right("95 % of best", INTERVAL)
+        line += "".join(fit_right(title, width) for (title, _), width in zip(EXTRAS, self._extras()[0], strict=False))
         return self.styled(line, "thresholds--header")
 
     def line(self, index: int) -> Text:
@@ -164,7 +170,7 @@ class ThresholdsTable(LineView):
     def _compose_line(self, index: int) -> Text:
         line = self._lines[self._names[index]]
         flag = line.row.flag if line.row else ""
-        here = index == self._at
+        here, quiet = index == self._at, self._style("quiet")
         text = Text(no_wrap=True).append(CURSOR if here else " ", self._style("sign"))
         text.append(LOCKED if line.name in self._locked else " ", self._style("sign"))
         text.append(CHANGED if line.new != line.saved else " ", self._style("sign"))
@@ -172,11 +178,11 @@ class ThresholdsTable(LineView):
         text.append(fit_left(plain(line.name), NAME), self._style("text"))
         for (cell, tone), (_, width) in zip(_cells(line), COLUMNS, strict=True):
             text.append(fit_right(cell, width), self._style(tone))
-        if self._room >= INTERVAL:
-            it = line.interval
-            text.append(fit_right(f"{it.low:.3f}–{it.high:.3f}" if it else MISSING, INTERVAL), self._style("quiet"))
-        if self._room >= INTERVAL + FLAG_LEAST:
-            text.append("  " + fit_left(flag, self._room - INTERVAL - 2), self._style("flag"))
+        widths, left = self._extras()
+        extras = (line.interval, line.nearly_best, number(line.row.gain) if line.row else "…")
+        text.append("".join(fit_right(cell, width) for cell, width in zip(extras, widths, strict=False)), quiet)
+        if left >= FLAG_LEAST:
+            text.append("  " + fit_left(flag, left - 2), self._style("flag"))
         if here:
             text.append(" " * max(0, self.size.width - text.cell_len))
             text.stylize(self._style("cursor"))

@@ -19,7 +19,8 @@ class Head:
 
     scores: (n,) probability, logit or confidence. targets: (n,) whether a yes is right. quiet: (n,) rows on which any
     yes is a false alarm; None where there are no such rows. groups: (n,) the group of each row, such as its recording;
-    rows of one group are alike, so an interval resamples groups. bounds: the thresholds that make sense.
+    rows of one group are alike, so an interval resamples groups. blocks: (n,) the stretch of time of each row inside
+    its group, which is drawn too; None where groups are whole. bounds: the thresholds that make sense.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Head:
     groups: Ints
     quiet: Bools | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
+    blocks: Ints | None = None
 
     @property
     def positives(self) -> int:
@@ -48,3 +50,12 @@ class Head:
         if not self.positives:
             return "no positives"
         return "" if self.negatives else "no negatives"
+
+
+def blocks_of(groups: Ints, rows: int) -> Ints:
+    """(n,): each group's rows, in their order, cut into blocks of `rows`; numbered from 0 in each group."""
+    order = np.argsort(groups, kind="stable")
+    first = np.flatnonzero(np.append(True, np.diff(groups[order]) != 0)) if len(groups) else np.zeros(0, np.int64)
+    places = np.empty(len(groups), np.int64)
+    places[order] = np.arange(len(groups)) - np.repeat(first, np.diff(np.append(first, len(groups))))
+    return places // rows

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engines.thresholds.objectives import Floats
+from engines.thresholds.objectives import Bools, Floats
 
 DEFAULT = 0.5
 LARGEST = np.finfo(np.float64).max
@@ -27,14 +27,19 @@ def best_plateau(scores: Floats, values: Floats) -> Optimum:
     one says yes to nothing. Every threshold above `scores[k - 1]` and up to `scores[k]` makes the cut k; neighbouring
     cuts of equal value are one plateau. Cuts that no finite threshold makes are left out.
     """
-    low, high = np.append(-np.inf, scores), np.append(scores, np.inf)
-    reachable = (high > -np.inf) & (low < LARGEST)
+    low, high, reachable = cuts_between(scores)
     best = values[reachable].max()
     cuts = np.flatnonzero(reachable & (values == best))
     breaks = np.flatnonzero(np.diff(cuts) > 1)
     first, last = cuts[np.append(0, breaks + 1)], cuts[np.append(breaks, len(cuts) - 1)]
     middles = (_middle(float(low[a]), float(high[b])) for a, b in zip(first, last, strict=True))
     return Optimum(min(middles, key=lambda middle: (abs(middle - DEFAULT), -middle)), float(best))
+
+
+def cuts_between(scores: Floats) -> tuple[Floats, Floats, Bools]:
+    """Of every cut (m + 1,): the scores between which its thresholds lie, and whether a finite one makes it."""
+    low, high = np.append(-np.inf, scores), np.append(scores, np.inf)
+    return low, high, (high > -np.inf) & (low < LARGEST)
 
 
 def _middle(low: float, high: float) -> float:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from engines.basics.errors import DataError
 from engines.thresholds.adapter import Arrays, ThresholdAdapter, Thresholds, Titles, require
 from engines.thresholds.grid import grid_optimum
-from engines.thresholds.head import Head
-from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_ALARMS
+from engines.thresholds.head import Head, blocks_of
+from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_ALARMS, Ints
 from engines.thresholds.plateau import DEFAULT
 from engines.thresholds.search import exact_optimum
 from projects.controls.exported import CONFIG_FILE
@@ -26,6 +26,8 @@ NAMES = tuple(CONTROL_NAMES[column] for column in BINARY)
 ARRAYS = (
     "scores", "targets", "masks", "idle", "groups", "hotbar_confidence", "hotbar_correct", "hotbar_mask",
 )  # fmt: skip
+BLOCK = 200
+"""Frames that are resampled together: 10 seconds at 20 a second."""
 Search = Literal["exact", "grid"]
 SEARCHES = {"exact": exact_optimum, "grid": grid_optimum}
 
@@ -42,7 +44,8 @@ class ControlThresholds(ThresholdAdapter):
         if arrays["names"].tolist() != list(NAMES):
             raise DataError(f"The review is of other controls; expected {', '.join(NAMES[:3])}, … in their order.")
         require(arrays, ARRAYS)
-        return [*(_control(arrays, k) for k in range(len(BINARY))), _hotbar(arrays)]
+        blocks = blocks_of(arrays["groups"], BLOCK)
+        return [*(_control(arrays, blocks, k) for k in range(len(BINARY))), _hotbar(arrays, blocks)]
 
     def defaults(self, config: Mapping[str, Any]) -> dict[str, float]:
         try:
@@ -106,7 +109,7 @@ def nested(thresholds: Thresholds) -> dict[str, Any]:
     return {"action": values[: len(ACTION)], HOTBAR: thresholds[HOTBAR], "inv_click": values[len(ACTION) :]}
 
 
-def _control(arrays: Arrays, k: int) -> Head:
+def _control(arrays: Arrays, blocks: Ints, k: int) -> Head:
     kept = arrays["masks"][:, k]
     action = k < len(ACTION)
     return Head(
@@ -116,6 +119,7 @@ def _control(arrays: Arrays, k: int) -> Head:
         targets=arrays["targets"][kept, k],
         groups=_of(arrays["groups"], kept),
         quiet=_of(arrays["idle"], kept) if action else None,
+        blocks=_of(blocks, kept),
     )
 
 
@@ -124,7 +128,7 @@ def _of(array: NDArray[Any], kept: NDArray[np.bool_]) -> NDArray[Any]:
     return array if kept.all() else array[kept]
 
 
-def _hotbar(arrays: Arrays) -> Head:
+def _hotbar(arrays: Arrays, blocks: Ints) -> Head:
     asked = arrays["hotbar_mask"]
     return Head(
         name=HOTBAR,
@@ -132,6 +136,7 @@ def _hotbar(arrays: Arrays) -> Head:
         scores=arrays["hotbar_confidence"][asked],
         targets=arrays["hotbar_correct"][asked],
         groups=arrays["groups"][asked],
+        blocks=blocks[asked],
     )
 
 

@@ -40,7 +40,7 @@ VOCABULARY = {
 
 @functools.cache
 def units(device: torch.device) -> Tensor:
-    """`SCALE` on a device: (16,). Made once, since each transfer would wait for a GPU; it may train wherever that is."""
+    """`SCALE` on a device: (16,). Made once, since each transfer would wait for a GPU; it trains wherever made."""
     with torch.inference_mode(False):
         return torch.tensor(SCALE, device=device)
 

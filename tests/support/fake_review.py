@@ -25,7 +25,7 @@ thresholds:
 """
 
 
-def review_arrays(frames: int = 600, sessions: int = 4, seed: int = 0) -> dict[str, NDArray[Any]]:
+def review_arrays(frames: int = 600, sessions: int = 8, seed: int = 0) -> dict[str, NDArray[Any]]:
     """Of rarer and rarer controls; swap_offhand is never pressed."""
     random = np.random.default_rng(seed)
     targets = random.random((frames, len(NAMES))) < np.geomspace(0.3, 0.02, len(NAMES))
@@ -48,7 +48,9 @@ def review_arrays(frames: int = 600, sessions: int = 4, seed: int = 0) -> dict[s
 
 
 def exported_config(arrays: dict[str, NDArray[Any]], epoch: int = 2, step: int = 20) -> dict[str, Any]:
+    """With one threshold, that of move_backward, far from its best."""
     found = search_thresholds(arrays, 0.3, "grid")
+    found["thresholds"]["action"][1] = 0.1
     training = {"best_epoch": epoch, "best_step": step}
     return {"version": 2, "model": {"d_model": 16}, **found, "thresholds_reviewed": False, "training": training}
 

@@ -18,15 +18,16 @@ from engines.contract import spec as specs
 from engines.contract.rundir import RunDirectory
 from engines.runs.state import RunReader
 from engines.thresholds.adapter import ThresholdAdapter, Titles
-from engines.thresholds.bootstrap import Interval, group_interval
+from engines.thresholds.bootstrap import LEAST_GROUPS, Certainty, Interval, RegretSet, certainty
 from engines.thresholds.head import Head
 from engines.thresholds.objectives import F1, F1_LESS_ALARMS, Objective
+from engines.thresholds.plateau import Optimum
 from engines.thresholds.review import ABOUT, Review, read_review
 from engines.thresholds.search import exact_optimum
 from engines.thresholds.tally import Tally
 
-FEW = 30
-"""Fewer positives or negatives than this are told: a threshold from so few may be chance."""
+FEW = 20
+"""Fewer positives or negatives than this are flagged: a threshold from so few may be chance."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,14 @@ class Row:
     before: Numbers | None
     after: Numbers | None
     flag: str
+    gain: float | None
+    """What the best threshold adds to the objective of the one in force."""
+
+    @property
+    def gained(self) -> float | None:
+        """What the new threshold adds to the objective of the one in force."""
+        before, after = (self.before or NOTHING).objective, (self.after or NOTHING).objective
+        return None if before is None or after is None else after - before
 
     @property
     def changed(self) -> bool:
@@ -76,7 +85,7 @@ class HeadReview:
     def prepare(self) -> None:
         """Find what a key may ask for at once: the tally and the best threshold."""
         if self.judged:
-            _ = self.tally, self.best, self.flag
+            _ = self.tally, self.optimum, self.flag
 
     @property
     def objectives(self) -> list[Objective]:
@@ -97,13 +106,39 @@ class HeadReview:
         return len(self.head.scores) > 0 and not np.isnan(self.head.scores).any()
 
     @cached_property
+    def optimum(self) -> Optimum | None:
+        """The exact one, None where none can be chosen."""
+        return None if self.head.untunable else exact_optimum(self.head)
+
+    @property
     def best(self) -> float | None:
-        """The exact optimum, None where none can be chosen."""
-        return None if self.head.untunable else exact_optimum(self.head).threshold
+        """The threshold of the optimum."""
+        return None if self.optimum is None else self.optimum.threshold
 
     @cached_property
+    def certainty(self) -> Certainty | None:
+        """What resampling says; takes seconds with many frames."""
+        return None if self.head.untunable else certainty(self.head)
+
+    @property
     def interval(self) -> Interval | None:
-        return None if self.head.untunable else group_interval(self.head)
+        return self.certainty.interval if self.certainty else None
+
+    @property
+    def regret_set(self) -> RegretSet | None:
+        """The thresholds that are nearly best."""
+        return self.certainty.regret_set if self.certainty else None
+
+    def gain(self, saved: float) -> float | None:
+        """What the best threshold adds to the objective of `saved`, 0 or more; None where none can be chosen."""
+        if self.optimum is None:
+            return None
+        return max(0.0, self.optimum.objective - float(self.head.objective.value(self.tally.at(saved))))
+
+    def better(self, saved: float) -> float | None:
+        """The best threshold where its gain over `saved` is above the least one, else None."""
+        gain = self.gain(saved)
+        return self.best if gain is not None and self.certainty and gain > self.certainty.least_gain else None
 
     @cached_property
     def flag(self) -> str:
@@ -115,7 +150,9 @@ class HeadReview:
             return "all scores are equal"
         kinds = ((head.positives, "positive"), (head.negatives, "negative"))
         few = [f"{count} {kind}{'s' * (count > 1)}" for count, kind in kinds if count < FEW]
-        return f"only {' and '.join(few)}" if few else ""
+        never = self.best is not None and self.best > head.scores.max()
+        flags = ("the best never says yes" if never else "", f"only {' and '.join(few)}" if few else "")
+        return "; ".join(filter(None, flags))
 
     def at(self, threshold: float) -> Numbers | None:
         """None where there is nothing to judge by."""
@@ -132,8 +169,13 @@ class HeadReview:
         return Row(
             name=head.name, objective=head.objective.title, saved=saved, new=new,
             positives=head.positives, negatives=head.negatives,
-            before=self.at(saved), after=self.at(new), flag=self.flag,
+            before=self.at(saved), after=self.at(new), flag=self.flag, gain=self.gain(saved),
         )  # fmt: skip
+
+
+def span(of: Interval | RegretSet | None, otherwise: str = "") -> str:
+    """A range of thresholds as tables show it."""
+    return otherwise if of is None else f"{of.low:.3f}–{of.high:.3f}"
 
 
 class ThresholdReview:
@@ -181,8 +223,18 @@ class ThresholdReview:
 
     @property
     def optimum(self) -> dict[str, float]:
-        """The best threshold of each head that can be tuned, the one in force of all others."""
-        return {name: self.saved[name] if it.best is None else it.best for name, it in self.heads.items()}
+        """The best threshold of each head that gains enough by it, the one in force of all others."""
+        better = {name: it.better(self.saved[name]) for name, it in self.heads.items()}
+        return {name: self.saved[name] if best is None else best for name, best in better.items()}
+
+    def no_interval(self, it: HeadReview) -> str:
+        """Why a head has no interval, in words; empty where it has one, or cannot be tuned."""
+        titles, found = self.titles, it.certainty
+        if found is None or found.interval is not None:
+            return ""
+        if found.groups < LEAST_GROUPS:
+            return f"{found.groups} {titles.group if found.groups == 1 else titles.groups}: no interval"
+        return f"{found.lonely} in one {titles.group}: no interval"
 
     def rows(self, new: Mapping[str, float]) -> list[Row]:
         return [it.row(self.saved[name], new[name]) for name, it in self.heads.items()]

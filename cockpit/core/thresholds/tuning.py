@@ -76,12 +76,16 @@ class Tuning:
         self.set(name, coarse_step(it, at, direction) if coarse else fine_step(it, at, direction))
 
     def optimise(self, names: Iterable[str]) -> int:
-        """Give heads their best threshold, all but the locked and those that cannot be tuned; gives how many have it.
+        """Give heads their best threshold, all but the locked and those that gain too little; the number that have it.
 
-        Each search takes a moment: not for the thread that paints, unless `best` is known.
+        Raises `UserError` where none gains enough. Resampling takes a moment: not for the thread that paints, unless
+        `certainty` is known.
         """
-        best = {name: self.heads[name].best for name in names if name not in self.locked}
+        saved = self.review.saved
+        best = {name: self.heads[name].better(saved[name]) for name in names if name not in self.locked}
         found = {name: value for name, value in best.items() if value is not None}
+        if not found:
+            raise UserError("Nothing moves: no best threshold gains enough over the saved one.")
         self._change(f"optimise {len(found)}", found)
         return len(found)
 

@@ -16,6 +16,7 @@ from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
 from cockpit.cli.thresholds import _facts
+from cockpit.core.format import number
 from cockpit.core.thresholds.review import ThresholdReview
 from cockpit.screens import thresholds_reading
 from cockpit.screens.run import RunScreen
@@ -87,16 +88,17 @@ async def test_the_numbers_are_those_of_the_command_line(cockpit: Make, run: Run
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
         await ready(pilot, run)
         await pilot.press("O")
-        await until(pilot, lambda: "14 changed" in text(pilot) or "15 changed" in text(pilot))
+        await until(pilot, lambda: f"{sum(new[name] != review.saved[name] for name in new)} changed" in text(pilot))
         shown = cells(pilot)
     for name, one in told.items():
         rates = [one["after"][key] for key in ("f1", "precision", "recall", "alarm_rate")]
         numbers = [one["new"], one["saved"], *rates]
         expected = ["—" if number is None else f"{number:.3f}" for number in numbers]
         interval = one["interval"]
-        between = "—" if interval is None else f"{interval['low']:.3f}–{interval['high']:.3f}"
-        assert shown[name][:8] == [*expected, str(one["positives"]), between]
-        assert one["flag"] == " ".join(shown[name][8:])
+        ranges = [f"{of['low']:.3f}–{of['high']:.3f}" if of else "—" for of in (interval, one["nearly_best"])]
+        gain = "—" if one["gain"] is None else number(one["gain"])
+        assert shown[name][:10] == [*expected, str(one["positives"]), *ranges, gain]
+        assert one["flag"] == " ".join(shown[name][10:])
 
 
 async def test_keys_move_optimise_lock_undo_and_restore(cockpit: Make, run: RunDirectory) -> None:
@@ -157,13 +159,13 @@ async def test_another_project_reads_its_own_words(
 async def test_another_objective_has_another_best(cockpit: Make, run: RunDirectory) -> None:
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
         screen = await ready(pilot, run)
-        await pilot.press("j")
+        await pilot.press("down", "j")
         await until(pilot, lambda: "─ F1 ─╯" in text(pilot) and keys(pilot)["optimise"])
         await pilot.press("o")
-        head = ThresholdReview(run).heads["move_forward"].head
+        head = ThresholdReview(run).heads["move_backward"].head
         distinct = np.unique(head.scores.astype(float))
         reached = {t: 2 * (on := head.scores >= t)[head.targets].sum() / (on.sum() + head.positives) for t in distinct}
-        at = values(screen)["move_forward"]
+        at = values(screen)["move_backward"]
         on = head.scores >= at
         assert 2 * on[head.targets].sum() / (on.sum() + head.positives) == max(reached.values())
         await pilot.press("j")
@@ -188,7 +190,7 @@ async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Ma
         await until(pilot, lambda: "Nothing was saved yet." in text(pilot))
         await pilot.press("escape", "right_square_bracket", "S")
         await until(pilot, lambda: "What saving changes" in text(pilot))
-        assert "move_forward            0.500 → 0.550" in text(pilot)
+        assert "move_forward           0.500 → 0.550" in text(pilot)
         await pilot.press("escape", "right_square_bracket", "enter")
         assert config_of(run) == before
         await pilot.press("d")

@@ -55,7 +55,7 @@ def test_units_first_asked_for_in_an_evaluation_still_train() -> None:
     with torch.inference_mode():
         units(torch.device("cpu"))
     weight = torch.ones(16, requires_grad=True)
-    (weight * units(torch.device("cpu"))).sum().backward()
+    (weight * units(torch.device("cpu"))).sum().backward()  # type: ignore[no-untyped-call]
     assert weight.grad is not None
     assert weight.grad.tolist() == pytest.approx(SCALE)
 

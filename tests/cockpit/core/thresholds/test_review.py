@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from cockpit.core.thresholds.review import ThresholdReview
+from cockpit.core.thresholds.review import FEW, ThresholdReview
 from engines.basics import files
 from engines.basics.errors import DataError, UserError
 from engines.contract.rundir import RunDirectory
@@ -158,6 +158,58 @@ def test_flags_say_what_to_know_before_trusting_a_threshold(tmp_path: Path) -> N
     for name in ("swap_offhand", "attack", "move_forward"):
         assert rows[name].new == review.saved[name]
     assert all(it.interval is None for it in review.heads.values())
+
+
+def test_a_threshold_moves_only_for_a_gain_above_the_regret(run: RunDirectory) -> None:
+    """Against counting: move_backward is saved far from its best, the others near it."""
+    review = ThresholdReview(run)
+    moved = {name for name, value in review.optimum.items() if value != review.saved[name]}
+    assert "move_backward" in moved
+    assert "move_forward" not in moved
+    for name in ("move_backward", "move_forward"):
+        it, saved = review.heads[name], review.saved[name]
+        head, best = it.head, it.best
+        assert head.quiet is not None
+        assert it.regret_set is not None
+        assert best is not None
+        values = []
+        for threshold in (saved, best):
+            on = head.scores >= threshold
+            f1 = 2 * (on & head.targets).sum() / (on.sum() + head.targets.sum())
+            values.append(f1 - 0.5 * on[head.quiet].mean())
+        row = it.row(saved, best)
+        assert row.gain == pytest.approx(values[1] - values[0])
+        assert row.gained == pytest.approx(row.gain)
+        assert (values[1] - values[0] > max(0.002, it.regret_set.regret)) == (name in moved)
+
+
+def test_few_sessions_say_why_there_is_no_interval(tmp_path: Path) -> None:
+    review = ThresholdReview(reviewed_run(tmp_path, review_arrays(sessions=2)).run)
+    it = review.heads["move_forward"]
+    assert it.interval is None
+    assert it.regret_set is not None
+    assert review.no_interval(it) == "2 sessions: no interval"
+    assert review.no_interval(review.heads["swap_offhand"]) == ""  # it cannot be tuned, and says so
+
+
+def test_with_8_sessions_every_control_with_support_has_its_best_inside(run: RunDirectory) -> None:
+    supported = [it for it in ThresholdReview(run).heads.values() if it.head.positives >= FEW and not it.head.untunable]
+    assert len(supported) >= 10
+    for it in supported:
+        assert it.best is not None
+        if it.interval is not None:
+            assert it.interval.low <= it.best <= it.interval.high
+    assert sum(it.interval is None for it in supported) == 0
+
+
+def test_a_best_that_never_says_yes_is_flagged(tmp_path: Path) -> None:
+    arrays = review_arrays()
+    jump = NAMES.index("jump")
+    arrays["scores"][:, jump] = np.where(arrays["targets"][:, jump], 0.2, 0.6) + arrays["scores"][:, jump] / 100
+    arrays["idle"] = ~arrays["targets"][:, jump]
+    it = ThresholdReview(reviewed_run(tmp_path, arrays).run).heads["jump"]
+    assert it.head.positives >= FEW
+    assert "the best never says yes" in it.flag
 
 
 def test_what_cannot_be_reviewed_is_a_sentence(tmp_path: Path) -> None:
