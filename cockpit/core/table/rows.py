@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -65,6 +66,8 @@ class TableRows:
     _places: list[int] = field(default_factory=list)
     """Of each epoch its place in `rows`."""
     _every: int = 0
+    _newest: int = -1
+    """The newest step that was there the last time."""
 
     def update(self, epochs: Sequence[Epoch], steps: Steps, every: int) -> int:
         """Take the epochs in force and a row every so many steps (0: none). Gives the first place that changed."""
@@ -72,6 +75,9 @@ class TableRows:
             self._epochs, self._places, self._every = [], [], every
         pairs = zip(self._epochs, epochs, strict=False)
         kept = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+        if steps.newest > self._newest:  # an epoch may have been read before the last of its steps
+            kept = min(kept, bisect_right(self._epochs, self._newest + 1, key=lambda epoch: epoch.step))
+        self._newest = steps.newest
         del self._epochs[kept:], self._places[kept:]
         start = self._places[-1] + 1 if self._places else 0
         rows: list[Row] = []

@@ -51,6 +51,17 @@ def test_rows_that_grew_are_those_made_at_once(counts: list[int], every: int, ba
         assert [row for row in grown.rows if isinstance(row, Epoch)] == epochs
 
 
+@pytest.mark.parametrize("read", [0, 6, 13])
+def test_steps_that_are_read_after_their_epoch_come_before_it(read: int) -> None:
+    """Events and steps are two files, read one after the other: of either there may be more."""
+    epochs = [epoch(1), epoch(2)]
+    grown, fresh = TableRows(), TableRows()
+    grown.update(epochs, steps(read), 2)
+    grown.update(epochs, steps(24), 2)
+    fresh.update(epochs, steps(24), 2)
+    assert grown.rows == fresh.rows
+
+
 @pytest.mark.parametrize(
     ("per_epoch", "rows", "every"),
     [(10, 10, 1), (100, 10, 10), (1234, 10, 200), (90_000, 5, 20_000), (3, 50, 1), (9, 0, 0)],
