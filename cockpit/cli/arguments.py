@@ -14,9 +14,10 @@ COUNT = "count "
 """Before a unit's name, where `cockpit check` finds how many were given."""
 ASCII_HELP = "draw with plain characters only"
 WHOSE_HELP = "whose data it is; default: found out from the data"
-RUN_HELP = "id, unique prefix, path, or `last`"
+RUN_HELP = "id, its word, a label, a unique part of these, a path, or `last`"
 EPILOG = """\
-RUN is an id, a unique prefix of one, a path, or `last`. Runs live in $COCKPIT_RUNS, else ./runs.
+RUN is an id, its last word, a label, a unique part of these, a path, or `last` (the newest training).
+Runs live in $COCKPIT_RUNS, else ./runs.
 exit codes: 0 done, 1 failed, 2 wrong use, 3 stopped on request, 130 interrupted
 """
 
@@ -125,6 +126,10 @@ def _add_starting(commands: Commands[Parser]) -> None:
     _ascii_option(demo)
     _set_option(demo)
 
+    init = _add(commands, "init", "init:init", "write a commented config of a project")
+    init.add_argument("project", nargs="?", metavar="PROJECT", help="an installed project")
+    init.add_argument("file", nargs="?", metavar="FILE", help="a new file; default: PROJECT.yaml")
+
     train = _add(commands, "train", "starting:train", "train a config and show its table; Ctrl-C stops it, saved")
     train.add_argument("config", metavar="CONFIG", help="YAML file")
     train.add_argument("--name", default="", metavar="LABEL", help="your own name for the run")
@@ -226,6 +231,10 @@ def _add_showing(commands: Commands[Parser]) -> None:
     together.add_argument("--open", action="store_true", help="on the screen, with their curves")
     _json_option(together)
     _run_command(commands, "tail", "showing:tail", "show a run's table until it ends; Ctrl-C only stops watching")
+    log = _run_command(commands, "log", "log:log", "print what a run's engine printed")
+    log.add_argument("-f", "--follow", action="store_true", help="and what it prints from now on, until it ends")
+    log.add_argument("-n", "--lines", type=int, metavar="N", help="the last N lines; default: all")
+    _add_metrics(commands)
     review = _run_command(commands, "thresholds", "thresholds:thresholds", "review thresholds, change and save them")
     review.add_argument("--optimize", action="store_true", help="take the best threshold of every head")
     _set_option(review, "take this threshold for a head, as in --set NAME=0.4")
@@ -238,6 +247,22 @@ def _add_showing(commands: Commands[Parser]) -> None:
         commands, "export", "export:export", "write what a run delivers again, from its best checkpoint so far"
     )
     _stage_option(export)
+
+
+def _add_metrics(commands: Commands[Parser]) -> None:
+    metrics = _run_command(commands, "metrics", "metrics:metrics", "list a run's metrics, or print all their values")
+    metrics.add_argument("metrics", nargs="*", default=[], metavar="METRIC", help="as listed; default: all")
+    which = metrics.add_mutually_exclusive_group()
+    which.add_argument("--csv", action="store_true", help="every value: one row per step, one column per metric")
+    which.add_argument("--json", action="store_true", help="every value, as one JSON document")
+    plot = _run_command(commands, "plot", "plotting:plot", "draw metrics as a chart of plain characters")
+    plot.add_argument("metrics", nargs="+", metavar="METRIC", help="as `cockpit metrics RUN` lists them")
+    plot.add_argument("--with", action="append", default=[], metavar="RUN", dest="with_", help="of this run too")
+    plot.add_argument("--x", choices=("step", "epoch", "time"), default="step", help="the axis; default: step")
+    plot.add_argument("--width", type=int, metavar="N", help="columns; default: the terminal's")
+    plot.add_argument("--height", type=int, metavar="N", help="lines; default: half the terminal's")
+    plot.add_argument("--svg", metavar="FILE", help="write the chart as a picture instead")
+    _ascii_option(plot)
 
 
 def _add_keeping(commands: Commands[Parser]) -> None:

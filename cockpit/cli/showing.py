@@ -24,7 +24,7 @@ from engines.basics.amounts import duration, money, short_duration, size
 from engines.basics.errors import DataError, UserError
 from engines.runs.spending import seconds_spent, usd_spent
 from engines.runs.state import RunReader
-from engines.runs.store import find_run, find_training, runs_folder
+from engines.runs.store import find_run, runs_folder
 
 
 def ls(arguments: Namespace) -> int:
@@ -155,7 +155,7 @@ def tail(arguments: Namespace) -> int:
 
 
 def report(arguments: Namespace) -> int:
-    run = find_training(arguments.run) if arguments.run == "last" else find_run(arguments.run)
+    run = find_run(arguments.run)
     tables = named_tables(run)
     if not tables and not run.report.exists():
         raise DataError(f"{run.info.id}: {no_report(run, RunReader(run).status().state)}")

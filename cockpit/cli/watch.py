@@ -21,7 +21,7 @@ from cockpit.core.series import Series
 from cockpit.core.text import plain
 
 REPRINT_SECONDS = 1.0
-COLUMNS = ("metric", "points", "nan", "first", "min", "max", "last", "step", "epoch", "old")
+METRIC_COLUMNS = ("metric", "points", "nan", "first", "min", "max", "last", "step", "epoch", "old")
 
 
 def watch(arguments: Namespace) -> int:
@@ -56,7 +56,7 @@ def show_log(source: Source) -> None:
     show(plain(f"{source.title}: {source.kind}"))
     metrics = [describe(series) for series in source.series().values()]
     if metrics:
-        show_table(COLUMNS, [_row(metric) for metric in metrics])
+        show_table(METRIC_COLUMNS, [metric_row(metric) for metric in metrics])
     else:
         show("no rows yet")
     for problem in source.problems():
@@ -95,7 +95,8 @@ def _number(values: np.ndarray) -> float | None:
     return float(values[0]) if len(values) and np.isfinite(values[0]) else None
 
 
-def _row(metric: dict[str, Any]) -> tuple[Any, ...]:
+def metric_row(metric: dict[str, Any]) -> tuple[Any, ...]:
+    """What `METRIC_COLUMNS` show of a metric that `describe` gave."""
     values = (_digits(metric[key], 5) for key in ("first", "min", "max", "last"))
     places = (_digits(metric[key], 12) for key in ("last_step", "last_epoch"))
     return (metric["name"], metric["points"], metric["nonfinite"], *values, *places, len(metric["old_branches"]))

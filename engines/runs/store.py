@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from engines.basics import files
@@ -22,21 +22,29 @@ WORDS = tuple(
 )
 
 
+SHOWN = 4
+"""Ids that an error lists."""
+
+
 def runs_folder() -> Path:
     """Where runs live: `$COCKPIT_RUNS`, else `./runs`."""
     return Path(os.environ.get("COCKPIT_RUNS") or "runs").absolute()
 
 
-def new_run_id(project: str, now: float | None = None) -> str:
-    """`<project>-<yyyymmdd-hhmmss>-<word>`, in UTC: sortable, and easy to say."""
+def new_run_id(project: str, now: float | None = None, taken: Collection[str] = ()) -> str:
+    """`<project>-<yyyymmdd-hhmmss>-<word>`, in UTC: sortable, and easy to say; the word is not among the `taken` ones.
+
+    Where all words are taken it is any of them: the time of the id still tells the runs apart.
+    """
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-    return f"{project}-{stamp}-{secrets.choice(WORDS)}"
+    return f"{project}-{stamp}-{secrets.choice([word for word in WORDS if word not in taken] or WORDS)}"
 
 
 def _claim(folder: Path, project: str, make: Callable[[Path], None]) -> Path:
     """What `make` makes in `folder` under a run id that no other run has."""
+    taken = {word_of(name) for name in os.listdir(folder)}
     while True:
-        entry = folder / new_run_id(project)
+        entry = folder / new_run_id(project, taken=taken)
         try:
             make(entry)
         except FileExistsError:
@@ -113,34 +121,52 @@ def _created(run: RunDirectory) -> float:
 
 
 def find_run(name: str) -> RunDirectory:
-    """The run that `name` means: a path, an id, a unique prefix, or `last`. Raises `UserError`."""
+    """The run that `name` means: a path, an id, its last word, its label, a unique part of these, or `last`.
+
+    `last` is the newest training, whatever task came later; where there is none, the newest task. Raises `UserError`.
+    """
     if not name:
-        raise UserError("RUN is empty: give an id, a unique prefix, a path, or `last`.")
+        raise UserError("RUN is empty: give an id, its word, a label, a path, or `last`.")
     path = Path(name)
     if os.path.isfile(path / "run.json"):
         return RunDirectory(path)
     runs = list_runs()
     if name == "last" and runs:
-        return max(runs, key=_created)
-    named = {run.path.name: run for run in runs}
-    if name in named:
-        return named[name]
-    matches = [run_id for run_id in named if run_id.startswith(name)]
-    if len(matches) == 1:
-        return named[matches[0]]
-    if matches:
-        raise UserError(f"{name!r} could be {' or '.join(sorted(matches)[:4])}; give more of the id.")
+        return max([run for run in runs if _kind(run) == "training"] or runs, key=_created)
+    for named in _readings(name, runs):
+        if len(named) == 1:
+            return named[0]
+        if named:
+            ids = sorted(run.path.name for run in named)
+            more = f" or {len(ids) - SHOWN} more" * (len(ids) > SHOWN)
+            raise UserError(f"{name!r} could be {' or '.join(ids[:SHOWN])}{more}; give more of the id.")
     if os.path.lexists(runs_folder() / name):
         _ = RunDirectory(runs_folder() / name).info  # raises, saying why what is there cannot be meant
+    known = [run.path.name for run in runs] + [word_of(run.path.name) for run in runs]
     raise UserError(
-        f"No run is called {name!r} in {runs_folder()}{nearest(name, named)}; `cockpit ls` shows the runs there are."
+        f"No run is called {name!r} in {runs_folder()}{nearest(name, known)}; `cockpit ls` shows the runs there are."
     )
 
 
+def _readings(name: str, runs: Sequence[RunDirectory]) -> Iterator[list[RunDirectory]]:
+    """The runs that `name` may mean, the surest way of reading it first."""
+    yield [run for run in runs if run.path.name == name]
+    yield [run for run in runs if word_of(run.path.name) == name]
+    labels = {run.path.name: _label(run) for run in runs}
+    yield [run for run in runs if labels[run.path.name] == name]
+    yield [run for run in runs if run.path.name.startswith(name)]
+    part = name.casefold()
+    yield [run for run in runs if part in run.path.name.casefold() or part in labels[run.path.name].casefold()]
+
+
+def word_of(run_id: str) -> str:
+    """The last word of an id, by which a run is spoken of."""
+    return run_id.rsplit("-", 1)[-1]
+
+
 def find_training(name: str) -> RunDirectory:
-    """As `find_run`, among trainings: `last` is the newest of them, whatever task came later. Raises `UserError`."""
-    trainings = [run for run in list_runs() if _kind(run) == "training"] if name == "last" else []
-    run = max(trainings, key=_created) if trainings else find_run(name)
+    """As `find_run`, of a training alone. Raises `UserError`."""
+    run = find_run(name)
     if (info := run.info).kind != "training":
         raise UserError(f"{info.id} is a {info.kind} ({info.title}); expected a training.")
     return run
@@ -151,3 +177,10 @@ def _kind(run: RunDirectory) -> Kind | None:
         return run.info.kind
     except DataError:
         return None
+
+
+def _label(run: RunDirectory) -> str:
+    try:
+        return run.info.label
+    except DataError:
+        return ""

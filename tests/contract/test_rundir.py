@@ -10,7 +10,7 @@ import pytest
 
 from engines.basics.errors import DataError, UserError
 from engines.contract.rundir import Attempt, ProcessMark, RunDirectory
-from engines.runs.store import create_run, find_run, find_training, list_runs, new_run_id
+from engines.runs.store import WORDS, create_run, find_run, find_training, list_runs, new_run_id
 from tests.support.fake_run import FakeRun
 
 
@@ -42,9 +42,21 @@ def test_ids_are_of_their_time_in_utc() -> None:
     assert re.fullmatch(r"sim-19700102-030405-[a-z]+", new_run_id("sim", 86400 + 3 * 3600 + 4 * 60 + 5))
 
 
+def test_a_word_in_use_is_not_drawn_until_all_are() -> None:
+    left = {"fern", "moss"}
+    drawn = {new_run_id("sim", taken=set(WORDS) - left).rsplit("-", 1)[-1] for _ in range(40)}
+    assert drawn == left
+    assert new_run_id("sim", taken=WORDS).rsplit("-", 1)[-1] in WORDS
+
+
+def test_runs_of_a_folder_have_words_of_their_own(runs: Path) -> None:
+    words = [make().path.name.rsplit("-", 1)[-1] for _ in range(len(WORDS))]
+    assert sorted(words) == sorted(WORDS)
+
+
 def test_ids_that_are_taken_are_not_given_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = iter(["controls-1-1-oak", "controls-1-1-oak", "controls-1-1-elm", "controls-1-1-elm", "controls-1-1-fir"])
-    monkeypatch.setattr("engines.runs.store.new_run_id", lambda project: next(ids))
+    monkeypatch.setattr("engines.runs.store.new_run_id", lambda project, taken: next(ids))
     names = [make().path.name, make().path.name, make(path=runs.parent / "own").info.id]
     assert names == ["controls-1-1-oak", "controls-1-1-elm", "controls-1-1-fir"]
 
@@ -142,7 +154,20 @@ NAMES = ("agent-20261127-201500-oak", "controls-20261127-201400-amber", "control
 @pytest.fixture
 def three(runs: Path) -> list[FakeRun]:
     runs.mkdir()
-    return [FakeRun(runs, name, created=float(index)) for index, name in enumerate(NAMES)]
+    labels = ("", "", "Wide Head")
+    return [
+        FakeRun(runs, name, label=label, created=float(index))
+        for index, (name, label) in enumerate(zip(NAMES, labels, strict=True))
+    ]
+
+
+def test_a_word_or_label_goes_before_a_part_of_another(three: list[FakeRun], runs: Path) -> None:
+    FakeRun(runs, "sim-20261128-201400-fern", label="ash")
+    FakeRun(runs, "sim-20261128-201500-moss", label="amber two")
+    assert find_run("ash").path.name == NAMES[2]
+    assert find_run("amber").path.name == NAMES[1]
+    with pytest.raises(UserError, match=r"'sim-' could be sim-20261128-201400-fern or sim-20261128-201500-moss"):
+        find_run("sim-")
 
 
 def test_last_among_trainings_passes_over_newer_tasks(runs: Path) -> None:
@@ -154,8 +179,7 @@ def test_last_among_trainings_passes_over_newer_tasks(runs: Path) -> None:
         find_training("last")
     training = make()
     newest = task()
-    assert find_run("last").path == newest.path
-    assert find_training("last").path == training.path
+    assert find_run("last").path == find_training("last").path == training.path
     assert find_training(training.info.id).path == training.path
     with pytest.raises(UserError, match="expected a training"):
         find_training(newest.info.id)
@@ -164,9 +188,12 @@ def test_last_among_trainings_passes_over_newer_tasks(runs: Path) -> None:
 @pytest.mark.usefixtures("three")
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [(NAMES[1], 1), ("agent", 0), ("controls-20261127-201400-am", 1), ("last", 2)],
-)
-def test_a_run_is_found_by_id_prefix_or_last(typed: str, meant: int) -> None:
+    [
+        (NAMES[1], 1), ("agent", 0), ("controls-20261127-201400-am", 1), ("last", 2),
+        ("amber", 1), ("mbe", 1), ("-ash", 2), ("201500", 0), ("Wide Head", 2), ("wide", 2),
+    ],
+)  # fmt: skip
+def test_a_run_is_found_by_id_word_label_part_or_last(typed: str, meant: int) -> None:
     assert find_run(typed).path.name == NAMES[meant]
 
 

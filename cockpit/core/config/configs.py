@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import engines
@@ -11,7 +12,17 @@ from engines.basics import yaml12
 from engines.contract import spec as specs
 from engines.contract.spec import BrokenSpec
 
-SHIPPED = Path(engines.__file__).parent.parent / "configs"
+
+def _shipped() -> Path:
+    """The folder of the configs that come with the program: of a clone its own, else where the wheel put them."""
+    clone = Path(engines.__file__).parent.parent
+    if (clone / "pyproject.toml").is_file():
+        return clone / "configs"
+    found = [file for file in metadata.files("cockpit") or () if file.match("share/cockpit/configs/*.yaml")]
+    return Path(str(found[0].locate())).resolve().parent if found else clone / "configs"
+
+
+SHIPPED = _shipped()
 TEXT_BYTES = 64 * 1024
 """More than this of a file is not shown."""
 

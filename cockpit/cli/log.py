@@ -1,0 +1,50 @@
+"""What a run's engine printed, as lines that are safe to show."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+
+from cockpit.cli import codes
+from cockpit.cli.printing import say, show
+from cockpit.core.log.logfile import LogFile
+from engines.basics.errors import UserError
+from engines.runs.state import RunReader
+from engines.runs.store import find_run
+
+POLL_SECONDS = 0.2
+AT_ONCE = 10_000
+"""Lines that are held in memory."""
+
+
+def log(arguments: Namespace) -> int:
+    """Print the log of a run, with `--follow` until the run ends. Raises `UserError`."""
+    if arguments.lines is not None and arguments.lines < 0:
+        raise UserError(f"--lines {arguments.lines}: expected 0 or more.")
+    run = find_run(arguments.run)
+    reader, file = RunReader(run), LogFile(run.stdout)
+    while file.extend():
+        pass
+    printed = max(0, file.count - arguments.lines) if arguments.lines is not None else 0
+    while True:
+        live = reader.status().live  # asked before the file is read: what came last is in it
+        while file.extend():
+            pass
+        following = arguments.follow and live
+        printed = _show(file, printed, file.count - following)  # a line that may still change is not shown yet
+        if not following:
+            break
+        time.sleep(POLL_SECONDS)
+    if not file.count:
+        say(f"{run.info.id} has printed nothing")
+    return codes.DONE
+
+
+def _show(file: LogFile, first: int, stop: int) -> int:
+    """Print the lines from `first` to `stop`; how many are printed now, from the beginning of the file if it is new."""
+    if file.count < first:
+        first = 0
+    for start in range(first, stop, AT_ONCE):
+        for line in file.lines(start, min(start + AT_ONCE, stop)):
+            show(line)
+    return max(first, stop)
