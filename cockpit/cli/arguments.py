@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -14,6 +15,8 @@ COUNT = "count "
 """Before a unit's name, where `cockpit check` finds how many were given."""
 ASCII_HELP = "draw with plain characters only"
 WHOSE_HELP = "whose data it is; default: found out from the data"
+ASKED = "_ARGCOMPLETE"
+"""Set by a shell that asks what could be typed here."""
 RUN_HELP = "id, its word, a label, a unique part of these, a path, or `last`"
 EPILOG = """\
 RUN is an id, its last word, a label, a unique part of these, a path, or `last` (the newest training).
@@ -61,7 +64,12 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--ascii", action="store_true", help=ASCII_HELP)
     parser.set_defaults(command="screen:cockpit")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
-    _check_name(argv, _add_all(commands))
+    names = _add_all(commands)
+    if ASKED in os.environ:
+        from cockpit.cli.completion import complete
+
+        complete(parser)
+    _check_name(argv, names)
     if argv[:1] == ["check"]:
         _add_units(commands.choices["check"])
     return parser.parse_args(argv)
@@ -334,6 +342,9 @@ def _add_logs(commands: Commands[Parser]) -> None:
 
 
 def _add_serving(commands: Commands[Parser]) -> None:
+    completion = _add(commands, "completion", "completion:completion", "complete commands, runs and keys in the shell")
+    completion.add_argument("shell", nargs="?", metavar="SHELL", help="bash, zsh or fish; default: $SHELL")
+    completion.add_argument("--install", action="store_true", help="for good, instead of printing it")
     serve = _add(commands, "serve", "serving:serve", "open the cockpit in a browser; prints its address, with a token")
     serve.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; default: 127.0.0.1")
     serve.add_argument("--port", type=int, default=8000, metavar="N", help="default: 8000; 0: any free one")

@@ -1,0 +1,70 @@
+"""A first config, written for each project; and what the wheel brings along."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from engines.contract.config import check_config, load_config
+from engines.contract.spec import Spec, installed
+from tests.cockpit.cli.conftest import Cockpit
+
+ROOT = Path(__file__).resolve().parents[3]
+PROJECTS = sorted(name for name, spec in installed().items() if isinstance(spec, Spec))
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+def test_it_loads_as_written_and_with_every_default_uncommented(cockpit: Cockpit, tmp_path: Path, project: str) -> None:
+    assert cockpit("init", project).returncode == 0
+    file = tmp_path / f"{project}.yaml"
+    first = load_config(file).settings
+    assert str(first.data.path) == f"data/{project}"
+    plain = check_config({"project": project, "data": {"path": f"data/{project}"}}, "x", {}, []).settings
+    assert first == plain
+
+    lines = [re.sub(r"^(\s*)# (?=\s*[a-z]\w*:( |$))", r"\1", line) for line in file.read_text().splitlines()]
+    file.write_text("\n".join(lines))
+    assert len([line for line in lines if line.strip() and not line.lstrip().startswith("#")]) > 20
+    assert load_config(file).settings == plain
+
+
+def test_a_file_that_is_there_stays_and_no_project_is_asked_for(cockpit: Cockpit, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("mine")
+    refused = cockpit("init", "controls", "mine.yaml")
+    assert (refused.returncode, (tmp_path / "mine.yaml").read_text()) == (2, "mine")
+    assert "is there already" in refused.stderr
+    assert "of which project: controls" in cockpit("init").stderr
+
+
+@pytest.mark.slow
+def test_the_wheel_alone_has_configs_and_starts(tmp_path: Path) -> None:
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(tmp_path / "venv")}))
+
+    def python(*arguments: str, folder: Path = ROOT) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(site) if folder != ROOT else ""}
+        command = [sys.executable, "-m", *arguments]
+        return subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, text=True).stdout
+
+    python("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), ".")
+    (wheel,) = tmp_path.glob("*.whl")
+    shipped = {Path(name).name for name in zipfile.ZipFile(wheel).namelist() if "share/cockpit/configs/" in name}
+    assert shipped == {file.name for file in (ROOT / "configs").glob("*.yaml")}
+    python(
+        "pip", "install", "--quiet", "--no-deps", "--ignore-installed", "--prefix", str(tmp_path / "venv"), str(wheel)
+    )
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    code = "from cockpit.core.config.configs import SHIPPED; print(SHIPPED)"
+    (elsewhere / "where.py").write_text(code)
+    where = Path(python("where", folder=elsewhere).strip())
+    assert where.is_relative_to(tmp_path / "venv")
+    assert {file.name for file in where.glob("*.yaml")} == shipped
+    python("cockpit.cli", "init", "controls", folder=elsewhere)
+    assert (elsewhere / "controls.yaml").is_file()
