@@ -20,7 +20,7 @@ from textual.worker import get_current_worker
 from cockpit.core import failures
 from cockpit.core.settings import SettingsFile, settings_path
 from cockpit.core.text import plain
-from cockpit.hang_up import end_with_the_terminal
+from cockpit.hang_up import end_with_the_terminal, leave_on_signals
 from cockpit.screens.help import HelpScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.screens.steering import Steering
@@ -311,5 +311,6 @@ def run(
     """
     end_with_the_terminal()
     app = CockpitApp(demo=demo, play=play, watch=watch, compare=compare, ascii_only=ascii_only)
+    leave_on_signals(app)
     app.run()
     return app.return_code or 0

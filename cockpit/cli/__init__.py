@@ -19,6 +19,7 @@ from cockpit.cli.arguments import parse
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give the exit code. A person's mistake is a sentence on stderr, never a traceback."""
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
@@ -35,6 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(null, 1)
             os.dup2(null, 2)
         return codes.DONE
+
+
+def _open_what_is_closed() -> None:
+    """Where a shell closed standard streams (`2>&-`) the work is done all the same, and what is said goes nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.open(os.devnull, os.O_RDWR), mode))  # noqa: SIM115  it stays open
 
 
 def _guarded(command: Callable[[Any], int], arguments: Any) -> int:

@@ -46,6 +46,9 @@ def open_app(
 ) -> int:
     """Open the cockpit, at the demo, a play engine, logs or runs. Raises `UserError` without a terminal."""
     require_terminal()
+    if all(os.get_terminal_size(sys.stderr.fileno())):
+        for name in ("COLUMNS", "LINES"):  # exported by a shell they would be believed, and a resize would not
+            os.environ.pop(name, None)
     gc.disable()  # a start makes hardly any garbage; the app enables it again
     from cockpit.app import run
     from cockpit.core.ascii import needs_ascii

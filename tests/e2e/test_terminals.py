@@ -87,8 +87,12 @@ class Line:
 
     def leave(self) -> None:
         self.press(b"q")
+        self.ended(0)
+
+    def ended(self, code: int) -> None:
+        """Wait for the end, which gave the terminal back."""
         self.wait(lambda sent: self.process.poll() is not None and not select.select([self._fd], [], [], 0)[0])
-        assert self.process.returncode == 0
+        assert self.process.returncode == code
         assert termios.tcgetattr(self._inner) == self.before
         for file in (self._fd, self._inner):
             os.close(file)
@@ -160,3 +164,32 @@ def test_clipboard_and_title_on_the_wire(tmp_path: Path, env: dict[str, str], am
     line.leave()
     for sequence in (b"\x1b]0;\x07\x1b[23;0t", b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?1000l"):
         assert sequence in line.sent[-400:]  # title, screen, cursor and mouse are given back
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_gives_the_terminal_back(
+    tmp_path: Path, env: dict[str, str], amber: FakeRun, number: signal.Signals
+) -> None:
+    line = Line(tmp_path, env | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
+    line.wait(lambda sent: "● running".encode() in words(sent))
+    line.process.send_signal(number)
+    line.ended(128 + number)
+    for sequence in (b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?1000l", b"\x1b[?2004l"):
+        assert sequence in line.sent[-400:]
+
+
+def test_the_size_of_the_terminal_wins_over_the_environment(
+    tmp_path: Path, env: dict[str, str], amber: FakeRun
+) -> None:
+    line = Line(tmp_path, env | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "COLUMNS": "30", "LINES": "9"})
+    line.wait(lambda sent: "● running".encode() in words(sent))
+    assert b"\x1b[24;" in line.sent  # the footer is in the last of 24 lines
+    line.leave()
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&- <&-"])
+def test_work_is_done_without_somewhere_to_say_so(tmp_path: Path, env: dict[str, str], closed: str) -> None:
+    fake = FakeRun(tmp_path / "runs").begin().started().epochs(1, 2).end("finished")
+    done = subprocess.run(["sh", "-c", f"{COCKPIT} label last mine {closed}"], cwd=tmp_path, env=env, check=False)
+    assert done.returncode == 0
+    assert fake.run.info.label == "mine"
