@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Self
 
 from cockpit.cli import codes
-from cockpit.cli.printing import StatusLine, say, show
+from cockpit.cli.printing import StatusLine, say, show, show_json_line
 from cockpit.core.format import count, number, percent
 from cockpit.core.metrics.weight_sets import WeightSets
 from cockpit.core.run.alerts import typed
@@ -60,11 +60,11 @@ class Watch:
     Of what was said before the watch began only the rows are printed.
     """
 
-    def __init__(self, run: RunDirectory, *, table: bool = True) -> None:
+    def __init__(self, run: RunDirectory, *, table: bool = True, as_json: bool = False) -> None:
         self.run = run
         self.info = run.info
         self.id = self.info.id
-        self._with_table = table
+        self._with_table, self._as_json = table, as_json
         self.reader = RunReader(run)
         self._log = LineFollower(run.stdout) if self.info.kind == "task" else None
         self._line = StatusLine()
@@ -154,12 +154,15 @@ class Watch:
             if self._rows.get(row.epoch) == row:
                 break
             fresh.append(row)
-        if fresh and self._header != table.header():
+        if fresh and not self._as_json and self._header != table.header():
             self._header = table.header()
             self._show(self._header)
             self._show(table.rule())
         for row in reversed(fresh):
             self._rows[row.epoch] = row
+            if self._as_json:
+                show_json_line(row)
+                continue
             self._weights.note([row])
             mark = self._weights.mark(row)
             if mark not in ("", self._mark):

@@ -30,6 +30,11 @@ def show_json(value: Any) -> None:
     print(json.dumps(msgspec.json.decode(msgspec.json.encode(value)), indent=2))
 
 
+def show_json_line(value: Any) -> None:
+    """The same on one line, one of many."""
+    show(json.dumps(msgspec.json.decode(msgspec.json.encode(value))))
+
+
 def show_pairs(pairs: Mapping[str, str]) -> None:
     """`name  value` lines with the values aligned; empty values are left out."""
     width = max((cell_len(name) for name in pairs), default=0)

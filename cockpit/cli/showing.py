@@ -30,7 +30,7 @@ from engines.runs.store import find_run, runs_folder
 def ls(arguments: Namespace) -> int:
     chosen = TextFilter.parse(arguments.filter)
     if chosen.problem:
-        raise UserError(f"--filter {arguments.filter!r}: {chosen.problem}")
+        raise UserError(f"--filter {arguments.filter!r}: {chosen.problem.lower()}.")
     orders = {order.name: order.written for order in ORDERS}
     if arguments.sort and arguments.sort not in orders:
         raise UserError(f"--sort {arguments.sort!r}: expected one of {', '.join(orders)}.")
@@ -151,7 +151,7 @@ def _clock(seconds: float | None) -> str:
 
 
 def tail(arguments: Namespace) -> int:
-    return Watch(find_run(arguments.run)).wait()
+    return Watch(find_run(arguments.run), as_json=arguments.json).wait()
 
 
 def report(arguments: Namespace) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TextFilter:
-    """`problem` says why a filter cannot be used; it then lets everything through."""
+    """`problem` says in a clause why a filter cannot be used; it then lets everything through."""
 
     text: str = ""
     problem: str = ""
@@ -25,9 +25,9 @@ class TextFilter:
         try:
             return cls(text, "", re.compile(text[1:].removesuffix("/"), re.IGNORECASE | re.MULTILINE).search)
         except re.error as error:
-            return cls(text, f"Not a regular expression, {error.msg}; all runs are shown.")
+            return cls(text, f"Not a regular expression, {error.msg}")
         except (OverflowError, RecursionError):
-            return cls(text, "Not a regular expression, it is too large; all runs are shown.")
+            return cls(text, "Not a regular expression, it is too large")
 
     @property
     def active(self) -> bool:

@@ -235,7 +235,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         row, chosen = self._table.cursor, self._filter.filter
         words = self._words_on(row) if row else ""
         if chosen.problem:
-            words = chosen.problem
+            words = f"{chosen.problem}; all runs are shown."
         elif row is None and chosen.active:
             words = f"No run matches {plain(chosen.text)}; escape shows all."
         self.query_one("#detail", Steady).update(Text(words), layout=False)

@@ -226,7 +226,7 @@ class LogPane(Pane, Searchable):
         total = self.view.count
         words = [self._search_words] if self._search_words else []
         if self.sought.problem:
-            words = [self.sought.problem.partition(";")[0]]
+            words = [self.sought.problem]
         if not total:
             words.append("nothing yet")
         elif self._file.read < 1 and not self._indexed:

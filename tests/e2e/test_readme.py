@@ -131,6 +131,8 @@ def dream_of_melee(story: Story) -> None:
 
 
 def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: Callable[..., Terminal]) -> None:
+    story.tell("init controls")
+    assert "complete" in story.tell("completion bash")
     story.tell("data make controls OUT", "--sessions", "4", "--minutes", "0.5")
     story.places["OUT"] += "-parsed"
     story.tell("data parse LOG OUT", "--set", "sessions=2")
@@ -158,6 +160,9 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     story.tell("kill RUN")
     story.tell("resume last")
     assert [line.split()[0] for line in story.tell("tail RUN").splitlines()[2:]] == ["1", "2"]
+    assert story.tell("metrics RUN --csv").splitlines()[0].startswith("step,epoch,time,score,")
+    assert "┤" in story.tell("plot RUN score")
+    story.tell("log RUN")
     assert "baselines" in story.tell("report RUN")
     story.tell("advice RUN")
     story.tell("export RUN")

@@ -298,3 +298,11 @@ def test_the_differences_of_a_config_are_a_table_and_json(cockpit: Cockpit, runs
     same = cockpit("show", "last", "--config-diff", "last")
     assert (same.returncode, same.stdout) == (0, "")
     assert "does not differ" in same.stderr
+
+
+def test_a_tail_as_json_has_a_line_per_epoch(cockpit: Cockpit, runs: Path) -> None:
+    fake = FakeRun(runs).begin().started().epochs(1, 2)
+    fake.say(epoch(3, score=float("inf"))).end("finished")
+    rows = [json.loads(line) for line in cockpit("tail", "last", "--json").stdout.splitlines()]
+    assert [(row["epoch"], row["step"], row["score"]) for row in rows] == [(1, 10, 0.1), (2, 20, 0.2), (3, 30, None)]
+    assert rows[0]["validation"] == {"action_f1": 0.25}
