@@ -18,6 +18,11 @@ def is_validation(name: str) -> bool:
     return not VALIDATION.isdisjoint(_words(name))
 
 
+def is_training(name: str) -> bool:
+    """By the words of the name, as in `train_loss`."""
+    return not TRAINING.isdisjoint(_words(name))
+
+
 def is_loss(name: str) -> bool:
     """As in `loss`, `val_loss`, `loss/policy`; not `best_loss`."""
     words = _words(name)

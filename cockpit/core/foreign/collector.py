@@ -17,6 +17,7 @@ import numpy as np
 from cockpit.core.foreign.places import StepCounter
 from cockpit.core.foreign.rows import Row, plausible
 from cockpit.core.series import Floats, Series
+from engines.contract.metric_names import is_training, is_validation
 
 MOST_BRANCHES = 256
 """Kept of one metric; a log whose steps go to and fro all the time has no branches that mean anything."""
@@ -48,22 +49,50 @@ class _Points:
         self._rows = array("q")
         self._values = array("d")
         self._last_step = -math.inf
+        self._again: list[tuple[int, float]] = []
+        """What was said again of earlier places; it counts once something follows it there."""
         self._frozen: Series | None = None
 
     def add(self, row: int, step: float, value: float) -> None:
         if not step > self._last_step and self._rows:  # NaN compares false: without a step the epoch decides
-            self._make_room(row, value)
+            if self._says_again(row, value):
+                self._again.append((row, value))
+                return
+            for earlier in self._again:  # a restart that began with the same values
+                if self._by(row)[earlier[0]] < self._by(row)[row]:
+                    self._put(*earlier)
+            self._put(row, value)
+        else:
+            self._rows.append(row)
+            self._values.append(value)
+        self._again.clear()
         self._last_step = step
+        self._frozen = None
+
+    def _put(self, row: int, value: float) -> None:
+        self._make_room(row, value)
         self._rows.append(row)
         self._values.append(value)
-        self._frozen = None
+
+    def _by(self, row: int) -> array[float]:
+        """What says which of two rows comes first: steps where both have one, else epochs."""
+        steps = self._places.step
+        return self._places.epoch if math.isnan(steps[row]) or math.isnan(steps[self._rows[-1]]) else steps
+
+    def _says_again(self, row: int, value: float) -> bool:
+        """Whether an earlier row at this place has the value already, as where a program ends with its best.
+
+        That takes nothing back. Of a restart it is the beginning.
+        """
+        by = self._by(row)
+        if not by[row] < by[self._rows[-1]]:
+            return False
+        at = bisect_left(self._rows, by[row], key=by.__getitem__)
+        return by[self._rows[at]] == by[row] and self._values[at] == value
 
     def _make_room(self, row: int, value: float) -> None:
         """Take away what a value in this row supersedes."""
-        last = self._rows[-1]
-        by = self._places.step
-        if math.isnan(by[row]) or math.isnan(by[last]):
-            by = self._places.epoch
+        last, by = self._rows[-1], self._by(row)
         if by[row] == by[last]:
             again = self._values[-1]
             self.repeated += value != again and not (math.isnan(value) and math.isnan(again))
@@ -95,14 +124,17 @@ class Collector:
         self._points: dict[str, _Points] = {}
         self._counters: dict[str, StepCounter] = {}
         self._unplaced = 0
+        self._own_steps = False
+        """Whether validation counts steps of its own."""
 
     def add(self, rows: Iterable[Row]) -> None:
         for row in rows:
             if not row.values:
                 continue
             step, epoch, time = map(plausible, (row.step, row.epoch, row.time))
+            row = self._apart(row, step) if math.isnan(epoch) else row
             counter = self._counters.get(row.group) or self._counters.setdefault(row.group, StepCounter())
-            step = counter.place(step, epoch)
+            step = counter.place(step, epoch, row.values.keys())
             if math.isnan(step) and math.isnan(epoch):  # no other place than its number
                 step = float(self._unplaced)
                 self._unplaced += 1
@@ -110,6 +142,21 @@ class Collector:
             for name, value in row.values.items():
                 points = self._points.get(name) or self._points.setdefault(name, _Points(name, self._places))
                 points.add(number, step, value)
+
+    def _apart(self, row: Row, step: float) -> Row:
+        """The row, of a group of its own where validation counts its own steps.
+
+        That is so from the first row of validation on that goes back behind training, if it has names of both.
+        """
+        if row.group or not any(map(is_validation, row.values)) or any(map(is_training, row.values)):
+            return row
+        if not self._own_steps:
+            counter = self._counters.get("")
+            self._own_steps = counter is not None and step < counter.newest and not all(map(is_validation, row.values))
+        if not self._own_steps:
+            return row
+        values = {name if is_validation(name) else f"val {name}": value for name, value in row.values.items()}
+        return row._replace(values=values, group="val")
 
     def series(self) -> dict[str, Series]:
         """By name, in order of first appearance."""
@@ -121,6 +168,8 @@ class Collector:
         found = []
         if any(counter.joined for counter in self._counters.values()):
             found.append("Steps count anew in every epoch: each epoch stands behind the one before.")
+        if self._own_steps:
+            found.append("Validation counts steps of its own: what it shares with training is called `val …`.")
         if repeated:
             found.append(f"{repeated} values were logged again at their step with another value; the later one counts.")
         if dropped:

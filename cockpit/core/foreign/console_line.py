@@ -45,6 +45,11 @@ _PLACE = re.compile(
     r"[ :=#]+(?P<number>\d[\d,]*(?:\.\d+)?)(?: ?/\d+| of \d+)?(?=[\s:,)]|$)[\s:,)]*",
     re.IGNORECASE,
 )
+_PLACE_WITHIN = re.compile(  # `Best model: epoch 6 val_loss: 0.5`, `saved at step 40, loss 0.1`
+    r"[^\d=]*?(?::|\b(?:at|from|in|of|for|after)) "
+    r"(?=(?:epoch|step|iter(?:ation)?|update|episode)[ :=#]+\d[\d,]*(?:\.\d+)?(?:[\s:,)]|$))",
+    re.IGNORECASE,
+)
 _EPOCH_AND_STEP = re.compile(
     r"\b(?:epoch(?:\((?P<part>\w+)\))?|train)(?: epoch)?:?\s*\[?\s*(\d+)\]?(?:/\d+)?[,:]?\s*"
     r"\[\s*(\d+)\s*/\s*\d+[^\]]*\]"
@@ -53,14 +58,28 @@ _EPOCH_AND_STEP = re.compile(
     re.IGNORECASE,
 )
 _STEP_ALONE = re.compile(
-    r"(?:^|\] )\[(\d+)\]\s+(?=[A-Za-z])"  # CLU, XGBoost
+    r"(?:^|\] )\[(\d+)(?:/\d+)?\]:?\s+(?=[A-Za-z])"  # CLU, XGBoost, `[50/100] loss=`
+    r"|^(\d+): (?=[A-Za-z_]\w*[:=])"  # `50: loss: 1.5`
     r"|\biter\(\w+\)\s*\[\s*(\d+)/\d+\]"  # MMEngine
     r"|^(\d+)/(?:\d+|Unknown)\s+(?:\[[=>.]*\]|━+|-(?= ))",  # Keras
     re.IGNORECASE,
 )
 _BAR = re.compile(r"^(?P<about>.*?)\s*\d+%\|\|\s*(?P<step>\d+)/(?:\d+|\?)\s*\[(?P<said>[^\]]*)\]?(?P<behind>.*)$")
 _BAR_DRAWN = re.compile(r"%\|[^|]*\|")
+_LAUNCHER = re.compile(
+    r"^(?:\[(?:rank|default|local_rank|worker)[ _]?(?P<rank>\d+)\]:?\s*"  # torchrun, DeepSpeed
+    r"|\(\w+(?:\([^)]*\))? pid=\d+(?:, ip=[\d.]+)?\)\s*"  # Ray
+    r"|(?P<when>\d{4}-\d\d-\d\dT[\d:.]+Z) std(?:out|err) [FP] "  # kubectl
+    r"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S+ [\w./@-]+(?:\[\d+\])?: "  # journald, syslog
+    r"|[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] *)"  # glog
+)
+_WRAPPED = re.compile(  # a number as Python shows one of an array library
+    r"\b(?:(?:np|numpy|jnp|torch)\.)?(?:u?int\d*|b?float\d*|tensor|Array|array|DeviceArray)"
+    r"\(\s*([+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|nan|inf))\s*(?:,[^()]*(?:\([^()]*\)[^()]*)*)?\)"
+)
+_NET_OUTPUT = re.compile(r"^(Train|Test) net output #\d+: ")  # Caffe
 _WHEN = re.compile(r"^[\[(]?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?|\d\d:\d\d:\d\d(?:[.,]\d+)?)[\])]?[\s|-]*")
+_TO_MICROSECONDS = re.compile(r"(\.\d{6})\d+")
 _LEVEL = re.compile(r"^.*?\b(?:INFO|DEBUG|WARNING)\b(?::\w+:)?[\s:\]|-]*")
 _PART = re.compile(
     r"(train(?:ing)?|val(?:id(?:at\w+)?)?|test(?:ing)?|eval(?:uat\w+)?)(?: set| phase)?[: ]+(?=[A-Z])", re.IGNORECASE
@@ -96,20 +115,43 @@ def number(text: str) -> float:
     return float(text[:-1].replace(",", "")) * multiple if multiple else float(text.replace(",", ""))
 
 
-def cleaned(line: str) -> tuple[str, float]:
-    """A line without colours, quotes, time and level of its log; and that time as Unix seconds, NaN without one."""
+class Cleaned(NamedTuple):
+    """A line without colours, quotes, and what launchers and loggers put before it."""
+
+    text: str
+    time: float = math.nan
+    """Of its log, as Unix seconds."""
+    rank: str = ""
+    """`rank 3`: the process of several that printed it, but for the first one."""
+
+    def of_rank(self, row: Row) -> Row:
+        """The row that the text says, of its process."""
+        if not self.rank:
+            return row
+        return row._replace(
+            values={f"{name} [{self.rank}]": value for name, value in row.values.items()}, group=self.rank
+        )
+
+
+def cleaned(line: str) -> Cleaned:
+    """A line as it was printed, apart from its time and its rank."""
     text = ESCAPE.sub("", line) if "\x1b" in line else line
     text = text.translate(_QUOTES).strip(" \t\r*#>")
-    time = math.nan
+    time, rank = math.nan, ""
+    while found := _LAUNCHER.match(text):
+        rank = f"rank {found['rank']}" if found["rank"] and int(found["rank"]) else rank
+        time = moment(_TO_MICROSECONDS.sub(r"\1", found["when"])) or time if found["when"] else time
+        text = text[found.end() :]
     if when := _WHEN.match(text):
-        time, text = moment(when[1]) or math.nan, text[when.end() :]
-    return _BAR_DRAWN.sub("%||", text), time
+        time, text = moment(when[1]) or time, text[when.end() :]
+    text = _NET_OUTPUT.sub(r"\1: ", _WRAPPED.sub(r"\1", text))
+    return Cleaned(_BAR_DRAWN.sub("%||", text), time, rank)
 
 
 def read_line(line: str) -> Row:
     """The numbers of a line and where they stand; no values where it says none."""
-    text, time = cleaned(line)
-    return said(text).row(time)
+    clean = cleaned(line)
+    return clean.of_rank(said(clean.text).row(clean.time))
 
 
 def said(text: str) -> Said:
@@ -132,12 +174,15 @@ def tells_results(names: Iterable[str]) -> bool:
 
 def _said(text: str) -> Said:
     text = re.sub(r" *([:=])\s+", r"\1 ", _LEVEL.sub("", text))
+    text = re.sub(r"(?<=\d)/(?=[A-Za-z_]+=)", ", ", text)  # `epoch=0/micro_step=50`
     step, epoch, text = _bracketed_place(text)
     text = re.sub(r"([:=]?)\s*\[\s*([\d./]+)\s*\]", lambda found: f"{found[1] or ' '}{found[2]}", text)
     text = re.sub(r"(?<=[A-Za-z])\s+(?=\d)", " ", re.sub(r"\s*/ *(?=\d)", "/", text)).strip()
     named: dict[str, str] = {}
     spaced: dict[str, str] = {}
     part = ""
+    if not (step or epoch) and (within := _PLACE_WITHIN.match(text)):
+        text = text[within.end() :]
     for field in _APART.split(text):
         while place := _PLACE.match(field):
             at = place["number"]

@@ -63,7 +63,10 @@ class LineShapes:
         """As `read_line`; nothing of a line that is too long to be one for people."""
         if len(line) > LONGEST:
             return NOTHING
-        text, time = cleaned(line)
+        clean = cleaned(line)
+        return clean.of_rank(self._read(clean.text, clean.time))
+
+    def _read(self, text: str, time: float) -> Row:
         if _NOT_FINITE.search(text):
             return said(text).row(time)
         between, numbers = (parts := _NUMBER.split(text))[::2], parts[1::2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from bisect import bisect_left
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -12,7 +13,7 @@ Kind = Literal["step", "epoch", "time"]
 NAMES: dict[Kind, tuple[str, ...]] = {
     "step": (
         "global_step", "trainer/global_step", "_step", "step", "total_timesteps", "time/total_timesteps",
-        "timesteps_total", "iteration", "training_iteration", "iter",
+        "timesteps_total", "num_updates", "current_steps", "iteration", "training_iteration", "iter", "steps",
     ),
     "epoch": ("epoch", "_epoch"),
     "time": ("time", "timestamp", "_timestamp", "wall_time"),
@@ -68,19 +69,27 @@ class StepCounter:
         """Epochs of rows without steps, and where they were put."""
         self._loose = -math.inf
         """Where the newest row without step and epoch was put."""
+        self._there: set[str] = set()
+        """The metrics that have a value there."""
 
-    def place(self, step: float, epoch: float) -> float:
-        """The step of the next row; NaN where nothing is known of it."""
+    @property
+    def newest(self) -> float:
+        """Where the log last was; minus infinity before it said so."""
+        return self._at
+
+    def place(self, step: float, epoch: float, names: Collection[str]) -> float:
+        """The step of the next row, which has values of these metrics; NaN where nothing is known of it."""
         if math.isnan(step):
             if not math.isfinite(self._at):
                 return math.nan
-            return self._behind() if math.isnan(epoch) else self._fill(epoch)
+            return self._beside(names) if math.isnan(epoch) else self._fill(epoch)
         if not math.isnan(epoch):
             self._look(step, epoch)
-        before, self._at = self._at, step + self._bases[-1][1]
-        if self._at < before:
-            self._loose = -math.inf
+        self._at = step + self._bases[-1][1]
         self._highest = max(self._highest, self._at)
+        if self._at != self._loose:
+            self._loose, self._there = self._at, set()
+        self._there.update(names)
         return self._at
 
     def _fill(self, epoch: float) -> float:
@@ -94,9 +103,11 @@ class StepCounter:
         self._ends.append((epoch, at))
         return at
 
-    def _behind(self) -> float:
-        """Where the log last was, such rows one behind another."""
-        self._loose = max(self._at, self._loose + 1)
+    def _beside(self, names: Collection[str]) -> float:
+        """Where the log last was; a step further on where one of the metrics has a value there already."""
+        if not self._there.isdisjoint(names):
+            self._loose, self._there = self._loose + 1, set()
+        self._there.update(names)
         return self._loose
 
     def _look(self, step: float, epoch: float) -> None:

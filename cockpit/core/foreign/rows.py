@@ -8,9 +8,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cockpit.core.foreign.places import EARLIEST_TIME, Kind, kind_and_rank, moment, seconds
+from engines.contract.metric_names import is_training, is_validation
 
 GROUP_NAMES = frozenset({"seed", "trial", "fold"})
 """Columns that tell several runs in one file apart: each of their values has series of its own."""
+OF_THE_PLAN = frozenset({"total_steps", "max_steps", "percentage"})
+"""Numbers that say how long a training will be: no metrics."""
+SPLIT_NAMES = frozenset({"split", "mode", "phase", "subset", "stage"})
+"""Columns that may say which data a row is of; its metrics are then called `val loss`."""
 NUMBER = re.compile(r"\s*[+-]?(nan|inf|infinity|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)\s*", re.IGNORECASE | re.ASCII)
 LARGEST_PLACE = 2.0**53
 """Beyond it a step is no count any more."""
@@ -54,9 +59,15 @@ def row_of(record: Mapping[str, Any]) -> Row:
     values: dict[str, float] = {}
     places: dict[Kind, tuple[int, str, float]] = {}
     groups: list[str] = []
+    split = ""
     for name, value in flat(record).items():
         if name in GROUP_NAMES and isinstance(value, int | float | str):
             groups.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
+            continue
+        if name.lower() in SPLIT_NAMES and isinstance(value, str):
+            split = value if is_training(value) or is_validation(value) else split
+            continue
+        if name.lower() in OF_THE_PLAN:
             continue
         told = kind_and_rank(name)
         number = _moment(value) if told and told[0] == "time" else as_number(value)
@@ -73,10 +84,16 @@ def row_of(record: Mapping[str, Any]) -> Row:
         places[kind] = found
     if isinstance(nonfinite := record.get("nonfinite"), list):
         values |= {name: math.nan for name in nonfinite if isinstance(name, str)}
+    if split:
+        values = {f"{split} {name}": value for name, value in values.items()}
     group = ", ".join(groups)
     if group:
         values = {f"{name} [{group}]": value for name, value in values.items()}
-    return Row(values, **{kind: number for kind, (_, _, number) in places.items()}, group=group)
+    return Row(
+        values,
+        **{kind: number for kind, (_, _, number) in places.items()},
+        group=", ".join(filter(None, (split, group))),
+    )
 
 
 def _moment(value: object) -> float | None:

@@ -18,13 +18,27 @@ def slowly(logged: list[tuple[int, float]]) -> tuple[list[tuple[int, float]], li
     """In force and old branches by the rule as it is told: every row looks at all that came before."""
     kept: list[tuple[int, float]] = []
     old = []
-    for step, value in logged:
+    again: list[tuple[int, float]] = []
+
+    def put(step: int, value: float) -> None:
+        nonlocal kept
         if kept and step == kept[-1][0]:
             kept.pop()
         elif tail := [point for point in kept if point[0] >= step]:
             old.append(tail)
             kept = [point for point in kept if point[0] < step]
         kept.append((step, value))
+
+    for step, value in logged:
+        if kept and step < kept[-1][0] and (step, value) in kept:
+            again.append((step, value))
+            continue
+        if kept and step <= kept[-1][0]:
+            for earlier in again:
+                if earlier[0] < step:
+                    put(*earlier)
+        again = []
+        put(step, value)
     return kept, old
 
 
@@ -82,7 +96,7 @@ def test_another_value_at_the_same_step_is_told_and_the_same_one_is_not() -> Non
 
 def test_branches_without_end_are_bounded_and_told() -> None:
     collector = Collector()
-    collector.add(Row({"m": 0.0}, step=float(step)) for _ in range(MOST_BRANCHES + 11) for step in (1, 2))
+    collector.add(Row({"m": float(n)}, step=float(step)) for n in range(MOST_BRANCHES + 11) for step in (1, 2))
     assert len(collector.series()["m"].old) == MOST_BRANCHES
     assert collector.problems() == ["Steps go back so often that 10 old branches are not kept."]
 
