@@ -19,11 +19,12 @@ from projects.controls.baselines import evaluate_baselines
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
 from projects.controls.demo.task import CEILING
+from projects.controls.editions import least_support
 from projects.controls.metrics import score_controls
 from projects.controls.model import ControlTransformer
 from projects.controls.predictions import predict
 from projects.controls.recordings import Recording, read_folder
-from projects.controls.report import baseline_table, score_tables
+from projects.controls.report import baseline_table, counted, score_tables
 from projects.controls.run_tables import change_table, not_made, session_table
 from projects.controls.split import read_split
 from projects.controls.tuning import configured
@@ -56,17 +57,20 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
     prediction, truth = predict(model, source, ENLARGE * cfg.training.batch_size)
     context.progress(2, STEPS, "steps")
     thresholds = configured(cfg)
-    run = score_controls(prediction, truth, thresholds)
+    least = least_support(trained.run.info.edition)
+    run = score_controls(prediction, truth, thresholds, least=least)
     sessions, counts = {}, []
     for number, recording in enumerate(recordings):
         rows = source.sessions == number
-        sessions[recording.name] = score_controls(prediction[rows], truth[rows], thresholds)
+        sessions[recording.name] = score_controls(prediction[rows], truth[rows], thresholds, least=least)
         counts.append(int(rows.sum()))
     tables = {**score_tables(run, ()), "sessions": session_table(sessions, counts, run)}
     try:
         train, _ = read_split(cfg.data)
-        baselines = evaluate_baselines(train, recordings, order.data / CEILING)
-        note = f"On the {len(truth)} windows of {len(recordings)} sessions in {order.data}.{_seen(train, recordings)}"
+        found = evaluate_baselines(train, recordings, order.data / CEILING)
+        baselines = {name: scores.counting(least) for name, scores in found.items()}
+        where = f"On the {len(truth)} windows of {len(recordings)} sessions in {order.data}."
+        note = f"{where} {counted(run)}{_seen(train, recordings)}"
         tables["baselines"] = baseline_table(run, baselines, note)
         tables["change frames"] = change_table({"this run": run, **baselines})
     except DataError as error:

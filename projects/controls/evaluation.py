@@ -12,7 +12,7 @@ from torch import nn
 from engines.training.project import Batch, Context, Evaluation, Loss, Result
 from projects.controls.layout import BINARY, CONTROL_NAMES, HOTBAR
 from projects.controls.losses import PosWeights, head_losses, off_controls
-from projects.controls.metrics import Prediction, Thresholds, Truth, score_controls
+from projects.controls.metrics import LEAST_SUPPORT, Prediction, Thresholds, Truth, score_controls
 from projects.controls.predictions import Gathered
 from projects.controls.report import score_tables
 
@@ -33,12 +33,16 @@ class ControlsEvaluation(Evaluation):
         weights: class weights of the losses.
         thresholds: from which probability on a control counts as pressed.
         sessions: (windows,) which session each validation window is from; windows are added in this order.
+        least: positives from which on a control counts in the means over controls.
     """
 
-    def __init__(self, weights: PosWeights, thresholds: Thresholds, sessions: NDArray[np.int64]) -> None:
+    def __init__(
+        self, weights: PosWeights, thresholds: Thresholds, sessions: NDArray[np.int64], least: int = LEAST_SUPPORT
+    ) -> None:
         self._weights = weights
         self._thresholds = thresholds
         self._sessions = sessions
+        self._least = least
         self._gathered = Gathered()
         self._off: frozenset[str] = frozenset()
 
@@ -51,7 +55,7 @@ class ControlsEvaluation(Evaluation):
 
     def result(self) -> ControlsResult:
         prediction, truth = self._gathered.arrays()
-        scores = score_controls(prediction, truth, self._thresholds, self._off)
+        scores = score_controls(prediction, truth, self._thresholds, self._off, self._least)
         return ControlsResult(
             values=scores.values,
             score=scores.score,

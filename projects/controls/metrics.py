@@ -6,7 +6,7 @@ A control counts as pressed where its probability is at or above its threshold, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
@@ -21,6 +21,8 @@ SCREEN_PIXELS = (1280.0, 720.0)
 """Pixel errors are given for a screen of this width and height."""
 SCORE_WEIGHTS = {"action_f1": 0.4, "look": 0.2, "hotbar": 0.1, "cursor": 0.1, "inv": 0.1, "idle": 0.1}
 """Shares of the combined score."""
+LEAST_SUPPORT = 20
+"""Positives from which on the F1 of a control counts in a mean: one from fewer may be chance."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,8 @@ class Thresholds:
 class ControlScore:
     """One binary control on the frames where it is judged. Without support there is no recall and no F1.
 
-    changes: judged frames on which the control differs from the frame before. change_f1: F1 on these frames alone, None
-    where it never goes on.
+    changes: judged frames on which the control differs from the frame before, onsets: those on which it goes on.
+    change_f1: F1 on the changes alone, None without an onset.
     """
 
     name: str
@@ -92,24 +94,43 @@ class ControlScore:
     recall: float | None
     f1: float | None
     changes: int
+    onsets: int
     change_f1: float | None
 
 
 @dataclass(frozen=True)
 class Scores:
-    """values: `action_f1`, `look_mse`, … (None: no frame to judge on). score: the combined score in [0, 1]."""
+    """values: `action_f1`, `look_mse`, … (None: no frame to judge on). score: the combined score in [0, 1].
+
+    least: positives from which on a control counts in the means over controls.
+    """
 
     values: Mapping[str, float | None]
     score: float | None
     controls: tuple[ControlScore, ...]
+    least: int = LEAST_SUPPORT
+
+    def counts(self, control: ControlScore) -> bool:
+        """Whether `control` has positives enough to count in the means over controls."""
+        return control.support >= self.least
+
+    def counting(self, least: int) -> Scores:
+        """The same with the controls of `least` positives or more in the means over controls."""
+        values = {**self.values, **_macros(self.controls, least)}
+        return Scores(values, combined_score(values), self.controls, least)
 
 
 def score_controls(
-    prediction: Prediction, truth: Truth, thresholds: Thresholds | None = None, off: frozenset[str] = frozenset()
+    prediction: Prediction,
+    truth: Truth,
+    thresholds: Thresholds | None = None,
+    off: frozenset[str] = frozenset(),
+    least: int = LEAST_SUPPORT,
 ) -> Scores:
     """Score predictions of the frames of `truth`; thresholds are 0.5 where absent.
 
-    The controls named in `off` (a stage does not train them yet) count as never pressed and are not judged.
+    The controls named in `off` (a stage does not train them yet) count as never pressed and are not judged. Means over
+    controls are of those with `least` positives or more: pressed frames, of change F1 frames on which they go on.
     """
     thresholds = thresholds or Thresholds()
     targets, masks = truth.targets, truth.masks
@@ -118,18 +139,19 @@ def score_controls(
     inv = _binary_scores(INV, prediction.inv >= thresholds.inv, truth, masks.inv, thresholds.inv)
     actions, inv = (tuple(_unjudged(c) if c.name in off else c for c in controls) for controls in (actions, inv))
     hotbar = targets[:, HOTBAR][masks.hotbar_changed].argmax(1)
+    means = _macros(actions + inv, least)
     values: dict[str, float | None] = {
-        "action_f1": _macro(control.f1 for control in actions),
-        "action_change_f1": _macro(control.change_f1 for control in actions),
+        "action_f1": means["action_f1"],
+        "action_change_f1": means["action_change_f1"],
         **_look(prediction.look[masks.look], targets[masks.look][:, LOOK]),
         "hotbar_accuracy": _mean(prediction.hotbar[masks.hotbar_changed].argmax(1) == hotbar),
         **_cursor(prediction.cursor[masks.screen_open], targets[masks.screen_open][:, CURSOR]),
-        "inv_f1": _macro(control.f1 for control in inv),
-        "inv_change_f1": _macro(control.change_f1 for control in inv),
+        "inv_f1": means["inv_f1"],
+        "inv_change_f1": means["inv_change_f1"],
         "idle_accuracy": _mean(~on[masks.idle].any(axis=1)),
     }
     values |= {key: None for key in values if off.issuperset(_names_behind(key))}
-    return Scores(values, combined_score(values), actions + inv)
+    return Scores(values, combined_score(values), actions + inv, least)
 
 
 def _names_behind(key: str) -> list[str]:
@@ -179,6 +201,7 @@ def _binary_scores(
             recall=_ratio(everywhere.hits[k], everywhere.wanted[k]),
             f1=everywhere.f1(k),
             changes=int(changed[:, k].sum()),
+            onsets=int(changes.wanted[k]),
             change_f1=changes.f1(k),
         )
         for k, column in enumerate(columns)
@@ -201,9 +224,13 @@ def _ratio(part: np.integer, whole: np.integer) -> float | None:
     return float(part / whole) if whole else None
 
 
-def _macro(scores: Iterable[float | None]) -> float | None:
-    """The mean over the controls that have a score."""
-    return _mean([score for score in scores if score is not None])
+def _macros(controls: Sequence[ControlScore], least: int) -> dict[str, float | None]:
+    """The means over the controls with `least` positives or more; `controls` are the 12 actions, then the inventory."""
+    means = {}
+    for head, some in (("action", controls[: len(ACTION)]), ("inv", controls[len(ACTION) :])):
+        means[f"{head}_f1"] = _mean([c.f1 for c in some if c.f1 is not None and c.support >= least])
+        means[f"{head}_change_f1"] = _mean([c.change_f1 for c in some if c.change_f1 is not None and c.onsets >= least])
+    return means
 
 
 def _look(predicted: Floats, wanted: Floats) -> dict[str, float | None]:

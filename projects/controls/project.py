@@ -16,6 +16,7 @@ from engines.basics.errors import UserError, nearest
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
+from projects.controls.editions import NEWEST, least_support
 from projects.controls.evaluation import ControlsEvaluation, ControlsResult
 from projects.controls.export import write_export
 from projects.controls.layout import BINARY, CONTROL_NAMES
@@ -31,6 +32,7 @@ from projects.controls.tuning import configured
 class ControlsProject(Project[ControlsConfig]):
     """Body pose and game state to 28 controls. `data` comes first; it settles class weights and normalisation."""
 
+    edition = NEWEST
     _train: WindowSource
     _validation: WindowSource
     _weights: PosWeights
@@ -73,13 +75,15 @@ class ControlsProject(Project[ControlsConfig]):
         return np.flatnonzero(of_type[self._train.sessions])
 
     def evaluation(self, cfg: ControlsConfig, data: Split) -> ControlsEvaluation:
-        return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions)
+        least = least_support(self.edition)
+        return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions, least)
 
     def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
         """The run beside its baselines, and what its numbers are worth."""
         if not isinstance(result, ControlsResult):
             raise TypeError(f"expected the result of a controls evaluation, not a {type(result).__name__}")
-        return RunReport(cfg, model, self._validation, result, self._names, self._weights).tables()
+        report = RunReport(cfg, model, self._validation, result, self._names, self._weights, self.edition)
+        return report.tables()
 
     def export(
         self, cfg: ControlsConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from engines.training.comparison import comparison
 from engines.training.project import Table
+from projects.controls.layout import ACTION
 from projects.controls.metrics import SCREEN_PIXELS, Scores
 
 HEAD_VALUES = {
-    "action_f1": "action F1, mean over supported controls",
+    "action_f1": "action F1, mean over the controls that count",
     "action_change_f1": "action F1 on frames where the control changes",
     "look_mse": "look squared error",
     "look_direction_yaw": "look yaw direction accuracy",
@@ -17,15 +18,15 @@ HEAD_VALUES = {
     "hotbar_accuracy": "hotbar top-1 accuracy",
     "cursor_mse": "cursor squared error",
     "cursor_pixels": "cursor error in pixels",
-    "inv_f1": "inventory F1, mean over supported controls",
+    "inv_f1": "inventory F1, mean over the controls that count",
     "inv_change_f1": "inventory F1 on frames where the control changes",
     "idle_accuracy": "idle accuracy",
 }
 PERFECT = {"score": 1.0, **{key: 0.0 if key.endswith(("_mse", "_pixels")) else 1.0 for key in HEAD_VALUES}}
 """The value of each metric that is without error."""
 CEILING = "ceiling"
-_NO_SUPPORT = "empty: no such frame in validation; its share of the score goes to the other heads"
-_NO_PRESS = "A control without support (pressed on no validation frame where it is judged) counts in no mean."
+IDLE_GOAL = 0.95
+_NO_SUPPORT = "empty: nothing to judge it by; its share of the score goes to the other heads"
 
 
 def never_pressed(names: Sequence[str]) -> str:
@@ -36,14 +37,35 @@ def never_pressed(names: Sequence[str]) -> str:
     )
 
 
+def counted(scores: Scores) -> str:
+    """How many controls count in the means, and which do not, as a sentence."""
+    heads = (("action", scores.controls[: len(ACTION)]), ("inventory", scores.controls[len(ACTION) :]))
+    parts = [f"{sum(scores.counts(c) for c in some)} of {len(some)} {name} controls" for name, some in heads]
+    few = [f"{c.name} ({c.support})" for c in scores.controls if not scores.counts(c)]
+    without = f" Left out: {', '.join(few)}." if few else ""
+    return (
+        f"F1 is the mean over {' and '.join(parts)}, those with {scores.least} positives or more (change F1: frames on "
+        f"which the control goes on): from fewer it may be chance.{without}"
+    )
+
+
+def _goal(idle_accuracy: float | None) -> str | None:
+    """Whether the goal of the source document is met; None where nothing is idle."""
+    return None if idle_accuracy is None else "yes" if idle_accuracy > IDLE_GOAL else "no"
+
+
 def score_tables(scores: Scores, unsupported: Sequence[str]) -> dict[str, Table]:
     """`heads` and `controls`, of one set of predictions; `unsupported` names controls that could not be learned."""
     screen = "×".join(f"{side:.0f}" for side in SCREEN_PIXELS)
     return {
         "heads": Table(
             columns=("metric", "value"),
-            rows=(("combined score", scores.score), *((HEAD_VALUES[k], value) for k, value in scores.values.items())),
-            note=f"Pixels of a {screen} screen; {_NO_SUPPORT}.",
+            rows=(
+                ("combined score", scores.score),
+                *((HEAD_VALUES[key], value) for key, value in scores.values.items()),
+                (f"idle accuracy above {IDLE_GOAL:g} (the goal)", _goal(scores.values["idle_accuracy"])),
+            ),
+            note=f"Pixels of a {screen} screen; {_NO_SUPPORT}. {counted(scores)}",
         ),
         "controls": Table(
             columns=(
@@ -51,6 +73,7 @@ def score_tables(scores: Scores, unsupported: Sequence[str]) -> dict[str, Table]
                 "threshold",
                 "support",
                 "frames",
+                "counts",
                 "precision",
                 "recall",
                 "changes",
@@ -58,10 +81,21 @@ def score_tables(scores: Scores, unsupported: Sequence[str]) -> dict[str, Table]
                 "F1",
             ),
             rows=tuple(
-                (c.name, c.threshold, c.support, c.frames, c.precision, c.recall, c.changes, c.change_f1, c.f1)
+                (
+                    c.name,
+                    c.threshold,
+                    c.support,
+                    c.frames,
+                    "yes" if scores.counts(c) else "no",
+                    c.precision,
+                    c.recall,
+                    c.changes,
+                    c.change_f1,
+                    c.f1,
+                )
                 for c in scores.controls
             ),
-            note=" ".join([_NO_PRESS, *([never_pressed(unsupported)] if unsupported else [])]),
+            note=" ".join([counted(scores), *([never_pressed(unsupported)] if unsupported else [])]),
         ),
     }
 

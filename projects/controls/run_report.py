@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +18,13 @@ from projects.controls.batches import WindowSource
 from projects.controls.calibration import calibration, judged_buttons, undo_weight
 from projects.controls.config import ControlsConfig
 from projects.controls.demo.task import CEILING
+from projects.controls.editions import NEWEST, least_support
 from projects.controls.evaluation import ControlsResult, review_arrays
 from projects.controls.leaks import TRAINED, logistic_leaks, predict_shown
 from projects.controls.losses import PosWeights
 from projects.controls.metrics import Prediction, Rows, Scores, Thresholds, score_controls
 from projects.controls.recordings import Recording
-from projects.controls.report import baseline_table, comparison_table
+from projects.controls.report import baseline_table, comparison_table, counted
 from projects.controls.run_tables import (
     calibration_table,
     change_table,
@@ -45,6 +46,7 @@ class RunReport:
         model: in eval mode, with the weights to report on.
         result: its evaluation on `source`, the validation windows. names: the sessions of these.
         weights: what positives weighed in the training.
+        edition: whose definitions the run keeps (`projects.controls.editions`).
     """
 
     def __init__(
@@ -55,10 +57,12 @@ class RunReport:
         result: ControlsResult,
         names: Sequence[str],
         weights: PosWeights,
+        edition: int = NEWEST,
     ) -> None:
         self._cfg, self._model, self._source, self._names, self._weights = cfg, model, source, names, weights
         self._prediction, self._truth, self._off = result.prediction, result.truth, result.off
         self._review = review_arrays(result.prediction, result.truth, source.sessions)
+        self._least = least_support(edition)
         self._default = configured(cfg)
         self._tuned = tuned(cfg, self._review)
 
@@ -77,7 +81,7 @@ class RunReport:
         }
 
     def _score(self, prediction: Prediction, thresholds: Thresholds, rows: Rows = slice(None)) -> Scores:
-        return score_controls(prediction, self._truth[rows], thresholds, self._off)
+        return score_controls(prediction, self._truth[rows], thresholds, self._off, self._least)
 
     # -- from the validation windows in memory -------------------------------------------------------------------
 
@@ -124,10 +128,12 @@ class RunReport:
         if not np.array_equal(target_rows(validation).truth.targets, self._truth.targets):
             raise DataError(f"{self._cfg.data.path} no longer holds the sessions that this run was validated on.")
         say("baselines")
-        baselines = evaluate_baselines(train, validation, Path(self._cfg.data.path).expanduser() / CEILING)
+        baselines = self._counted(
+            evaluate_baselines(train, validation, Path(self._cfg.data.path).expanduser() / CEILING)
+        )
         run = self._score(self._prediction, self._default)
         compared = {"this run": run, **baselines}
-        note = f"On the {len(self._truth)} validation windows of {len(validation)} sessions."
+        note = f"On the {len(self._truth)} validation windows of {len(validation)} sessions. {counted(run)}"
         return {
             "baselines": baseline_table(run, baselines, note),
             "change frames": change_table(compared),
@@ -151,7 +157,11 @@ class RunReport:
         predictions = {TRAINED: self._prediction}
         predictions |= predict_shown(self._model, self._source, validation, batch_size)
         model = {shown: self._score(prediction, self._default) for shown, prediction in predictions.items()}
-        return leak_table({"this run": model, "logistic, refitted": logistic_leaks(train, validation)})
+        return leak_table({"this run": model, "logistic, refitted": self._counted(logistic_leaks(train, validation))})
+
+    def _counted(self, scores: Mapping[str, Scores]) -> dict[str, Scores]:
+        """Means over the same controls as the run's."""
+        return {name: one.counting(self._least) for name, one in scores.items()}
 
 
 def say(what: str) -> None:

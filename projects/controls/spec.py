@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engines.contract.spec import Column, Head, Spec, Task
+from projects.controls.editions import NEWEST
 from projects.controls.layout import ACTION, CONTROL_NAMES, INV
 
 SPEC = Spec(
@@ -56,6 +57,7 @@ SPEC = Spec(
     reads="projects.controls.importers.kinds:why_not",
     stats="projects.controls.stats:tables",
     thresholds="projects.controls.thresholds:THRESHOLDS",
+    edition=NEWEST,
     demo="controls_demo.yaml",
     demo_first=True,
 )

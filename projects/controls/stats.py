@@ -15,6 +15,7 @@ from projects.controls.config import ControlsData
 from projects.controls.demo.task import CEILING
 from projects.controls.layout import ACTION, CONTROL_NAMES, HOTBAR, INV
 from projects.controls.masks import frame_masks
+from projects.controls.metrics import LEAST_SUPPORT
 from projects.controls.recordings import Recording
 from projects.controls.report import comparison_table
 from projects.controls.split import read_split
@@ -65,11 +66,16 @@ def _controls(train: Sequence[Recording], validation: Sequence[Recording]) -> Ta
     training, held_out = _support(train), _support(validation)
     on, judged, presses = (mine + theirs for mine, theirs in zip(training, held_out, strict=True))
     share = np.round(on / np.maximum(judged, 1), 5)
-    columns = (_ROWS, on.tolist(), share.tolist(), presses.tolist(), training[0].tolist(), held_out[0].tolist())
+    columns = (
+        _ROWS, on.tolist(), share.tolist(), presses.tolist(), training.on.tolist(), held_out.on.tolist(),
+        ["yes" if count >= LEAST_SUPPORT else "no" for count in held_out.on.tolist()],
+    )  # fmt: skip
     return Table(
-        columns=("control", "frames on", "share", "presses", "in train", "in validation"),
+        columns=("control", "frames on", "share", "presses", "in train", "in validation", "counts"),
         rows=tuple(zip(*columns, strict=True)),
-        note="Share: of the frames where it is judged. Look is on beyond its dead zone, the cursor while a screen is.",
+        note="Share: of the frames where it is judged. Look is on beyond its dead zone, the cursor while a screen is. "
+        f"Counts: has {LEAST_SUPPORT} frames or more in validation; from fewer a score may be chance, and the F1 of an "
+        "on-off control counts in no mean.",
     )
 
 

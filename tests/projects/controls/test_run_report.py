@@ -24,6 +24,8 @@ from projects.controls.split import read_split
 from projects.controls.tuning import tuned
 from tests.projects.controls.sessions import random_session
 
+FRAMES = 470
+"""Enough for most controls to count in the means."""
 CONTEXT = Context(0, 0, 0.0, "", frozenset(head.name for head in SPEC.heads))
 
 
@@ -33,7 +35,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for k in range(5):
-            write_recording(folder / f"s{k}.npz", random_session(f"s{k}", 70 + k, k))
+            write_recording(folder / f"s{k}.npz", random_session(f"s{k}", FRAMES + k, k))
         model = {"d_model": 16, "nhead": 2, "num_layers": 1, "dim_feedforward": 16}
         self.cfg = ControlsConfig.model_validate(
             {"project": "controls", "data": {"path": str(folder), "val_fraction": 0.4}, "model": model}
@@ -78,6 +80,19 @@ def test_the_run_stands_beside_its_baselines(made: tuple[Run, Mapping[str, Table
     assert list(rows(tables["change frames"])) == [CONTROL_NAMES[column] for column in BINARY]
 
 
+def test_what_counts_and_the_goal_are_said(made: tuple[Run, Mapping[str, Table]]) -> None:
+    run, tables = made
+    few = [row for row in run.result.tables["controls"].rows if int(row[2]) < 20]  # type: ignore[arg-type]
+    flagged = [row[0] for row in run.result.tables["controls"].rows if row[4] == "no"]
+    assert flagged == [row[0] for row in few]
+    actions = sum(name not in ("inv_left_click", "inv_right_click", "inv_shift_held") for name in flagged)
+    said = f"F1 is the mean over {12 - actions} of 12 action controls and {3 - len(flagged) + actions} of 3 inventory"
+    for note in (tables["baselines"].note, run.result.tables["heads"].note, run.result.tables["controls"].note):
+        assert said in note
+    goal = rows(run.result.tables["heads"])["idle accuracy above 0.95 (the goal)"]["value"]
+    assert goal == ("yes" if (run.result.values["idle_accuracy"] or 0) > 0.95 else "no")
+
+
 def test_the_model_and_its_baselines_are_judged_on_the_same_frames(made: tuple[Run, Mapping[str, Table]]) -> None:
     run, _ = made
     rows_again, truth = target_rows(read_split(run.cfg.data)[1]).truth, run.result.truth
@@ -92,7 +107,7 @@ def test_sessions_are_scored_alone_and_pooled(made: tuple[Run, Mapping[str, Tabl
     table = rows(tables["sessions"])
     names = run.split.summary["validation_sessions"]
     assert list(table) == [*names, "pooled", "mean over sessions", "standard deviation"]
-    first = 70 + int(names[0][1]) - 29
+    first = FRAMES + int(names[0][1]) - 29
     prediction, truth = run.result.prediction, run.result.truth
     alone = score_controls(prediction[np.arange(first)], truth[np.arange(first)])
     assert table[names[0]]["windows"] == first
