@@ -36,6 +36,7 @@ from projects.controls.run_tables import (
 )
 from projects.controls.self_fed import first_windows, self_fed
 from projects.controls.split import read_split
+from projects.controls.state_leaks import flags, leaks_table, state_leaks
 from projects.controls.tuning import configured, tuned, tuned_on_others
 
 
@@ -138,7 +139,7 @@ class RunReport:
             "baselines": baseline_table(run, baselines, note),
             "change frames": change_table(compared),
             "self-fed history": self._self_fed(validation),
-            "leaking state": self._leaks(train, validation),
+            **self._leaks(train, validation),
         }
 
     def _self_fed(self, validation: Sequence[Recording]) -> Table:
@@ -151,13 +152,18 @@ class RunReport:
             pairs[name] = forced, self._score(fed, thresholds, rows)
         return gap_table(pairs, int(rows.sum()))
 
-    def _leaks(self, train: Sequence[Recording], validation: Sequence[Recording]) -> Table:
+    def _leaks(self, train: Sequence[Recording], validation: Sequence[Recording]) -> dict[str, Table]:
         say("leaking state")
+        columns = state_leaks(train, validation)
         batch_size = ENLARGE * self._cfg.training.batch_size
         predictions = {TRAINED: self._prediction}
         predictions |= predict_shown(self._model, self._source, validation, batch_size)
         model = {shown: self._score(prediction, self._default) for shown, prediction in predictions.items()}
-        return leak_table({"this run": model, "logistic, refitted": self._counted(logistic_leaks(train, validation))})
+        logistic = self._counted(logistic_leaks(train, validation))
+        return {
+            "leaking state": leak_table({"this run": model, "logistic, refitted": logistic}, flags(columns)),
+            "state columns": leaks_table(columns),
+        }
 
     def _counted(self, scores: Mapping[str, Scores]) -> dict[str, Scores]:
         """Means over the same controls as the run's."""

@@ -19,6 +19,7 @@ from projects.controls.metrics import LEAST_SUPPORT
 from projects.controls.recordings import Recording
 from projects.controls.report import comparison_table
 from projects.controls.split import read_split
+from projects.controls.state_leaks import leaks_table, state_leaks
 
 Counts = NDArray[np.int64]
 _ROWS = (
@@ -29,7 +30,7 @@ _ROWS = (
 
 
 def tables(path: str) -> dict[str, Table]:
-    """`sessions`, `controls` and `baselines` of the recordings in the folder `path`.
+    """`sessions`, `controls`, `state columns` and `baselines` of the recordings in the folder `path`.
 
     The baselines are trained and scored on the default split. Raises `DataError` for bad recordings.
     """
@@ -38,6 +39,7 @@ def tables(path: str) -> dict[str, Table]:
     return {
         "sessions": _sessions(train, validation),
         "controls": _controls(train, validation),
+        "state columns": leaks_table(state_leaks(train, validation)),
         "baselines": comparison_table(
             baselines, f"Trained on {len(train)} sessions, scored on the {len(validation)} that validate by default."
         ),

@@ -67,8 +67,8 @@ def rows(table: Table) -> dict[Any, dict[str, Any]]:
 def test_the_run_stands_beside_its_baselines(made: tuple[Run, Mapping[str, Table]]) -> None:
     run, tables = made
     assert list(tables) == [
-        "baselines", "change frames", "self-fed history", "leaking state", "sessions", "tuned thresholds",
-        "calibration", "reliability",
+        "baselines", "change frames", "self-fed history", "leaking state", "state columns", "sessions",
+        "tuned thresholds", "calibration", "reliability",
     ]  # fmt: skip
     baselines = rows(tables["baselines"])
     beaten = ["all-zero", "repeat-last", "logistic"]
