@@ -32,8 +32,11 @@ class Augmentation(Section):
 class ControlsData(Data):
     val_fraction: InnerShare = 0.2
     """Share of the sessions of each type that validate; at least one session in all."""
+    test_fraction: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the sessions that is looked at once, when the run has finished; with it every type of three sessions
+    or more has one in training, validation and test."""
     split_seed: int = 42
-    """Which sessions validate; the same seed gives the same split."""
+    """Which sessions validate and which are for the test; the same seed gives the same split."""
     history_dropout: Share = 0.3
     """Chance that one past frame's controls are hidden from a training window, in every row that shows them."""
     augmentation: Augmentation = Augmentation()
@@ -41,6 +44,15 @@ class ControlsData(Data):
     """Weight of a control's positives: negatives / positives, which balances the two, or all / (2 positives)."""
     pos_weight_cap: Positive = 50.0
     """Largest such weight."""
+
+    @model_validator(mode="after")
+    def _leaves_some_to_train_on(self) -> ControlsData:
+        if self.val_fraction + self.test_fraction >= 1:
+            raise ValueError(
+                f"val_fraction {self.val_fraction:g} and test_fraction {self.test_fraction:g} must leave sessions to "
+                "train on: together under 1"
+            )
+        return self
 
 
 class ControlsModel(Section):

@@ -26,7 +26,7 @@ from projects.controls.predictions import predict
 from projects.controls.recordings import Recording, read_folder
 from projects.controls.report import baseline_table, counted, score_tables
 from projects.controls.run_tables import change_table, not_made, session_table
-from projects.controls.split import read_split
+from projects.controls.split import read_parts
 from projects.controls.tuning import configured
 
 STEPS = 3
@@ -66,11 +66,11 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
         counts.append(int(rows.sum()))
     tables = {**score_tables(run, ()), "sessions": session_table(sessions, counts, run)}
     try:
-        train, _ = read_split(cfg.data)
+        train = read_parts(cfg.data, trained.run.info.edition).train
         found = evaluate_baselines(train, recordings, order.data / CEILING)
         baselines = {name: scores.counting(least) for name, scores in found.items()}
         where = f"On the {len(truth)} windows of {len(recordings)} sessions in {order.data}."
-        note = f"{where} {counted(run)}{_seen(train, recordings)}"
+        note = f"{where} {counted(run)}{_seen(read_parts(cfg.data, 1).train, recordings)}"
         tables["baselines"] = baseline_table(run, baselines, note)
         tables["change frames"] = change_table({"this run": run, **baselines})
     except DataError as error:
@@ -80,7 +80,7 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
 
 
 def _seen(train: Sequence[Recording], recordings: Sequence[Recording]) -> str:
-    """What to say of sessions that the run was trained on; empty without any."""
+    """What to say of sessions that the run was trained on; empty without any. `train` are whole, without gaps."""
     known = {one.controls.tobytes() for one in train}
     seen = [one.name for one in recordings if one.controls.tobytes() in known]
     return f" The run was trained on {', '.join(seen)}: its scores there say nothing of new sessions." if seen else ""

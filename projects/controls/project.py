@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,12 @@ from projects.controls.config import ControlsConfig
 from projects.controls.editions import NEWEST, least_support
 from projects.controls.evaluation import ControlsEvaluation, ControlsResult
 from projects.controls.export import write_export
-from projects.controls.layout import BINARY, CONTROL_NAMES
+from projects.controls.layout import BINARY, CONTROL_NAMES, WINDOW
 from projects.controls.losses import PosWeights, head_losses, loss_masks, off_controls, pos_weights
 from projects.controls.model import ControlTransformer
-from projects.controls.recordings import Recording
 from projects.controls.report import never_pressed
 from projects.controls.run_report import RunReport
-from projects.controls.split import read_split
+from projects.controls.split import Parts, read_parts
 from projects.controls.tuning import configured
 
 
@@ -40,13 +39,14 @@ class ControlsProject(Project[ControlsConfig]):
     _names: list[str]
 
     def data(self, cfg: ControlsConfig, device: torch.device) -> Split:
-        train, validation = read_split(cfg.data)
+        parts = read_parts(cfg.data, self.edition)
+        train, validation = parts.train, parts.validation
         self._train = WindowSource(train, device, cfg.data.history_dropout, cfg.data.augmentation)
         self._validation = WindowSource(validation, device, cfg.data.history_dropout)
         self._weights = pos_weights(self._train, cfg.data.pos_weight, cfg.data.pos_weight_cap)
         self._types = [recording.session_type for recording in train]
         self._names = [recording.name for recording in validation]
-        return Split(self._train, self._validation, _summary(train, validation, self._train, self._weights))
+        return Split(self._train, self._validation, _summary(parts, self._train, self._weights))
 
     def build(self, cfg: ControlsConfig) -> ControlTransformer:
         return ControlTransformer(**cfg.model.model_dump())
@@ -91,20 +91,25 @@ class ControlsProject(Project[ControlsConfig]):
         write_export(folder, cfg, model.state_dict(), review=result.review, values=result.values, log=log)
 
 
-def _summary(
-    train: Sequence[Recording], validation: Sequence[Recording], source: WindowSource, weights: PosWeights
-) -> dict[str, Any]:
+def _summary(parts: Parts, source: WindowSource, weights: PosWeights) -> dict[str, Any]:
+    everything = (*parts.train, *parts.validation, *parts.test)
     targets, masks = source.labels()
     pressed = {CONTROL_NAMES[c]: int(count) for c, count in zip(BINARY, (targets[:, BINARY] > 0.5).sum(0), strict=True)}
     summary: dict[str, Any] = {
-        "train_sessions": len(train),
-        "validation_sessions": [recording.name for recording in validation],
-        "session_types": dict(sorted(Counter(r.session_type for r in (*train, *validation)).items())),
-        "synthesised_pose": sum(r.synthesised_pose for r in (*train, *validation)),
+        "train_sessions": len(parts.train),
+        "validation_sessions": [recording.name for recording in parts.validation],
+        "session_types": dict(sorted(Counter(r.session_type for r in everything).items())),
+        "synthesised_pose": sum(r.synthesised_pose for r in everything),
         "train_windows": len(source),
         "pressed": pressed,
         "share": {name: round(float(mask.float().mean()), 4) for name, mask in masks.items()},
     }
+    if parts.test:
+        summary["test_sessions"] = [recording.name for recording in parts.test]
+    if parts.shortened:
+        summary["gaps"] = (
+            f"{WINDOW} frames beside held-out pieces of a sitting are left out of {parts.shortened} pieces"
+        )
     if weights.unsupported:
         summary["note"] = never_pressed(weights.unsupported)
     return summary

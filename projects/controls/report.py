@@ -54,19 +54,25 @@ def _goal(idle_accuracy: float | None) -> str | None:
     return None if idle_accuracy is None else "yes" if idle_accuracy > IDLE_GOAL else "no"
 
 
+def heads_table(columns: Mapping[str, Scores], note: str) -> Table:
+    """The score and every head's value, one column a set of predictions, and whether the idle goal is met."""
+    screen = "×".join(f"{side:.0f}" for side in SCREEN_PIXELS)
+    several = list(columns.values())
+    return Table(
+        columns=("metric", *columns),
+        rows=(
+            ("combined score", *(one.score for one in several)),
+            *((HEAD_VALUES[key], *(one.values[key] for one in several)) for key in several[0].values),
+            (f"idle accuracy above {IDLE_GOAL:g} (the goal)", *(_goal(one.values["idle_accuracy"]) for one in several)),
+        ),
+        note=f"Pixels of a {screen} screen; {_NO_SUPPORT}. {note}",
+    )
+
+
 def score_tables(scores: Scores, unsupported: Sequence[str]) -> dict[str, Table]:
     """`heads` and `controls`, of one set of predictions; `unsupported` names controls that could not be learned."""
-    screen = "×".join(f"{side:.0f}" for side in SCREEN_PIXELS)
     return {
-        "heads": Table(
-            columns=("metric", "value"),
-            rows=(
-                ("combined score", scores.score),
-                *((HEAD_VALUES[key], value) for key, value in scores.values.items()),
-                (f"idle accuracy above {IDLE_GOAL:g} (the goal)", _goal(scores.values["idle_accuracy"])),
-            ),
-            note=f"Pixels of a {screen} screen; {_NO_SUPPORT}. {counted(scores)}",
-        ),
+        "heads": heads_table({"value": scores}, counted(scores)),
         "controls": Table(
             columns=(
                 "control",

@@ -75,6 +75,37 @@ def test_a_draw_is_spread_over_kinds_without_what_is_tested() -> None:
         assert not {0, 1} & set(found.validation)
 
 
+@given(
+    kinds=st.lists(st.sampled_from("abcd"), min_size=3, max_size=40),
+    validation=st.floats(0.05, 0.4),
+    test=st.floats(0.05, 0.4),
+    seed=st.integers(0, 99),
+)
+def test_a_drawn_test_leaves_every_kind_that_is_large_enough_in_all_parts(
+    kinds: list[str], validation: float, test: float, seed: int
+) -> None:
+    names = [f"{k:02d}" for k in range(len(kinds))]
+    found = hold_out(Path("x"), names, "game", fraction=validation, seed=seed, kinds=kinds, test_fraction=test)
+    assert sorted([*found.train, *found.validation, *found.tested]) == list(range(len(kinds)))
+    large = [kind for kind, count in Counter(kinds).items() if count >= 3]
+    wanted = {"tested": max(round(test * len(kinds)), len(large), 1)}
+    assert len(found.tested) == min(wanted["tested"], len(kinds) - 1)
+    if all(Counter(kinds[k] for k in found.tested)[kind] <= Counter(kinds)[kind] - 2 for kind in large):
+        for part in (found.train, found.validation, found.tested):
+            assert set(large) <= {kinds[k] for k in part}
+    assert len(found.validation) >= min(round(validation * len(kinds)), len(found.train) + len(found.validation) - 1)
+
+
+def test_a_drawn_test_is_a_share_of_all_groups_and_named_ones_come_before_it() -> None:
+    found = held(test_fraction=0.3)
+    assert (len(found.tested), len(found.validation), len(found.train)) == (3, 2, 5)
+    assert found.summary("game")["test_games"] == [GAMES[k] for k in found.tested]
+    assert held(test_fraction=0.3, test=["game_04"]).tested == [4]
+    assert held(test_fraction=0.0) == held()
+    with pytest.raises(DataError, match="holds 2 games; expected at least 3, since whole games are held out for valid"):
+        hold_out(Path("x"), GAMES[:2], "game", fraction=0.2, seed=0, test_fraction=0.2)
+
+
 def test_names_say_exactly_what_validates() -> None:
     found = held(validation=["game_09", "game_01", "game_01"], test=["game_00"])
     assert (found.validation, found.tested, found.train) == ([1, 9], [0], [2, 3, 4, 5, 6, 7, 8])

@@ -13,10 +13,12 @@ import torch
 
 from engines.training.project import Context, Table
 from projects.controls.baselines import target_rows
+from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
 from projects.controls.evaluation import ControlsResult
 from projects.controls.layout import BINARY, CONTROL_NAMES
-from projects.controls.metrics import score_controls
+from projects.controls.metrics import Prediction, score_controls
+from projects.controls.predictions import Gathered
 from projects.controls.project import ControlsProject
 from projects.controls.recordings import read_recording, write_recording
 from projects.controls.spec import SPEC
@@ -24,7 +26,7 @@ from projects.controls.split import read_split
 from projects.controls.tuning import tuned
 from tests.projects.controls.sessions import random_session
 
-FRAMES = 470
+FRAMES = 330
 """Enough for most controls to count in the means."""
 CONTEXT = Context(0, 0, 0.0, "", frozenset(head.name for head in SPEC.heads))
 
@@ -32,13 +34,17 @@ CONTEXT = Context(0, 0, 0.0, "", frozenset(head.name for head in SPEC.heads))
 class Run:
     """Five sessions, two of them held out, and an untrained model evaluated on these."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, test_fraction: float = 0.0) -> None:
         self.folder = folder
         for k in range(5):
             write_recording(folder / f"s{k}.npz", random_session(f"s{k}", FRAMES + k, k))
         model = {"d_model": 16, "nhead": 2, "num_layers": 1, "dim_feedforward": 16}
         self.cfg = ControlsConfig.model_validate(
-            {"project": "controls", "data": {"path": str(folder), "val_fraction": 0.4}, "model": model}
+            {
+                "project": "controls",
+                "data": {"path": str(folder), "val_fraction": 0.4, "test_fraction": test_fraction},
+                "model": model,
+            }
         )
         self.project = ControlsProject()
         self.split = self.project.data(self.cfg, torch.device("cpu"))
@@ -194,3 +200,35 @@ def test_probabilities_that_are_no_numbers_cost_only_their_own_control(tmp_path:
     assert (calibrated["attack"]["frames"], calibrated["attack"]["raw ECE"]) == (0, None)
     assert calibrated["jump"]["raw ECE"] is not None
     assert rows(tables["tuned thresholds"])["tuned on these sessions"]["action_f1"] > 0
+
+
+def test_the_test_is_the_headline_at_thresholds_of_validation(tmp_path: Path) -> None:
+    run = Run(tmp_path / "recordings", test_fraction=0.2)
+    (held,) = run.split.summary["test_sessions"]
+    assert held not in run.split.summary["validation_sessions"]
+    assert run.split.summary["train_sessions"] == 2
+    tables = run.report()
+    heads = rows(tables["heads"])
+    source = WindowSource([read_recording(run.folder / f"{held}.npz")], torch.device("cpu"), 0.0)
+    batch = source.batch(torch.arange(len(source)), None)
+    gathered = Gathered()
+    with torch.inference_mode():
+        gathered.add(run.model(batch["features"], batch["mask"]), batch)
+    prediction, truth = gathered.arrays()
+    chosen = tuned(run.cfg, run.result.review)
+    test, validation = score_controls(prediction, truth, chosen), run.result
+    tuned_there = score_controls(validation.prediction, validation.truth, chosen)
+    expected = {"test": test.score, "validation": tuned_there.score, "validation, as trained": validation.score}
+    assert heads["combined score"] == pytest.approx({"metric": "combined score", **expected})
+    assert heads["idle accuracy"]["test"] == pytest.approx(test.values["idle_accuracy"])
+    assert heads["look squared error"]["validation"] == validation.values["look_mse"]
+    assert f"{len(source)} windows of 1 sessions that nothing was chosen on: {held}." in tables["heads"].note
+    controls = rows(tables["test controls"])
+    assert [row["F1"] for row in controls.values()] == pytest.approx([c.f1 for c in test.controls])
+    baselines = rows(tables["test baselines"])
+    assert baselines["this run"]["score"] == pytest.approx(test.score)
+    zero = Prediction.of_controls(np.zeros_like(truth.targets))
+    assert baselines["all-zero"]["idle_accuracy"] == score_controls(zero, truth).values["idle_accuracy"] == 1
+    assert baselines["all-zero"]["look_mse"] == pytest.approx(score_controls(zero, truth).values["look_mse"])
+    assert rows(tables["baselines"])["this run"]["score"] == validation.score
+    assert list(tables)[:4] == ["heads", "test controls", "test baselines", "baselines"]
