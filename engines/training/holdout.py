@@ -57,7 +57,8 @@ def hold_out(
 
     where: the data, and unit: what a group is called, for sentences. kinds: of each group, over which what is drawn is
     spread. test: groups that are left out of everything. test_fraction: where none are named, the share of all groups
-    that is drawn for the test, before validation: then a kind of three groups or more has one in every part.
+    that is drawn for the test, before validation. Then kinds of three groups or more come first in both draws: each has
+    one in every part where as many are drawn as there are kinds.
 
     Raises `DataError` for a name that no group has or that is in both lists, and where nothing is left for one part.
     """
@@ -94,8 +95,8 @@ def drawn(kinds: Sequence[str], fraction: float, seed: int, each: int | None = N
     """Indices of the groups held out: `fraction` of all, at least one, never all, spread evenly over their kinds.
 
     Group k of c of its kind, in shuffled order, has the place (k + ½)/c; the first places are taken, so each kind
-    gives its share and a kind of one group is kept for training while others can give. each: a kind of so many groups
-    or more gives at least one, even if that is more than the fraction.
+    gives its share and a kind of one group is kept for training while others can give. each: kinds of so many groups or
+    more give one before any gives a second.
     """
     rng = np.random.default_rng(seed)
     places = np.empty(len(kinds))
@@ -106,7 +107,7 @@ def drawn(kinds: Sequence[str], fraction: float, seed: int, each: int | None = N
         places[of_kind] = (np.arange(len(of_kind)) + 0.5) / len(of_kind)
         owed[of_kind[0]] = each is not None and len(of_kind) >= each
     order = np.lexsort([rng.random(len(kinds)), places, ~owed])
-    wanted = min(max(1, round(fraction * len(kinds)), int(owed.sum())), len(kinds) - 1)
+    wanted = min(max(1, round(fraction * len(kinds))), len(kinds) - 1)
     return sorted(order[:wanted].tolist())
 
 

@@ -6,15 +6,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from projects.controls.layout import WINDOW
-from projects.controls.metrics import LEAST_SUPPORT
+from projects.controls.metrics import LEAST_SUPPORT, Rules
+
+if TYPE_CHECKING:
+    from projects.controls.config import ControlsConfig
 
 NEWEST = 2
 
 
-def least_support(edition: int) -> int:
-    """Positives from which on a control counts in the means over controls."""
-    return 1 if edition < 2 else LEAST_SUPPORT
+def rules(cfg: ControlsConfig, edition: int) -> Rules:
+    """How the values of a run become its score."""
+    return Rules(1 if edition < 2 else LEAST_SUPPORT, cfg.score_weights.model_dump())
 
 
 def gap(edition: int) -> int:

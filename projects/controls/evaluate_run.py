@@ -19,7 +19,7 @@ from projects.controls.baselines import evaluate_baselines
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
 from projects.controls.demo.task import CEILING
-from projects.controls.editions import least_support
+from projects.controls.editions import rules
 from projects.controls.metrics import score_controls
 from projects.controls.model import ControlTransformer
 from projects.controls.predictions import predict
@@ -48,7 +48,7 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
     trained = open_run(RunDirectory(order.run))
     cfg = trained.settings
     assert isinstance(cfg, ControlsConfig)
-    recordings = read_folder(order.data)
+    recordings = read_folder(order.data, cfg.data.look_deadzone)
     device = choose_device("auto")
     model = trained.load_into(ControlTransformer(**cfg.model.model_dump())).to(device)
     source = WindowSource(recordings, device, 0.0)
@@ -57,18 +57,18 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
     prediction, truth = predict(model, source, ENLARGE * cfg.training.batch_size)
     context.progress(2, STEPS, "steps")
     thresholds = configured(cfg)
-    least = least_support(trained.run.info.edition)
-    run = score_controls(prediction, truth, thresholds, least=least)
+    by = rules(cfg, trained.run.info.edition)
+    run = score_controls(prediction, truth, thresholds, rules=by)
     sessions, counts = {}, []
     for number, recording in enumerate(recordings):
         rows = source.sessions == number
-        sessions[recording.name] = score_controls(prediction[rows], truth[rows], thresholds, least=least)
+        sessions[recording.name] = score_controls(prediction[rows], truth[rows], thresholds, rules=by)
         counts.append(int(rows.sum()))
     tables = {**score_tables(run, ()), "sessions": session_table(sessions, counts, run)}
     try:
         train = read_parts(cfg.data, trained.run.info.edition).train
         found = evaluate_baselines(train, recordings, order.data / CEILING)
-        baselines = {name: scores.counting(least) for name, scores in found.items()}
+        baselines = {name: scores.by(by) for name, scores in found.items()}
         where = f"On the {len(truth)} windows of {len(recordings)} sessions in {order.data}."
         note = f"{where} {counted(run)}{_seen(read_parts(cfg.data, 1).train, recordings)}"
         tables["baselines"] = baseline_table(run, baselines, note)

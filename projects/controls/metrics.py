@@ -26,6 +26,21 @@ LEAST_SUPPORT = 20
 
 
 @dataclass(frozen=True)
+class Rules:
+    """How values become one score.
+
+    least: positives from which on a control counts in the means over controls: pressed frames, of change F1 frames on
+    which it goes on. weights: shares of the combined score, by the names of `SCORE_WEIGHTS`.
+    """
+
+    least: int = LEAST_SUPPORT
+    weights: Mapping[str, float] = field(default_factory=lambda: SCORE_WEIGHTS)
+
+
+RULES = Rules()
+
+
+@dataclass(frozen=True)
 class Prediction:
     """What is predicted for n frames.
 
@@ -100,24 +115,21 @@ class ControlScore:
 
 @dataclass(frozen=True)
 class Scores:
-    """values: `action_f1`, `look_mse`, … (None: no frame to judge on). score: the combined score in [0, 1].
-
-    least: positives from which on a control counts in the means over controls.
-    """
+    """values: `action_f1`, `look_mse`, … (None: no frame to judge on). score: the combined score in [0, 1]."""
 
     values: Mapping[str, float | None]
     score: float | None
     controls: tuple[ControlScore, ...]
-    least: int = LEAST_SUPPORT
+    rules: Rules = RULES
 
     def counts(self, control: ControlScore) -> bool:
         """Whether `control` has positives enough to count in the means over controls."""
-        return control.support >= self.least
+        return control.support >= self.rules.least
 
-    def counting(self, least: int) -> Scores:
-        """The same with the controls of `least` positives or more in the means over controls."""
-        values = {**self.values, **_macros(self.controls, least)}
-        return Scores(values, combined_score(values), self.controls, least)
+    def by(self, rules: Rules) -> Scores:
+        """The same, put together by other rules."""
+        values = {**self.values, **_macros(self.controls, rules.least)}
+        return Scores(values, combined_score(values, rules.weights), self.controls, rules)
 
 
 def score_controls(
@@ -125,12 +137,11 @@ def score_controls(
     truth: Truth,
     thresholds: Thresholds | None = None,
     off: frozenset[str] = frozenset(),
-    least: int = LEAST_SUPPORT,
+    rules: Rules = RULES,
 ) -> Scores:
     """Score predictions of the frames of `truth`; thresholds are 0.5 where absent.
 
-    The controls named in `off` (a stage does not train them yet) count as never pressed and are not judged. Means over
-    controls are of those with `least` positives or more: pressed frames, of change F1 frames on which they go on.
+    The controls named in `off` (a stage does not train them yet) count as never pressed and are not judged.
     """
     thresholds = thresholds or Thresholds()
     targets, masks = truth.targets, truth.masks
@@ -139,7 +150,7 @@ def score_controls(
     inv = _binary_scores(INV, prediction.inv >= thresholds.inv, truth, masks.inv, thresholds.inv)
     actions, inv = (tuple(_unjudged(c) if c.name in off else c for c in controls) for controls in (actions, inv))
     hotbar = targets[:, HOTBAR][masks.hotbar_changed].argmax(1)
-    means = _macros(actions + inv, least)
+    means = _macros(actions + inv, rules.least)
     values: dict[str, float | None] = {
         "action_f1": means["action_f1"],
         "action_change_f1": means["action_change_f1"],
@@ -151,7 +162,7 @@ def score_controls(
         "idle_accuracy": _mean(~on[masks.idle].any(axis=1)),
     }
     values |= {key: None for key in values if off.issuperset(_names_behind(key))}
-    return Scores(values, combined_score(values), actions + inv, least)
+    return Scores(values, combined_score(values, rules.weights), actions + inv, rules)
 
 
 def _names_behind(key: str) -> list[str]:
@@ -164,10 +175,10 @@ def _unjudged(score: ControlScore) -> ControlScore:
     return replace(score, precision=None, recall=None, f1=None, change_f1=None)
 
 
-def combined_score(values: Mapping[str, float | None]) -> float | None:
+def combined_score(values: Mapping[str, float | None], weights: Mapping[str, float] = SCORE_WEIGHTS) -> float | None:
     """The weighted mean of the head scores, each clamped to [0, 1]; heads without support share out their weight.
 
-    None where nothing can be judged or a value is not finite.
+    None where nothing with a weight can be judged or a value is not finite.
     """
     look, cursor = values["look_mse"], values["cursor_mse"]
     parts = {
@@ -178,11 +189,11 @@ def combined_score(values: Mapping[str, float | None]) -> float | None:
         "inv": values["inv_f1"],
         "idle": values["idle_accuracy"],
     }
-    judged = {name: part for name, part in parts.items() if part is not None}
+    judged = {name: part for name, part in parts.items() if part is not None and weights[name]}
     if not judged or not all(math.isfinite(part) for part in judged.values()):
         return None
-    total = sum(SCORE_WEIGHTS[name] for name in judged)
-    return sum(SCORE_WEIGHTS[name] * min(max(part, 0.0), 1.0) for name, part in judged.items()) / total
+    total = sum(weights[name] for name in judged)
+    return sum(weights[name] * min(max(part, 0.0), 1.0) for name, part in judged.items()) / total
 
 
 def _binary_scores(

@@ -15,13 +15,14 @@ from torch import Tensor, nn
 from engines.basics.errors import UserError, nearest
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
 from projects.controls.batches import WindowSource
-from projects.controls.config import ControlsConfig
-from projects.controls.editions import NEWEST, least_support
+from projects.controls.config import ControlsConfig, ControlsLoss
+from projects.controls.editions import NEWEST, rules
 from projects.controls.evaluation import ControlsEvaluation, ControlsResult
 from projects.controls.export import write_export
 from projects.controls.layout import BINARY, CONTROL_NAMES, WINDOW
-from projects.controls.losses import PosWeights, head_losses, loss_masks, off_controls, pos_weights
+from projects.controls.losses import PosWeights, loss_masks, off_controls, pos_weights
 from projects.controls.model import ControlTransformer
+from projects.controls.objective import run_losses
 from projects.controls.report import never_pressed
 from projects.controls.run_report import RunReport
 from projects.controls.split import Parts, read_parts
@@ -35,12 +36,14 @@ class ControlsProject(Project[ControlsConfig]):
     _train: WindowSource
     _validation: WindowSource
     _weights: PosWeights
+    _losses: ControlsLoss
     _types: list[str]
     _names: list[str]
 
     def data(self, cfg: ControlsConfig, device: torch.device) -> Split:
         parts = read_parts(cfg.data, self.edition)
         train, validation = parts.train, parts.validation
+        self._losses = cfg.loss
         self._train = WindowSource(train, device, cfg.data.history_dropout, cfg.data.augmentation)
         self._validation = WindowSource(validation, device, cfg.data.history_dropout)
         self._weights = pos_weights(self._train, cfg.data.pos_weight, cfg.data.pos_weight_cap)
@@ -57,8 +60,7 @@ class ControlsProject(Project[ControlsConfig]):
         return model
 
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
-        losses = head_losses(model(batch["features"], batch["mask"]), batch, self._weights, off_controls(ctx))
-        return {name: loss for name, loss in losses.items() if name in ctx.heads}
+        return run_losses(model(batch["features"], batch["mask"]), batch, self._weights, ctx, self._losses)
 
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
         return {name: mask.sum() for name, mask in loss_masks(batch, off_controls(ctx)).items() if name in ctx.heads}
@@ -75,8 +77,8 @@ class ControlsProject(Project[ControlsConfig]):
         return np.flatnonzero(of_type[self._train.sessions])
 
     def evaluation(self, cfg: ControlsConfig, data: Split) -> ControlsEvaluation:
-        least = least_support(self.edition)
-        return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions, least)
+        by = rules(cfg, self.edition)
+        return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions, by, cfg.loss)
 
     def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
         """The run beside its baselines, and what its numbers are worth."""

@@ -19,7 +19,7 @@ from projects.controls.batches import WindowSource
 from projects.controls.calibration import calibration, judged_buttons, undo_weight
 from projects.controls.config import ControlsConfig
 from projects.controls.demo.task import CEILING
-from projects.controls.editions import NEWEST, least_support
+from projects.controls.editions import NEWEST, rules
 from projects.controls.evaluation import ControlsResult, review_arrays
 from projects.controls.leaks import TRAINED, logistic_leaks, predict_shown
 from projects.controls.losses import PosWeights
@@ -65,7 +65,7 @@ class RunReport:
         self._cfg, self._model, self._source, self._names, self._weights = cfg, model, source, names, weights
         self._prediction, self._truth, self._off = result.prediction, result.truth, result.off
         self._review = review_arrays(result.prediction, result.truth, source.sessions)
-        self._edition, self._least = edition, least_support(edition)
+        self._edition, self._rules = edition, rules(cfg, edition)
         self._default = configured(cfg)
         self._tuned = tuned(cfg, self._review)
 
@@ -84,7 +84,7 @@ class RunReport:
         }
 
     def _score(self, prediction: Prediction, thresholds: Thresholds, rows: Rows = slice(None)) -> Scores:
-        return score_controls(prediction, self._truth[rows], thresholds, self._off, self._least)
+        return score_controls(prediction, self._truth[rows], thresholds, self._off, self._rules)
 
     # -- from the validation windows in memory -------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class RunReport:
         say("test")
         source = WindowSource(test, next(self._model.parameters()).device, 0.0)
         prediction, truth = predict(self._model, source, ENLARGE * self._cfg.training.batch_size)
-        run = score_controls(prediction, truth, self._tuned, self._off, self._least)
+        run = score_controls(prediction, truth, self._tuned, self._off, self._rules)
         columns = {
             "test": run,
             "validation": self._score(self._prediction, self._tuned),
@@ -193,8 +193,8 @@ class RunReport:
         }
 
     def _counted(self, scores: Mapping[str, Scores]) -> dict[str, Scores]:
-        """Means over the same controls as the run's."""
-        return {name: one.counting(self._least) for name, one in scores.items()}
+        """Put together as the run's."""
+        return {name: one.by(self._rules) for name, one in scores.items()}
 
 
 def _names(recordings: Sequence[Recording]) -> str:

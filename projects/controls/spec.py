@@ -44,6 +44,13 @@ SPEC = Spec(
         ),
         Head(name="idle", title="Idle penalty"),
     ),
+    aliases={
+        "training.learning_rate": "training.lr",
+        "training.max_epochs": "training.epochs",
+        "training.early_stop_patience": "training.patience",
+        "training.gradient_clip": "training.grad_clip",
+        "training.action_history_dropout": "data.history_dropout",
+    },
     data_files="projects.controls.recordings:files",
     tasks={
         "make": Task("projects.controls.demo.task:make", "make demo sessions in the folder `out`"),

@@ -37,7 +37,7 @@ def read_split(settings: ControlsData) -> tuple[list[Recording], list[Recording]
 def read_parts(settings: ControlsData, edition: int = NEWEST) -> Parts:
     """The sessions of `settings.path`. Raises `DataError` for bad data, or too few sessions."""
     path = Path(settings.path).expanduser()
-    recordings = read_folder(path)
+    recordings = read_folder(path, settings.look_deadzone)
     found = hold_out(
         path,
         [recording.name for recording in recordings],

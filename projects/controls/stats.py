@@ -92,7 +92,7 @@ class _Support(NamedTuple):
 def _support(recordings: Sequence[Recording]) -> _Support:
     on, judged, presses = np.zeros((3, len(_ROWS)), np.int64)
     for recording in recordings:
-        masks = frame_masks(recording.controls, recording.state)
+        masks = frame_masks(recording.controls, recording.state, recording.look_deadzone)
         mask = np.column_stack([
             masks.action, masks.gameplay, *[masks.gameplay] * len(HOTBAR), masks.gameplay | masks.screen_open,
             *[masks.screen_open] * len(INV),

@@ -84,16 +84,27 @@ def test_a_draw_is_spread_over_kinds_without_what_is_tested() -> None:
 def test_a_drawn_test_leaves_every_kind_that_is_large_enough_in_all_parts(
     kinds: list[str], validation: float, test: float, seed: int
 ) -> None:
-    names = [f"{k:02d}" for k in range(len(kinds))]
+    names, n = [f"{k:02d}" for k in range(len(kinds))], len(kinds)
     found = hold_out(Path("x"), names, "game", fraction=validation, seed=seed, kinds=kinds, test_fraction=test)
-    assert sorted([*found.train, *found.validation, *found.tested]) == list(range(len(kinds)))
-    large = [kind for kind, count in Counter(kinds).items() if count >= 3]
-    wanted = {"tested": max(round(test * len(kinds)), len(large), 1)}
-    assert len(found.tested) == min(wanted["tested"], len(kinds) - 1)
-    if all(Counter(kinds[k] for k in found.tested)[kind] <= Counter(kinds)[kind] - 2 for kind in large):
-        for part in (found.train, found.validation, found.tested):
-            assert set(large) <= {kinds[k] for k in part}
-    assert len(found.validation) >= min(round(validation * len(kinds)), len(found.train) + len(found.validation) - 1)
+    assert sorted([*found.train, *found.validation, *found.tested]) == list(range(n))
+    assert len(found.tested) == max(1, round(test * n))
+    assert len(found.validation) == min(max(1, round(validation * n)), n - len(found.tested) - 1)
+    large = {kind for kind, count in Counter(kinds).items() if count >= 3}
+    parts = [{kinds[k] for k in part} for part in (found.tested, found.validation, found.train)]
+    if len(found.tested) >= len(large):
+        assert large <= parts[0]
+    left = Counter(kinds[k] for k in (*found.validation, *found.train))
+    if len(found.validation) >= sum(count >= 2 for count in left.values()):
+        assert {kind for kind, count in left.items() if count >= 2} <= parts[1]
+
+
+def test_four_types_of_five_sessions_are_in_every_part() -> None:
+    kinds = ["walk", "fight", "build", "mixed"] * 5
+    names = [f"{k:02d}" for k in range(20)]
+    for seed in range(10):
+        found = hold_out(Path("x"), names, "game", fraction=0.2, seed=seed, kinds=kinds, test_fraction=0.2)
+        assert [sorted(kinds[k] for k in part) for part in (found.tested, found.validation)] == [sorted(kinds[:4])] * 2
+        assert Counter(kinds[k] for k in found.train) == dict.fromkeys(kinds[:4], 3)
 
 
 def test_a_drawn_test_is_a_share_of_all_groups_and_named_ones_come_before_it() -> None:

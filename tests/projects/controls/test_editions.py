@@ -11,7 +11,8 @@ from engines.compare import compare
 from engines.contract.rundir import RunInfo
 from engines.runs import launch
 from engines.runs.fork import prepare_fork
-from projects.controls.editions import NEWEST, gap, least_support
+from projects.controls.config import ControlsConfig
+from projects.controls.editions import NEWEST, gap, rules
 from projects.controls.recordings import write_recording
 from projects.controls.spec import SPEC
 from tests.engines.conftest import LiveRun, effective_table
@@ -36,7 +37,8 @@ def f1s(live: LiveRun) -> list[float | None]:
 
 def test_the_newest_rules_are_those_of_new_runs() -> None:
     assert (SPEC.edition, NEWEST) == (NEWEST, 2)
-    assert (least_support(1), least_support(NEWEST)) == (1, 20)
+    cfg = ControlsConfig.model_validate({"project": "controls", "data": {"path": "x"}})
+    assert (rules(cfg, 1).least, rules(cfg, NEWEST).least) == (1, 20)
     assert (gap(1), gap(NEWEST)) == (0, 30)
     assert msgspec.json.decode(b'{"id": "a", "project": "controls"}', type=RunInfo).edition == 1
 

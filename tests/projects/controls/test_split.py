@@ -34,7 +34,7 @@ def test_a_single_session_is_refused(tmp_path: Path) -> None:
 def test_a_test_part_has_every_type_and_shares_no_session(tmp_path: Path) -> None:
     for k in range(9):
         write_recording(tmp_path / f"{k}.npz", random_session(str(k), 40, k, "abc"[k % 3]))
-    parts = read_parts(ControlsData(path=str(tmp_path), test_fraction=0.2))
+    parts = read_parts(ControlsData(path=str(tmp_path), val_fraction=0.34, test_fraction=0.34))
     assert [sorted(one.session_type for one in part) for part in (parts.train, parts.validation, parts.test)] == [
         ["a", "b", "c"]
     ] * 3
