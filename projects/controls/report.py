@@ -25,6 +25,10 @@ HEAD_VALUES = {
 PERFECT = {"score": 1.0, **{key: 0.0 if key.endswith(("_mse", "_pixels")) else 1.0 for key in HEAD_VALUES}}
 """The value of each metric that is without error."""
 CEILING = "ceiling"
+_LOOK_CEILING = (
+    "The ceiling's look is the best for any frame, not given that the frame is judged (that it turns), which models "
+    "learn: theirs may be better."
+)
 IDLE_GOAL = 0.95
 _NO_SUPPORT = "empty: nothing to judge it by; its share of the score goes to the other heads"
 
@@ -43,9 +47,10 @@ def counted(scores: Scores) -> str:
     parts = [f"{sum(scores.counts(c) for c in some)} of {len(some)} {name} controls" for name, some in heads]
     few = [f"{c.name} ({c.support})" for c in scores.controls if not scores.counts(c)]
     without = f" Left out: {', '.join(few)}." if few else ""
+    least = scores.rules.least
     return (
-        f"F1 is the mean over {' and '.join(parts)}, those with {scores.least} positives or more (change F1: frames on "
-        f"which the control goes on): from fewer it may be chance.{without}"
+        f"F1 is the mean over {' and '.join(parts)}, those with {least} positives or more (change F1: frames on which "
+        f"the control goes on): from fewer it may be chance.{without}"
     )
 
 
@@ -110,7 +115,8 @@ def baseline_table(run: Scores, others: Mapping[str, Scores], note: str) -> Tabl
     """The run beside its baselines, and beside the ceiling where there is one."""
     values = {name: {"score": scores.score, **scores.values} for name, scores in others.items()}
     bounds = {name: values.pop(name) for name in (CEILING,) if name in values}
-    return comparison({"score": run.score, **run.values}, values, PERFECT, bounds=bounds, note=note)
+    said = f"{note} {_LOOK_CEILING}" if bounds else note
+    return comparison({"score": run.score, **run.values}, values, PERFECT, bounds=bounds, note=said)
 
 
 def comparison_table(rows: Mapping[str, Scores], note: str, title: str = "predictor") -> Table:

@@ -21,6 +21,7 @@ from projects.controls.metrics import Prediction, score_controls
 from projects.controls.predictions import Gathered
 from projects.controls.project import ControlsProject
 from projects.controls.recordings import read_recording, write_recording
+from projects.controls.report import baseline_table
 from projects.controls.spec import SPEC
 from projects.controls.split import read_split
 from projects.controls.tuning import tuned
@@ -232,3 +233,14 @@ def test_the_test_is_the_headline_at_thresholds_of_validation(tmp_path: Path) ->
     assert baselines["all-zero"]["look_mse"] == pytest.approx(score_controls(zero, truth).values["look_mse"])
     assert rows(tables["baselines"])["this run"]["score"] == validation.score
     assert list(tables)[:4] == ["heads", "test controls", "test baselines", "baselines"]
+
+
+def test_the_ceiling_of_look_says_what_it_bounds(made: tuple[Run, Mapping[str, Table]]) -> None:
+    """Where there is one."""
+    run, tables = made
+    assert "ceiling" not in tables["baselines"].note
+    scores = score_controls(run.result.prediction, run.result.truth)
+    note = baseline_table(scores, {"all-zero": scores, "ceiling": scores}, "On 3 windows.").note
+    assert note.startswith(
+        "On 3 windows. The ceiling's look is the best for any frame, not given that the frame is judged"
+    )
