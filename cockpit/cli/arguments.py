@@ -256,6 +256,7 @@ def _add_showing(commands: Commands[Parser]) -> None:
         commands, "export", "export:export", "write what a run delivers again, from its best checkpoint so far"
     )
     _stage_option(export)
+    _set_option(export, "an argument of the project's task")
 
 
 def _add_metrics(commands: Commands[Parser]) -> None:

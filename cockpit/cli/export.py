@@ -29,4 +29,4 @@ def export(arguments: Namespace) -> int:
     if arguments.stage:
         number, best = best_of_stage(run, arguments.stage)
         given = {"stage": number} if best != run.best else {}
-    return carry_out(Target(spec, run.config, run), TASK, given, ())
+    return carry_out(Target(spec, run.config, run), TASK, given, arguments.overrides)

@@ -42,6 +42,8 @@ class RunInfo(msgspec.Struct, kw_only=True):
     """The run that this one does once more."""
     train_loss: TrainLoss = "steps"
     """Runs that do not say it are of a version that had no other."""
+    edition: int = 1
+    """Which of its project's definitions it has (`Spec.edition`); its resumes and replays keep them."""
     created: float = 0.0
 
     @property

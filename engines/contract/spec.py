@@ -106,6 +106,9 @@ class Spec:
     """`module:function` taking a data path and giving named tables, for `cockpit data stats`."""
     thresholds: str | None = None
     """`module:object`, an `engines.thresholds.adapter.ThresholdAdapter`, for the review of thresholds; torch-free."""
+    edition: int = 1
+    """Goes up when the project defines something that a run shows in another way: new runs begin with it, and
+    `Project.edition` says which one the run has that is resumed or replayed."""
     demo: str | None = None
     """File name of the demo config under `configs/`."""
     demo_first: bool = False

@@ -218,7 +218,7 @@ def make_fork(plan: ForkPlan, *, label: str = "") -> tuple[RunDirectory, ForkPla
     fork = create_run(
         info.project, plan.config.dump(), kind="training", engine=info.engine, title=info.title,
         label=label or f"fork of {info.label or info.id}", path=Path(where).expanduser() if where else None,
-        parent=info.id, fork_step=plan.saved.step,
+        parent=info.id, fork_step=plan.saved.step, edition=plan.config.spec.edition,
     )  # fmt: skip
     try:
         files.replace_by_link(plan.parent.checkpoints / point.file, fork.fork)

@@ -48,7 +48,7 @@ def prepare_training(
     path = run_dir or (Path(loaded.settings.output.dir).expanduser() if loaded.settings.output.dir else None)
     return create_run(
         loaded.spec.name, loaded.dump(), kind="training", engine="engines.train",
-        title=config.name, label=label, path=path,
+        title=config.name, label=label, path=path, edition=loaded.spec.edition,
     )  # fmt: skip
 
 

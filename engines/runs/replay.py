@@ -100,7 +100,7 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
     copy = create_run(
         info.project, check_config(tree, str(run.config), {}, ()).dump(), kind="training", engine=info.engine,
         title=info.title, label=f"replay of {info.label or info.id}", replay_of=info.id,
-        fork_step=info.fork_step, train_loss=info.train_loss,
+        fork_step=info.fork_step, train_loss=info.train_loss, edition=info.edition,
     )  # fmt: skip
     if run.fork.is_file():
         _begin_where_it_began(run, copy, events)

@@ -65,6 +65,7 @@ def create_run(
     fork_step: int | None = None,
     replay_of: str | None = None,
     train_loss: TrainLoss = "pooled",
+    edition: int = 1,
 ) -> RunDirectory:
     """Make a run directory (at `path`, linked from the runs folder, or a new one there) and write what the run is.
 
@@ -96,7 +97,7 @@ def create_run(
     run.write_info(
         RunInfo(
             id=entry.name, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time(),
-            parent=parent, fork_step=fork_step, replay_of=replay_of, train_loss=train_loss,
+            parent=parent, fork_step=fork_step, replay_of=replay_of, train_loss=train_loss, edition=edition,
         )
     )  # fmt: skip
     return run

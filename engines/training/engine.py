@@ -35,14 +35,15 @@ from engines.writers.beside import WritersBeside
 
 def load(
     run: RunDirectory, loaded: LoadedConfig, events: ev.EventWriter, listener: CommandListener,
-    *, train_loss: TrainLoss = "pooled",
+    *, train_loss: TrainLoss = "pooled", edition: int | None = None,
 ) -> Trainer:  # fmt: skip
-    """Data, model and optimizer, ready to train. Raises `UserError`."""
+    """Data, model and optimizer, ready to train, by the newest `edition` where none is given. Raises `UserError`."""
     settings = loaded.settings
     torch.set_num_threads(settings.launch.threads or torch.get_num_threads())
     device = choose_device(settings.launch.device)
     seed_everything(settings.training.seed)
     project: Project[Any] = specs.load(loaded.spec.project)()
+    project.edition = loaded.spec.edition if edition is None else edition
     project.data_progress = ProgressEvents(events, listener)  # type: ignore[method-assign]
     data = project.data(settings, device)
     for key, value in data.summary.items():
@@ -176,7 +177,8 @@ def _train(attempt: Attempt) -> ev.Ended:
     made_with = provenance.current(loaded)
     earlier = RunReader(run)
     earlier.poll()
-    trainer = load(run, loaded, events, listener, train_loss=run.info.train_loss)
+    info = run.info
+    trainer = load(run, loaded, events, listener, train_loss=info.train_loss, edition=info.edition)
     made_with.facts |= numeric_flags()
     provenance.record(run, events.attempt, made_with)
     listener.step = lambda: trainer.state.step

@@ -136,6 +136,9 @@ class Evaluation(ABC):
 class Project(ABC, Generic[Config]):
     """One thing to train. The engine makes an instance with no arguments."""
 
+    edition: int = 1
+    """Which of the spec's editions the run began with; the engine sets it before it asks for `data`."""
+
     def data_progress(self, done: int, total: int, unit: str) -> None:
         """For `data` where it takes long: how far it is, as `(120, 5000, "files")`. Not for overriding.
 

@@ -54,7 +54,9 @@ def target_rows(recordings: Sequence[Recording], most: int | None = None) -> Fra
         return at_targets(recordings, of, most)
 
     targets, state = rows(lambda recording: recording.controls), rows(lambda recording: recording.state)
-    return Frames(rows(frame_features), Truth(targets, rows(_previous), frame_masks(targets, state)))
+    return Frames(
+        rows(frame_features), Truth(targets, rows(_previous), frame_masks(targets, state, recordings[0].look_deadzone))
+    )
 
 
 def at_targets(recordings: Sequence[Recording], rows: Callable[[Recording], Floats], most: int | None = None) -> Floats:

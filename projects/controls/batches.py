@@ -73,7 +73,7 @@ class WindowSource:
             np.subtract(coordinates[1:], coordinates[:-1], out=base[first + 1 : row, VELOCITY_FEATURES])
             base[first:row, STATE_FEATURES] = lagged_state(recording.state)
             controls[first:row] = recording.controls
-            session = frame_masks(recording.controls, recording.state)
+            session = frame_masks(recording.controls, recording.state, recording.look_deadzone)
             masks[first:row] = np.stack([getattr(session, name) for name in MASK_NAMES], axis=1)
             real[first:row] = True
             starts.append(np.array(target_frames(len(recording))) + (first - WINDOW + 1))

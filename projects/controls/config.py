@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from engines.contract.settings import Count, Data, NonNegative, Positive, RunConfig, Section
-from projects.controls.layout import WINDOW
+from projects.controls.layout import HISTORY, LOOK_DEADZONE, WINDOW
+from projects.controls.metrics import SCORE_WEIGHTS
 
 Share = Annotated[float, Field(ge=0, le=1)]
 InnerShare = Annotated[float, Field(gt=0, lt=1)]
@@ -32,8 +33,16 @@ class Augmentation(Section):
 class ControlsData(Data):
     val_fraction: InnerShare = 0.2
     """Share of the sessions of each type that validate; at least one session in all."""
+    test_fraction: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the sessions that is looked at once, when the run has finished; spread over the types as validation."""
     split_seed: int = 42
-    """Which sessions validate; the same seed gives the same split."""
+    """Which sessions validate and which are for the test; the same seed gives the same split."""
+    window: int = WINDOW
+    """Frames that a prediction sees; 30, no other number works."""
+    history_length: int = HISTORY
+    """Past frames whose controls a feature row holds; 5, no other number works."""
+    look_deadzone: Annotated[float, Field(ge=0, lt=1)] = LOOK_DEADZONE
+    """Looking of up to this magnitude is none: not trained on, not judged. What is sent has a dead zone of its own."""
     history_dropout: Share = 0.3
     """Chance that one past frame's controls are hidden from a training window, in every row that shows them."""
     augmentation: Augmentation = Augmentation()
@@ -41,6 +50,22 @@ class ControlsData(Data):
     """Weight of a control's positives: negatives / positives, which balances the two, or all / (2 positives)."""
     pos_weight_cap: Positive = 50.0
     """Largest such weight."""
+
+    @model_validator(mode="after")
+    def _leaves_some_to_train_on(self) -> ControlsData:
+        if self.window != WINDOW:
+            raise ValueError(f"window is {self.window}, expected {WINDOW}: an exported policy buffers as many frames")
+        if self.history_length != HISTORY:
+            raise ValueError(
+                f"history_length is {self.history_length}, expected {HISTORY}: the 671 features of a row hold the "
+                f"controls of {HISTORY} past frames"
+            )
+        if self.val_fraction + self.test_fraction >= 1:
+            raise ValueError(
+                f"val_fraction {self.val_fraction:g} and test_fraction {self.test_fraction:g} must leave sessions to "
+                "train on: together under 1"
+            )
+        return self
 
 
 class ControlsModel(Section):
@@ -79,6 +104,30 @@ class ControlsLossWeights(Section):
     """Penalty on action probabilities while the player does nothing."""
 
 
+class ControlsLoss(Section):
+    look: Literal["smooth_l1", "mse"] = "smooth_l1"
+    """What an error of look costs: smooth L1 (by its square up to 1), or its square throughout."""
+
+
+class ControlsScoreWeights(Section):
+    """Shares of the combined score, which early stopping and the best epoch go by; they need not sum to 1."""
+
+    action_f1: NonNegative = SCORE_WEIGHTS["action_f1"]
+    look: NonNegative = SCORE_WEIGHTS["look"]
+    """Of 1 - the squared error of look."""
+    hotbar: NonNegative = SCORE_WEIGHTS["hotbar"]
+    cursor: NonNegative = SCORE_WEIGHTS["cursor"]
+    """Of 1 - the squared error of the cursor."""
+    inv: NonNegative = SCORE_WEIGHTS["inv"]
+    idle: NonNegative = SCORE_WEIGHTS["idle"]
+
+    @model_validator(mode="after")
+    def _has_one(self) -> ControlsScoreWeights:
+        if not any(self.model_dump().values()):
+            raise ValueError("score_weights are all 0, so no epoch could be the best; expected one above 0")
+        return self
+
+
 class ControlsThresholds(Section):
     """From which probability on a control counts as pressed while training; the export searches its own."""
 
@@ -109,6 +158,8 @@ class ControlsConfig(RunConfig):
     project: Literal["controls"] = "controls"
     data: ControlsData
     model: ControlsModel = ControlsModel()
+    loss: ControlsLoss = ControlsLoss()
     loss_weights: ControlsLossWeights = ControlsLossWeights()
+    score_weights: ControlsScoreWeights = ControlsScoreWeights()
     thresholds: ControlsThresholds = ControlsThresholds()
     post_processing: ControlsPostProcessing = ControlsPostProcessing()

@@ -19,13 +19,14 @@ from projects.controls.baselines import evaluate_baselines
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
 from projects.controls.demo.task import CEILING
+from projects.controls.editions import rules
 from projects.controls.metrics import score_controls
 from projects.controls.model import ControlTransformer
 from projects.controls.predictions import predict
 from projects.controls.recordings import Recording, read_folder
-from projects.controls.report import baseline_table, score_tables
+from projects.controls.report import baseline_table, counted, score_tables
 from projects.controls.run_tables import change_table, not_made, session_table
-from projects.controls.split import read_split
+from projects.controls.split import read_parts
 from projects.controls.tuning import configured
 
 STEPS = 3
@@ -47,7 +48,7 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
     trained = open_run(RunDirectory(order.run))
     cfg = trained.settings
     assert isinstance(cfg, ControlsConfig)
-    recordings = read_folder(order.data)
+    recordings = read_folder(order.data, cfg.data.look_deadzone)
     device = choose_device("auto")
     model = trained.load_into(ControlTransformer(**cfg.model.model_dump())).to(device)
     source = WindowSource(recordings, device, 0.0)
@@ -56,17 +57,20 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
     prediction, truth = predict(model, source, ENLARGE * cfg.training.batch_size)
     context.progress(2, STEPS, "steps")
     thresholds = configured(cfg)
-    run = score_controls(prediction, truth, thresholds)
+    by = rules(cfg, trained.run.info.edition)
+    run = score_controls(prediction, truth, thresholds, rules=by)
     sessions, counts = {}, []
     for number, recording in enumerate(recordings):
         rows = source.sessions == number
-        sessions[recording.name] = score_controls(prediction[rows], truth[rows], thresholds)
+        sessions[recording.name] = score_controls(prediction[rows], truth[rows], thresholds, rules=by)
         counts.append(int(rows.sum()))
     tables = {**score_tables(run, ()), "sessions": session_table(sessions, counts, run)}
     try:
-        train, _ = read_split(cfg.data)
-        baselines = evaluate_baselines(train, recordings, order.data / CEILING)
-        note = f"On the {len(truth)} windows of {len(recordings)} sessions in {order.data}.{_seen(train, recordings)}"
+        train = read_parts(cfg.data, trained.run.info.edition).train
+        found = evaluate_baselines(train, recordings, order.data / CEILING)
+        baselines = {name: scores.by(by) for name, scores in found.items()}
+        where = f"On the {len(truth)} windows of {len(recordings)} sessions in {order.data}."
+        note = f"{where} {counted(run)}{_seen(read_parts(cfg.data, 1).train, recordings)}"
         tables["baselines"] = baseline_table(run, baselines, note)
         tables["change frames"] = change_table({"this run": run, **baselines})
     except DataError as error:
@@ -76,7 +80,7 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
 
 
 def _seen(train: Sequence[Recording], recordings: Sequence[Recording]) -> str:
-    """What to say of sessions that the run was trained on; empty without any."""
+    """What to say of sessions that the run was trained on; empty without any. `train` are whole, without gaps."""
     known = {one.controls.tobytes() for one in train}
     seen = [one.name for one in recordings if one.controls.tobytes() in known]
     return f" The run was trained on {', '.join(seen)}: its scores there say nothing of new sessions." if seen else ""

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from engines.training.project import Batch, Context, Evaluation, Loss, Result
+from projects.controls.config import ControlsLoss
 from projects.controls.layout import BINARY, CONTROL_NAMES, HOTBAR
-from projects.controls.losses import PosWeights, head_losses, off_controls
-from projects.controls.metrics import Prediction, Thresholds, Truth, score_controls
+from projects.controls.losses import PosWeights, off_controls
+from projects.controls.metrics import RULES, Prediction, Rules, Thresholds, Truth, score_controls
+from projects.controls.objective import run_losses
 from projects.controls.predictions import Gathered
 from projects.controls.report import score_tables
 
@@ -33,12 +35,23 @@ class ControlsEvaluation(Evaluation):
         weights: class weights of the losses.
         thresholds: from which probability on a control counts as pressed.
         sessions: (windows,) which session each validation window is from; windows are added in this order.
+        rules: how the values become the score.
+        losses: what the losses are; the defaults where absent.
     """
 
-    def __init__(self, weights: PosWeights, thresholds: Thresholds, sessions: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        weights: PosWeights,
+        thresholds: Thresholds,
+        sessions: NDArray[np.int64],
+        rules: Rules = RULES,
+        losses: ControlsLoss | None = None,
+    ) -> None:
         self._weights = weights
         self._thresholds = thresholds
         self._sessions = sessions
+        self._rules = rules
+        self._losses = losses or ControlsLoss()
         self._gathered = Gathered()
         self._off: frozenset[str] = frozenset()
 
@@ -46,12 +59,11 @@ class ControlsEvaluation(Evaluation):
         outputs = model(batch["features"], batch["mask"])
         self._gathered.add(outputs, batch)
         self._off = off_controls(ctx)
-        losses = head_losses(outputs, batch, self._weights, self._off)
-        return {name: loss for name, loss in losses.items() if name in ctx.heads}
+        return run_losses(outputs, batch, self._weights, ctx, self._losses)
 
     def result(self) -> ControlsResult:
         prediction, truth = self._gathered.arrays()
-        scores = score_controls(prediction, truth, self._thresholds, self._off)
+        scores = score_controls(prediction, truth, self._thresholds, self._off, self._rules)
         return ControlsResult(
             values=scores.values,
             score=scores.score,

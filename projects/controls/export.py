@@ -20,7 +20,16 @@ from engines.tasks.exporting import as_json, replace_export
 from engines.training.project import TrainingLog
 from engines.training.trained import serialised
 from projects.controls.config import ControlsConfig
-from projects.controls.exported import CONFIG_FILE, GRAPH_FILE, LOG_FILE, POLICY_FILE
+from projects.controls.exported import (
+    CONFIG_FILE,
+    GRAPH_FILE,
+    LOG_FILE,
+    OLD_CONFIG_FILE,
+    OLD_LOG_FILE,
+    OLD_POLICY_FILE,
+    POLICY_FILE,
+)
+from projects.controls.flat import flat_files
 from projects.controls.layout import (
     ACTION,
     CONTROL_NAMES,
@@ -33,10 +42,10 @@ from projects.controls.layout import (
     LOOK,
     STATE_NAMES,
 )
-from projects.controls.metrics import SCORE_WEIGHTS
 from projects.controls.thresholds import search_thresholds
 
 FILES = (POLICY_FILE, GRAPH_FILE, CONFIG_FILE, LOG_FILE)
+FLAT_FILES = (OLD_POLICY_FILE, OLD_CONFIG_FILE, OLD_LOG_FILE)
 Arrays = Mapping[str, NDArray[np.generic]]
 REVIEWED = ("thresholds", "thresholds_unsupported", "thresholds_reviewed")
 """Keys of the config that a person's review settles."""
@@ -53,11 +62,13 @@ def write_export(
     values: Mapping[str, float | None],
     log: TrainingLog,
     graph: bytes | None = None,
+    flat: bool = False,
 ) -> str:
     """Write the export into `folder`, all or nothing, and say in a sentence what became of reviewed thresholds.
 
     state: the best weights. review: arrays of that epoch, as an evaluation of the project gives them. values: its
-    validation values. graph: the same weights as a graph, where there is one; an older graph is removed.
+    validation values. graph: the same weights as a graph, where there is one; an older graph is removed. flat: the
+    files of the older document too; older ones are removed.
 
     Raises OSError with the older files untouched.
     """
@@ -65,9 +76,11 @@ def write_export(
     config = policy_config(cfg, review, values, log) | {"policy_sha256": hashlib.sha256(weights).hexdigest()}
     reviewed, sentence = _reviewed_before(folder / CONFIG_FILE, config)
     contents = {POLICY_FILE: weights, CONFIG_FILE: as_json(config | reviewed), LOG_FILE: as_json(training_log(log))}
+    if flat:
+        contents |= flat_files(config | reviewed, state, contents[LOG_FILE], cfg.data.history_dropout)
     if graph is not None:
         contents[GRAPH_FILE] = graph
-    replace_export(folder, contents, FILES)
+    replace_export(folder, contents, (*FILES, *FLAT_FILES))
     return sentence
 
 
@@ -101,7 +114,7 @@ def policy_config(
             "batch_size": cfg.training.batch_size,
             "lr": cfg.training.lr,
             "weight_decay": cfg.training.weight_decay,
-            "combined_score_weights": SCORE_WEIGHTS,
+            "combined_score_weights": cfg.score_weights.model_dump(),
             "epochs_trained": len(log.epochs),
             "best_epoch": log.best_epoch,
             "best_step": next((row.get("step") for row in log.epochs if row["epoch"] == log.best_epoch), None),

@@ -16,7 +16,7 @@ from engines.tasks.arguments import as_struct
 from engines.tasks.exporting import alone, log_files
 from engines.training.trained import open_reviewed
 from projects.controls.config import ControlsConfig
-from projects.controls.export import FILES, write_export
+from projects.controls.export import FILES, FLAT_FILES, write_export
 from projects.controls.layout import FEATURE_SIZE, WINDOW
 from projects.controls.model import ControlTransformer
 
@@ -29,10 +29,13 @@ STEPS = 3
 class _Order(msgspec.Struct):
     run: Path
     stage: int | None = None
+    flat: bool = False
 
 
 def export(arguments: Mapping[str, Any], context: TaskContext) -> None:
     """Write the export of the run in the directory `run`, from its records alone: its data is not needed.
+
+    arguments: run, stage (the number of one that is over), flat (false: the older document's files too).
 
     Raises `UserError` for bad arguments, `DataError` where the run has nothing to export yet or cannot be read.
     """
@@ -50,10 +53,17 @@ def export(arguments: Mapping[str, Any], context: TaskContext) -> None:
     context.progress(2, STEPS, "steps")
     with alone(run):
         sentence = write_export(
-            run.export, cfg, model.state_dict(), review=review.arrays, values=trained.values, log=log, graph=graph
+            run.export,
+            cfg,
+            model.state_dict(),
+            review=review.arrays,
+            values=trained.values,
+            log=log,
+            graph=graph,
+            flat=order.flat,
         )
     context.log(f"epoch {log.best_epoch}, score {log.best_score:.4f}")
-    log_files(context, run.export, FILES)
+    log_files(context, run.export, (*FILES, *FLAT_FILES) if order.flat else FILES)
     if sentence:
         context.log(sentence)
     context.progress(3, STEPS, "steps")

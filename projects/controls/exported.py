@@ -38,6 +38,7 @@ LOG_FILE = "training_log_v2.json"
 GRAPH_FILE = "control_policy_v2.pt2"
 OLD_POLICY_FILE = "control_policy.pt"
 OLD_CONFIG_FILE = "control_config.json"
+OLD_LOG_FILE = "training_log.json"
 """Names without the version are those of the older document, whose config is flat."""
 
 DEFAULT_THRESHOLD = 0.5
@@ -45,10 +46,16 @@ DEFAULT_HOTBAR_CONFIDENCE = 0.3
 LARGEST_CONFIG = 4 * 2**20
 """Bytes; a real one has under 100 kB."""
 _OUTPUTS = {"action": ACTION, "look": LOOK, "hotbar": HOTBAR, "cursor": CURSOR, "inv_click": INV}
-_FLAT_OUTPUTS = {
+FLAT_OUTPUTS = {
     "num_action_controls": ACTION, "num_look_controls": LOOK, "num_hotbar_slots": HOTBAR,
     "num_cursor_controls": CURSOR, "num_inv_controls": INV,
 }  # fmt: skip
+"""Numbers of outputs in a flat config."""
+FLAT_POST = {
+    "look_deadzone": "look_deadzone", "look_ema_alpha": "look_smoothing_alpha", "look_rate_limit": "look_rate_limit",
+    "cursor_ema_alpha": "cursor_ema_alpha", "hysteresis_margin": "hysteresis_margin",
+}  # fmt: skip
+"""Our names of the post-processing → those in a flat config."""
 _MODEL_LIMITS = {"d_model": 8192, "nhead": 256, "num_layers": 128, "dim_feedforward": 65536, "max_seq_len": 4096}
 """Larger values are damage or malice: a config must not be able to fill the memory."""
 _OTHER_INPUTS = {
@@ -142,7 +149,7 @@ class _Reader:
         )
 
     def _flat(self, config: dict[str, Any], policy: Path) -> ExportedConfig:
-        sizes = self._sizes(config, _FLAT_OUTPUTS)
+        sizes = self._sizes(config, FLAT_OUTPUTS)
         self._equal(config, "action_history_length", HISTORY)
         self._equal(config, "game_state_dim", STATE_SIZE)
         self._check_names(config.get("control_names"))
@@ -152,18 +159,14 @@ class _Reader:
             if name not in known and name != "hotbar_min_confidence":
                 self._refuse("thresholds", name, f"names of controls{nearest(str(name), known)}")
         chosen = np.array([self._number(named, name, DEFAULT_THRESHOLD) for name in known])
-        post = {
-            "look_deadzone": "look_deadzone", "look_ema_alpha": "look_smoothing_alpha",
-            "look_rate_limit": "look_rate_limit", "cursor_ema_alpha": "cursor_ema_alpha",
-            "hysteresis_margin": "hysteresis_margin",
-        }  # fmt: skip
         return ExportedConfig(
             policy=policy,
             model=sizes,
             action=chosen[: len(ACTION)],
             inv=chosen[len(ACTION) :],
             hotbar_confidence=self._number(named, "hotbar_min_confidence", DEFAULT_HOTBAR_CONFIDENCE),
-            post=self._post(config, post),
+            post=self._post(config, FLAT_POST),
+            lagged_state=self._state_columns(config.get("state_lagged_one_frame", [])),
             statistics=self._statistics(config),
             policy_sha256=self._digest(config),
         )
@@ -196,10 +199,10 @@ class _Reader:
 
     def _state_columns(self, names: Any) -> tuple[int, ...]:
         if not isinstance(names, list):
-            self._refuse("features.state_lagged_one_frame", names, "a list of names")
+            self._refuse("state_lagged_one_frame", names, "a list of names")
         for name in names:
             if name not in STATE_NAMES:
-                self._refuse("features.state_lagged_one_frame", name, f"state names{nearest(str(name), STATE_NAMES)}")
+                self._refuse("state_lagged_one_frame", name, f"state names{nearest(str(name), STATE_NAMES)}")
         return tuple(STATE_NAMES.index(name) for name in names)
 
     def _statistics(self, config: Mapping[str, Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:

@@ -56,7 +56,7 @@ class Masks:
         return self.gameplay & self.look_active
 
 
-def frame_masks(controls: Floats, state: Floats) -> Masks:
+def frame_masks(controls: Floats, state: Floats, look_deadzone: float = LOOK_DEADZONE) -> Masks:
     """The masks of frames with `controls: (frames, 28)` and `state: (frames, 46)`."""
     gameplay = state[:, SCREEN_OPEN] == 0
     yaw, pitch = (controls[:, column] for column in LOOK)
@@ -64,6 +64,6 @@ def frame_masks(controls: Floats, state: Floats) -> Masks:
         gameplay=gameplay,
         screen_open=state[:, SCREEN_OPEN] > 0,
         hotbar_changed=np.asarray((controls[:, HOTBAR] > 0.5).any(axis=1)),
-        look_active=np.hypot(yaw, pitch) > LOOK_DEADZONE,
+        look_active=np.hypot(yaw, pitch) > look_deadzone,
         idle=gameplay & ~(controls[:, ACTION] > 0.5).any(axis=1),
     )

@@ -6,7 +6,7 @@ A control counts as pressed where its probability is at or above its threshold, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
@@ -21,6 +21,23 @@ SCREEN_PIXELS = (1280.0, 720.0)
 """Pixel errors are given for a screen of this width and height."""
 SCORE_WEIGHTS = {"action_f1": 0.4, "look": 0.2, "hotbar": 0.1, "cursor": 0.1, "inv": 0.1, "idle": 0.1}
 """Shares of the combined score."""
+LEAST_SUPPORT = 20
+"""Positives from which on the F1 of a control counts in a mean: one from fewer may be chance."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How values become one score.
+
+    least: positives from which on a control counts in the means over controls: pressed frames, of change F1 frames on
+    which it goes on. weights: shares of the combined score, by the names of `SCORE_WEIGHTS`.
+    """
+
+    least: int = LEAST_SUPPORT
+    weights: Mapping[str, float] = field(default_factory=lambda: SCORE_WEIGHTS)
+
+
+RULES = Rules()
 
 
 @dataclass(frozen=True)
@@ -80,8 +97,8 @@ class Thresholds:
 class ControlScore:
     """One binary control on the frames where it is judged. Without support there is no recall and no F1.
 
-    changes: judged frames on which the control differs from the frame before. change_f1: F1 on these frames alone, None
-    where it never goes on.
+    changes: judged frames on which the control differs from the frame before, onsets: those on which it goes on.
+    change_f1: F1 on the changes alone, None without an onset.
     """
 
     name: str
@@ -92,6 +109,7 @@ class ControlScore:
     recall: float | None
     f1: float | None
     changes: int
+    onsets: int
     change_f1: float | None
 
 
@@ -102,10 +120,24 @@ class Scores:
     values: Mapping[str, float | None]
     score: float | None
     controls: tuple[ControlScore, ...]
+    rules: Rules = RULES
+
+    def counts(self, control: ControlScore) -> bool:
+        """Whether `control` has positives enough to count in the means over controls."""
+        return control.support >= self.rules.least
+
+    def by(self, rules: Rules) -> Scores:
+        """The same, put together by other rules."""
+        values = {**self.values, **_macros(self.controls, rules.least)}
+        return Scores(values, combined_score(values, rules.weights), self.controls, rules)
 
 
 def score_controls(
-    prediction: Prediction, truth: Truth, thresholds: Thresholds | None = None, off: frozenset[str] = frozenset()
+    prediction: Prediction,
+    truth: Truth,
+    thresholds: Thresholds | None = None,
+    off: frozenset[str] = frozenset(),
+    rules: Rules = RULES,
 ) -> Scores:
     """Score predictions of the frames of `truth`; thresholds are 0.5 where absent.
 
@@ -118,18 +150,19 @@ def score_controls(
     inv = _binary_scores(INV, prediction.inv >= thresholds.inv, truth, masks.inv, thresholds.inv)
     actions, inv = (tuple(_unjudged(c) if c.name in off else c for c in controls) for controls in (actions, inv))
     hotbar = targets[:, HOTBAR][masks.hotbar_changed].argmax(1)
+    means = _macros(actions + inv, rules.least)
     values: dict[str, float | None] = {
-        "action_f1": _macro(control.f1 for control in actions),
-        "action_change_f1": _macro(control.change_f1 for control in actions),
+        "action_f1": means["action_f1"],
+        "action_change_f1": means["action_change_f1"],
         **_look(prediction.look[masks.look], targets[masks.look][:, LOOK]),
         "hotbar_accuracy": _mean(prediction.hotbar[masks.hotbar_changed].argmax(1) == hotbar),
         **_cursor(prediction.cursor[masks.screen_open], targets[masks.screen_open][:, CURSOR]),
-        "inv_f1": _macro(control.f1 for control in inv),
-        "inv_change_f1": _macro(control.change_f1 for control in inv),
+        "inv_f1": means["inv_f1"],
+        "inv_change_f1": means["inv_change_f1"],
         "idle_accuracy": _mean(~on[masks.idle].any(axis=1)),
     }
     values |= {key: None for key in values if off.issuperset(_names_behind(key))}
-    return Scores(values, combined_score(values), actions + inv)
+    return Scores(values, combined_score(values, rules.weights), actions + inv, rules)
 
 
 def _names_behind(key: str) -> list[str]:
@@ -142,10 +175,10 @@ def _unjudged(score: ControlScore) -> ControlScore:
     return replace(score, precision=None, recall=None, f1=None, change_f1=None)
 
 
-def combined_score(values: Mapping[str, float | None]) -> float | None:
+def combined_score(values: Mapping[str, float | None], weights: Mapping[str, float] = SCORE_WEIGHTS) -> float | None:
     """The weighted mean of the head scores, each clamped to [0, 1]; heads without support share out their weight.
 
-    None where nothing can be judged or a value is not finite.
+    None where nothing with a weight can be judged or a value is not finite.
     """
     look, cursor = values["look_mse"], values["cursor_mse"]
     parts = {
@@ -156,11 +189,11 @@ def combined_score(values: Mapping[str, float | None]) -> float | None:
         "inv": values["inv_f1"],
         "idle": values["idle_accuracy"],
     }
-    judged = {name: part for name, part in parts.items() if part is not None}
+    judged = {name: part for name, part in parts.items() if part is not None and weights[name]}
     if not judged or not all(math.isfinite(part) for part in judged.values()):
         return None
-    total = sum(SCORE_WEIGHTS[name] for name in judged)
-    return sum(SCORE_WEIGHTS[name] * min(max(part, 0.0), 1.0) for name, part in judged.items()) / total
+    total = sum(weights[name] for name in judged)
+    return sum(weights[name] * min(max(part, 0.0), 1.0) for name, part in judged.items()) / total
 
 
 def _binary_scores(
@@ -179,6 +212,7 @@ def _binary_scores(
             recall=_ratio(everywhere.hits[k], everywhere.wanted[k]),
             f1=everywhere.f1(k),
             changes=int(changed[:, k].sum()),
+            onsets=int(changes.wanted[k]),
             change_f1=changes.f1(k),
         )
         for k, column in enumerate(columns)
@@ -201,9 +235,13 @@ def _ratio(part: np.integer, whole: np.integer) -> float | None:
     return float(part / whole) if whole else None
 
 
-def _macro(scores: Iterable[float | None]) -> float | None:
-    """The mean over the controls that have a score."""
-    return _mean([score for score in scores if score is not None])
+def _macros(controls: Sequence[ControlScore], least: int) -> dict[str, float | None]:
+    """The means over the controls with `least` positives or more; `controls` are the 12 actions, then the inventory."""
+    means = {}
+    for head, some in (("action", controls[: len(ACTION)]), ("inv", controls[len(ACTION) :])):
+        means[f"{head}_f1"] = _mean([c.f1 for c in some if c.f1 is not None and c.support >= least])
+        means[f"{head}_change_f1"] = _mean([c.change_f1 for c in some if c.change_f1 is not None and c.onsets >= least])
+    return means
 
 
 def _look(predicted: Floats, wanted: Floats) -> dict[str, float | None]:

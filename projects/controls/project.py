@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,36 +15,41 @@ from torch import Tensor, nn
 from engines.basics.errors import UserError, nearest
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
 from projects.controls.batches import WindowSource
-from projects.controls.config import ControlsConfig
+from projects.controls.config import ControlsConfig, ControlsLoss
+from projects.controls.editions import NEWEST, rules
 from projects.controls.evaluation import ControlsEvaluation, ControlsResult
 from projects.controls.export import write_export
-from projects.controls.layout import BINARY, CONTROL_NAMES
-from projects.controls.losses import PosWeights, head_losses, loss_masks, off_controls, pos_weights
+from projects.controls.layout import BINARY, CONTROL_NAMES, WINDOW
+from projects.controls.losses import PosWeights, loss_masks, off_controls, pos_weights
 from projects.controls.model import ControlTransformer
-from projects.controls.recordings import Recording
+from projects.controls.objective import run_losses
 from projects.controls.report import never_pressed
 from projects.controls.run_report import RunReport
-from projects.controls.split import read_split
+from projects.controls.split import Parts, read_parts
 from projects.controls.tuning import configured
 
 
 class ControlsProject(Project[ControlsConfig]):
     """Body pose and game state to 28 controls. `data` comes first; it settles class weights and normalisation."""
 
+    edition = NEWEST
     _train: WindowSource
     _validation: WindowSource
     _weights: PosWeights
+    _losses: ControlsLoss
     _types: list[str]
     _names: list[str]
 
     def data(self, cfg: ControlsConfig, device: torch.device) -> Split:
-        train, validation = read_split(cfg.data)
+        parts = read_parts(cfg.data, self.edition)
+        train, validation = parts.train, parts.validation
+        self._losses = cfg.loss
         self._train = WindowSource(train, device, cfg.data.history_dropout, cfg.data.augmentation)
         self._validation = WindowSource(validation, device, cfg.data.history_dropout)
         self._weights = pos_weights(self._train, cfg.data.pos_weight, cfg.data.pos_weight_cap)
         self._types = [recording.session_type for recording in train]
         self._names = [recording.name for recording in validation]
-        return Split(self._train, self._validation, _summary(train, validation, self._train, self._weights))
+        return Split(self._train, self._validation, _summary(parts, self._train, self._weights))
 
     def build(self, cfg: ControlsConfig) -> ControlTransformer:
         return ControlTransformer(**cfg.model.model_dump())
@@ -55,8 +60,7 @@ class ControlsProject(Project[ControlsConfig]):
         return model
 
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
-        losses = head_losses(model(batch["features"], batch["mask"]), batch, self._weights, off_controls(ctx))
-        return {name: loss for name, loss in losses.items() if name in ctx.heads}
+        return run_losses(model(batch["features"], batch["mask"]), batch, self._weights, ctx, self._losses)
 
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
         return {name: mask.sum() for name, mask in loss_masks(batch, off_controls(ctx)).items() if name in ctx.heads}
@@ -73,13 +77,15 @@ class ControlsProject(Project[ControlsConfig]):
         return np.flatnonzero(of_type[self._train.sessions])
 
     def evaluation(self, cfg: ControlsConfig, data: Split) -> ControlsEvaluation:
-        return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions)
+        by = rules(cfg, self.edition)
+        return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions, by, cfg.loss)
 
     def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
         """The run beside its baselines, and what its numbers are worth."""
         if not isinstance(result, ControlsResult):
             raise TypeError(f"expected the result of a controls evaluation, not a {type(result).__name__}")
-        return RunReport(cfg, model, self._validation, result, self._names, self._weights).tables()
+        report = RunReport(cfg, model, self._validation, result, self._names, self._weights, self.edition)
+        return report.tables()
 
     def export(
         self, cfg: ControlsConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog
@@ -87,20 +93,25 @@ class ControlsProject(Project[ControlsConfig]):
         write_export(folder, cfg, model.state_dict(), review=result.review, values=result.values, log=log)
 
 
-def _summary(
-    train: Sequence[Recording], validation: Sequence[Recording], source: WindowSource, weights: PosWeights
-) -> dict[str, Any]:
+def _summary(parts: Parts, source: WindowSource, weights: PosWeights) -> dict[str, Any]:
+    everything = (*parts.train, *parts.validation, *parts.test)
     targets, masks = source.labels()
     pressed = {CONTROL_NAMES[c]: int(count) for c, count in zip(BINARY, (targets[:, BINARY] > 0.5).sum(0), strict=True)}
     summary: dict[str, Any] = {
-        "train_sessions": len(train),
-        "validation_sessions": [recording.name for recording in validation],
-        "session_types": dict(sorted(Counter(r.session_type for r in (*train, *validation)).items())),
-        "synthesised_pose": sum(r.synthesised_pose for r in (*train, *validation)),
+        "train_sessions": len(parts.train),
+        "validation_sessions": [recording.name for recording in parts.validation],
+        "session_types": dict(sorted(Counter(r.session_type for r in everything).items())),
+        "synthesised_pose": sum(r.synthesised_pose for r in everything),
         "train_windows": len(source),
         "pressed": pressed,
         "share": {name: round(float(mask.float().mean()), 4) for name, mask in masks.items()},
     }
+    if parts.test:
+        summary["test_sessions"] = [recording.name for recording in parts.test]
+    if parts.shortened:
+        summary["gaps"] = (
+            f"{WINDOW} frames beside held-out pieces of a sitting are left out of {parts.shortened} pieces"
+        )
     if weights.unsupported:
         summary["note"] = never_pressed(weights.unsupported)
     return summary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from engines.basics import npz
 from engines.basics.errors import DataError
 from engines.basics.files import make_directory, replace_with
-from projects.controls.layout import CONTROL_SIZE, CURSOR, FRAME_SIZE, LOOK, STATE_SIZE
+from projects.controls.layout import CONTROL_SIZE, CURSOR, FRAME_SIZE, LOOK, LOOK_DEADZONE, STATE_SIZE
 
 if TYPE_CHECKING:
     from engines.contract.settings import RunConfig
@@ -33,6 +33,7 @@ class Recording:
     frames: (N, 260) float32, pose. controls: (N, 28) float32, what the player did on that frame.
     state: (N, 46) float32, what the game said. timestamps: (N,) float64, seconds. fps: frames a second.
     session_type: what was played, such as `combat`. synthesised_pose: the pose was made from the controls.
+    look_deadzone: magnitude up to which its look is read as none.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Recording:
     fps: float
     session_type: str
     synthesised_pose: bool = False
+    look_deadzone: float = LOOK_DEADZONE
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -57,13 +59,13 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.npz"))
 
 
-def read_folder(path: Path) -> list[Recording]:
+def read_folder(path: Path, look_deadzone: float = LOOK_DEADZONE) -> list[Recording]:
     """Every recording in a folder, sorted by name. Raises `DataError` for the first thing that is wrong."""
     if not path.is_dir():
         raise DataError(f"{path}: no such folder; expected a folder with .npz recordings (data.path).")
     if not (found := _files(path)):
         raise DataError(f"{path}: no recordings; expected at least two .npz files, one a session.")
-    return [read_recording(file) for file in found]
+    return [replace(read_recording(file), look_deadzone=look_deadzone) for file in found]
 
 
 def read_recording(path: Path) -> Recording:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from engines.basics.errors import DataError
+from engines.training.holdout import MOST_NAMED
 from engines.training.project import ENLARGE, Table
 from engines.training.reliability import reliability
 from projects.controls.baselines import evaluate_baselines, target_rows
@@ -18,12 +19,14 @@ from projects.controls.batches import WindowSource
 from projects.controls.calibration import calibration, judged_buttons, undo_weight
 from projects.controls.config import ControlsConfig
 from projects.controls.demo.task import CEILING
+from projects.controls.editions import NEWEST, rules
 from projects.controls.evaluation import ControlsResult, review_arrays
 from projects.controls.leaks import TRAINED, logistic_leaks, predict_shown
 from projects.controls.losses import PosWeights
 from projects.controls.metrics import Prediction, Rows, Scores, Thresholds, score_controls
+from projects.controls.predictions import predict
 from projects.controls.recordings import Recording
-from projects.controls.report import baseline_table, comparison_table
+from projects.controls.report import baseline_table, comparison_table, counted, heads_table, score_tables
 from projects.controls.run_tables import (
     calibration_table,
     change_table,
@@ -34,7 +37,8 @@ from projects.controls.run_tables import (
     session_table,
 )
 from projects.controls.self_fed import first_windows, self_fed
-from projects.controls.split import read_split
+from projects.controls.split import read_parts
+from projects.controls.state_leaks import flags, leaks_table, state_leaks
 from projects.controls.tuning import configured, tuned, tuned_on_others
 
 
@@ -45,6 +49,7 @@ class RunReport:
         model: in eval mode, with the weights to report on.
         result: its evaluation on `source`, the validation windows. names: the sessions of these.
         weights: what positives weighed in the training.
+        edition: whose definitions the run keeps (`projects.controls.editions`).
     """
 
     def __init__(
@@ -55,10 +60,12 @@ class RunReport:
         result: ControlsResult,
         names: Sequence[str],
         weights: PosWeights,
+        edition: int = NEWEST,
     ) -> None:
         self._cfg, self._model, self._source, self._names, self._weights = cfg, model, source, names, weights
         self._prediction, self._truth, self._off = result.prediction, result.truth, result.off
         self._review = review_arrays(result.prediction, result.truth, source.sessions)
+        self._edition, self._rules = edition, rules(cfg, edition)
         self._default = configured(cfg)
         self._tuned = tuned(cfg, self._review)
 
@@ -77,7 +84,7 @@ class RunReport:
         }
 
     def _score(self, prediction: Prediction, thresholds: Thresholds, rows: Rows = slice(None)) -> Scores:
-        return score_controls(prediction, self._truth[rows], thresholds, self._off)
+        return score_controls(prediction, self._truth[rows], thresholds, self._off, self._rules)
 
     # -- from the validation windows in memory -------------------------------------------------------------------
 
@@ -120,19 +127,46 @@ class RunReport:
 
     def _from_recordings(self) -> dict[str, Table]:
         """They are read again, so that a run need not keep its data twice. Raises `DataError`."""
-        train, validation = read_split(self._cfg.data)
+        parts = read_parts(self._cfg.data, self._edition)
+        train, validation = parts.train, parts.validation
         if not np.array_equal(target_rows(validation).truth.targets, self._truth.targets):
             raise DataError(f"{self._cfg.data.path} no longer holds the sessions that this run was validated on.")
         say("baselines")
-        baselines = evaluate_baselines(train, validation, Path(self._cfg.data.path).expanduser() / CEILING)
+        baselines = self._baselines(train, validation)
         run = self._score(self._prediction, self._default)
         compared = {"this run": run, **baselines}
-        note = f"On the {len(self._truth)} validation windows of {len(validation)} sessions."
+        note = f"On the {len(self._truth)} validation windows of {len(validation)} sessions. {counted(run)}"
         return {
+            **(self._test(train, parts.test) if parts.test else {}),
             "baselines": baseline_table(run, baselines, note),
             "change frames": change_table(compared),
             "self-fed history": self._self_fed(validation),
-            "leaking state": self._leaks(train, validation),
+            **self._leaks(train, validation),
+        }
+
+    def _baselines(self, train: Sequence[Recording], held_out: Sequence[Recording]) -> dict[str, Scores]:
+        return self._counted(evaluate_baselines(train, held_out, Path(self._cfg.data.path).expanduser() / CEILING))
+
+    def _test(self, train: Sequence[Recording], test: Sequence[Recording]) -> dict[str, Table]:
+        """The headline: sessions that nothing was chosen on, at the thresholds chosen on validation."""
+        say("test")
+        source = WindowSource(test, next(self._model.parameters()).device, 0.0)
+        prediction, truth = predict(self._model, source, ENLARGE * self._cfg.training.batch_size)
+        run = score_controls(prediction, truth, self._tuned, self._off, self._rules)
+        columns = {
+            "test": run,
+            "validation": self._score(self._prediction, self._tuned),
+            "validation, as trained": self._score(self._prediction, self._default),
+        }
+        about = f"{len(truth)} windows of {len(test)} sessions that nothing was chosen on: {_names(test)}"
+        note = (
+            f"Test: {about}. Weights and thresholds were chosen on validation, which flatters its own values. As "
+            f"trained: at the thresholds of the training. {counted(run)}"
+        )
+        return {
+            "heads": heads_table(columns, note),
+            "test controls": score_tables(run, self._weights.unsupported)["controls"],
+            "test baselines": baseline_table(run, self._baselines(train, test), f"On {about}. {counted(run)}"),
         }
 
     def _self_fed(self, validation: Sequence[Recording]) -> Table:
@@ -145,13 +179,27 @@ class RunReport:
             pairs[name] = forced, self._score(fed, thresholds, rows)
         return gap_table(pairs, int(rows.sum()))
 
-    def _leaks(self, train: Sequence[Recording], validation: Sequence[Recording]) -> Table:
+    def _leaks(self, train: Sequence[Recording], validation: Sequence[Recording]) -> dict[str, Table]:
         say("leaking state")
+        columns = state_leaks(train, validation)
         batch_size = ENLARGE * self._cfg.training.batch_size
         predictions = {TRAINED: self._prediction}
         predictions |= predict_shown(self._model, self._source, validation, batch_size)
         model = {shown: self._score(prediction, self._default) for shown, prediction in predictions.items()}
-        return leak_table({"this run": model, "logistic, refitted": logistic_leaks(train, validation)})
+        logistic = self._counted(logistic_leaks(train, validation))
+        return {
+            "leaking state": leak_table({"this run": model, "logistic, refitted": logistic}, flags(columns)),
+            "state columns": leaks_table(columns),
+        }
+
+    def _counted(self, scores: Mapping[str, Scores]) -> dict[str, Scores]:
+        """Put together as the run's."""
+        return {name: one.by(self._rules) for name, one in scores.items()}
+
+
+def _names(recordings: Sequence[Recording]) -> str:
+    more = f" and {len(recordings) - MOST_NAMED} more" if len(recordings) > MOST_NAMED else ""
+    return ", ".join(one.name for one in recordings[:MOST_NAMED]) + more
 
 
 def say(what: str) -> None:

@@ -69,8 +69,11 @@ def gap_table(pairs: Mapping[str, tuple[Scores, Scores]], windows: int) -> Table
     )
 
 
-def leak_table(predictors: Mapping[str, Mapping[str, Scores]]) -> Table:
-    """A row a predictor and way to show it the state; of the values, those that the leaking columns are effects of."""
+def leak_table(predictors: Mapping[str, Mapping[str, Scores]], flagged: str) -> Table:
+    """A row a predictor and way to show it the state; of the values, those that the leaking columns are effects of.
+
+    flagged: which of all columns were found to leak, as a sentence.
+    """
     keys = ("action_f1", "action_change_f1", "hotbar_accuracy", "idle_accuracy")
     given_away = ("sprint", "sneak", "use_item")
     rows = []
@@ -82,10 +85,11 @@ def leak_table(predictors: Mapping[str, Mapping[str, Scores]]) -> Table:
     return Table(
         columns=("predictor", "state", "score", *keys, *(f"{name} F1" for name in given_away)),
         rows=tuple(rows),
-        note="sprinting, sneaking, is_using_item and hotbar_slot of the frame before (lagged, as trained), of the same "
-        "frame (as recorded), or zero (dropped). A predictor that gains as recorded reads the label off the state; one "
-        "that loses when they are dropped leans on the past. This run was not trained again: what it has learned of "
-        "lagged state may fail on other state. The regressions were, so theirs is what the state gives away.",
+        note=f"{flagged} Here sprinting, sneaking, is_using_item and hotbar_slot are of the frame before (lagged, as "
+        "trained), of the same frame (as recorded), or zero (dropped). A predictor that gains as recorded reads the "
+        "label off the state; one that loses when they are dropped leans on the past. This run was not trained again: "
+        "what it has learned of lagged state may fail on other state. The regressions were, so theirs is what the "
+        "state gives away.",
     )
 
 

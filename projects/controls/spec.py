@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engines.contract.spec import Column, Head, Spec, Task
+from projects.controls.editions import NEWEST
 from projects.controls.layout import ACTION, CONTROL_NAMES, INV
 
 SPEC = Spec(
@@ -43,6 +44,13 @@ SPEC = Spec(
         ),
         Head(name="idle", title="Idle penalty"),
     ),
+    aliases={
+        "training.learning_rate": "training.lr",
+        "training.max_epochs": "training.epochs",
+        "training.early_stop_patience": "training.patience",
+        "training.gradient_clip": "training.grad_clip",
+        "training.action_history_dropout": "data.history_dropout",
+    },
     data_files="projects.controls.recordings:files",
     tasks={
         "make": Task("projects.controls.demo.task:make", "make demo sessions in the folder `out`"),
@@ -56,6 +64,7 @@ SPEC = Spec(
     reads="projects.controls.importers.kinds:why_not",
     stats="projects.controls.stats:tables",
     thresholds="projects.controls.thresholds:THRESHOLDS",
+    edition=NEWEST,
     demo="controls_demo.yaml",
     demo_first=True,
 )

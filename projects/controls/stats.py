@@ -15,9 +15,11 @@ from projects.controls.config import ControlsData
 from projects.controls.demo.task import CEILING
 from projects.controls.layout import ACTION, CONTROL_NAMES, HOTBAR, INV
 from projects.controls.masks import frame_masks
+from projects.controls.metrics import LEAST_SUPPORT
 from projects.controls.recordings import Recording
 from projects.controls.report import comparison_table
 from projects.controls.split import read_split
+from projects.controls.state_leaks import leaks_table, state_leaks
 
 Counts = NDArray[np.int64]
 _ROWS = (
@@ -28,7 +30,7 @@ _ROWS = (
 
 
 def tables(path: str) -> dict[str, Table]:
-    """`sessions`, `controls` and `baselines` of the recordings in the folder `path`.
+    """`sessions`, `controls`, `state columns` and `baselines` of the recordings in the folder `path`.
 
     The baselines are trained and scored on the default split. Raises `DataError` for bad recordings.
     """
@@ -37,6 +39,7 @@ def tables(path: str) -> dict[str, Table]:
     return {
         "sessions": _sessions(train, validation),
         "controls": _controls(train, validation),
+        "state columns": leaks_table(state_leaks(train, validation)),
         "baselines": comparison_table(
             baselines, f"Trained on {len(train)} sessions, scored on the {len(validation)} that validate by default."
         ),
@@ -65,11 +68,16 @@ def _controls(train: Sequence[Recording], validation: Sequence[Recording]) -> Ta
     training, held_out = _support(train), _support(validation)
     on, judged, presses = (mine + theirs for mine, theirs in zip(training, held_out, strict=True))
     share = np.round(on / np.maximum(judged, 1), 5)
-    columns = (_ROWS, on.tolist(), share.tolist(), presses.tolist(), training[0].tolist(), held_out[0].tolist())
+    columns = (
+        _ROWS, on.tolist(), share.tolist(), presses.tolist(), training.on.tolist(), held_out.on.tolist(),
+        ["yes" if count >= LEAST_SUPPORT else "no" for count in held_out.on.tolist()],
+    )  # fmt: skip
     return Table(
-        columns=("control", "frames on", "share", "presses", "in train", "in validation"),
+        columns=("control", "frames on", "share", "presses", "in train", "in validation", "counts"),
         rows=tuple(zip(*columns, strict=True)),
-        note="Share: of the frames where it is judged. Look is on beyond its dead zone, the cursor while a screen is.",
+        note="Share: of the frames where it is judged. Look is on beyond its dead zone, the cursor while a screen is. "
+        f"Counts: has {LEAST_SUPPORT} frames or more in validation; from fewer a score may be chance, and the F1 of an "
+        "on-off control counts in no mean.",
     )
 
 
@@ -84,7 +92,7 @@ class _Support(NamedTuple):
 def _support(recordings: Sequence[Recording]) -> _Support:
     on, judged, presses = np.zeros((3, len(_ROWS)), np.int64)
     for recording in recordings:
-        masks = frame_masks(recording.controls, recording.state)
+        masks = frame_masks(recording.controls, recording.state, recording.look_deadzone)
         mask = np.column_stack([
             masks.action, masks.gameplay, *[masks.gameplay] * len(HOTBAR), masks.gameplay | masks.screen_open,
             *[masks.screen_open] * len(INV),

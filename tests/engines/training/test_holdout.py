@@ -75,6 +75,48 @@ def test_a_draw_is_spread_over_kinds_without_what_is_tested() -> None:
         assert not {0, 1} & set(found.validation)
 
 
+@given(
+    kinds=st.lists(st.sampled_from("abcd"), min_size=3, max_size=40),
+    validation=st.floats(0.05, 0.4),
+    test=st.floats(0.05, 0.4),
+    seed=st.integers(0, 99),
+)
+def test_a_drawn_test_leaves_every_kind_that_is_large_enough_in_all_parts(
+    kinds: list[str], validation: float, test: float, seed: int
+) -> None:
+    names, n = [f"{k:02d}" for k in range(len(kinds))], len(kinds)
+    found = hold_out(Path("x"), names, "game", fraction=validation, seed=seed, kinds=kinds, test_fraction=test)
+    assert sorted([*found.train, *found.validation, *found.tested]) == list(range(n))
+    assert len(found.tested) == max(1, round(test * n))
+    assert len(found.validation) == min(max(1, round(validation * n)), n - len(found.tested) - 1)
+    large = {kind for kind, count in Counter(kinds).items() if count >= 3}
+    parts = [{kinds[k] for k in part} for part in (found.tested, found.validation, found.train)]
+    if len(found.tested) >= len(large):
+        assert large <= parts[0]
+    left = Counter(kinds[k] for k in (*found.validation, *found.train))
+    if len(found.validation) >= sum(count >= 2 for count in left.values()):
+        assert {kind for kind, count in left.items() if count >= 2} <= parts[1]
+
+
+def test_four_types_of_five_sessions_are_in_every_part() -> None:
+    kinds = ["walk", "fight", "build", "mixed"] * 5
+    names = [f"{k:02d}" for k in range(20)]
+    for seed in range(10):
+        found = hold_out(Path("x"), names, "game", fraction=0.2, seed=seed, kinds=kinds, test_fraction=0.2)
+        assert [sorted(kinds[k] for k in part) for part in (found.tested, found.validation)] == [sorted(kinds[:4])] * 2
+        assert Counter(kinds[k] for k in found.train) == dict.fromkeys(kinds[:4], 3)
+
+
+def test_a_drawn_test_is_a_share_of_all_groups_and_named_ones_come_before_it() -> None:
+    found = held(test_fraction=0.3)
+    assert (len(found.tested), len(found.validation), len(found.train)) == (3, 2, 5)
+    assert found.summary("game")["test_games"] == [GAMES[k] for k in found.tested]
+    assert held(test_fraction=0.3, test=["game_04"]).tested == [4]
+    assert held(test_fraction=0.0) == held()
+    with pytest.raises(DataError, match="holds 2 games; expected at least 3, since whole games are held out for valid"):
+        hold_out(Path("x"), GAMES[:2], "game", fraction=0.2, seed=0, test_fraction=0.2)
+
+
 def test_names_say_exactly_what_validates() -> None:
     found = held(validation=["game_09", "game_01", "game_01"], test=["game_00"])
     assert (found.validation, found.tested, found.train) == ([1, 9], [0], [2, 3, 4, 5, 6, 7, 8])

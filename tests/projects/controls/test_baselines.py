@@ -19,7 +19,7 @@ from projects.controls.demo.session import make_session
 from projects.controls.layout import CURSOR, HOTBAR, LOOK, SCREEN_OPEN
 from projects.controls.logistic import best_f1_thresholds
 from projects.controls.masks import frame_masks
-from projects.controls.metrics import Prediction, Scores, Truth
+from projects.controls.metrics import Prediction, Rules, Scores, Truth
 from projects.controls.recordings import Recording
 from tests.projects.controls.sessions import random_session
 
@@ -30,13 +30,14 @@ def f1(scores: Scores, name: str) -> float | None:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Scores], list[Recording]]:
-    """Six short demo sessions, two of them held out, and all scores on those two."""
+    """Six short demo sessions, two of them held out, and all scores on those two; rare controls count too."""
     folder = tmp_path_factory.mktemp("ceiling")
     sessions = [make_session(seed=1, number=number, minutes=1.5) for number in range(6)]
     for session in sessions:
         np.savez(folder / f"{session.recording.name}.npz", expected=session.ceiling)
     recordings = [session.recording for session in sessions]
-    return evaluate_baselines(recordings[:4], recordings[4:], folder), recordings[4:]
+    scores = evaluate_baselines(recordings[:4], recordings[4:], folder)
+    return {name: one.by(Rules(1)) for name, one in scores.items()}, recordings[4:]
 
 
 def test_the_demo_leaves_a_model_room_between_baselines_and_ceiling(

@@ -159,7 +159,7 @@ def test_killed_in_the_second_stage_equals_uninterrupted(
     assert rows == effective_table(straight.run)
     assert [row["stage"] for row in rows] == ["movement", "combat", "combat", "inventory", "inventory"]
     assert [row["train"]["inv"] is None for row in rows] == [True] * 3 + [False] * 2
-    assert [row["validation"]["inv_f1"] is None for row in rows] == [True] * 3 + [False] * 2
+    assert [row["validation"]["cursor_mse"] is None for row in rows] == [True] * 3 + [False] * 2
     ours, theirs = tensors(killed.run.last), tensors(straight.run.last)
     assert ours.keys() == theirs.keys()
     assert [place for place in ours if not torch.equal(ours[place], theirs[place])] == []

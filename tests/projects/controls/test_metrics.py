@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from projects.controls.layout import ACTION, BINARY, CONTROL_NAMES, CURSOR, INV, LOOK
 from projects.controls.masks import Masks, frame_masks
-from projects.controls.metrics import Prediction, Thresholds, Truth, combined_score, score_controls
+from projects.controls.metrics import (
+    LEAST_SUPPORT,
+    Prediction,
+    Rules,
+    Thresholds,
+    Truth,
+    combined_score,
+    score_controls,
+)
 from tests.projects.controls.sessions import random_session
 
 
@@ -30,11 +38,17 @@ def random_case(frames: int, seed: int) -> tuple[Prediction, Truth]:
 
 
 @settings(max_examples=40, deadline=None)
-@given(frames=st.integers(1, 60), seed=st.integers(0, 10**6), threshold=st.sampled_from([0.3, 0.5, 0.9]))
-def test_every_value_equals_a_count_frame_by_frame(frames: int, seed: int, threshold: float) -> None:
+@given(
+    frames=st.integers(1, 60),
+    seed=st.integers(0, 10**6),
+    threshold=st.sampled_from([0.3, 0.5, 0.9]),
+    least=st.sampled_from([1, 3]),
+)
+def test_every_value_equals_a_count_frame_by_frame(frames: int, seed: int, threshold: float, least: int) -> None:
     prediction, truth = random_case(frames, seed)
     targets, masks = truth.targets, truth.masks
-    scores = score_controls(prediction, truth, Thresholds(np.full(12, threshold), np.full(3, threshold)))
+    thresholds = Thresholds(np.full(12, threshold), np.full(3, threshold))
+    scores = score_controls(prediction, truth, thresholds, rules=Rules(least))
     f1: dict[str, list[float]] = {"action": [], "inv": []}
     for group, columns, chances in (("action", ACTION, prediction.action), ("inv", INV, prediction.inv)):
         for k, column in enumerate(columns):
@@ -48,9 +62,10 @@ def test_every_value_equals_a_count_frame_by_frame(frames: int, seed: int, thres
             assert score.support == hits + missed
             assert score.precision == (hits / (hits + false) if hits + false else None)
             assert score.recall == (hits / (hits + missed) if hits + missed else None)
-            if hits + missed:
-                f1[group].append(2 * hits / (2 * hits + false + missed))
-                assert score.f1 == pytest.approx(f1[group][-1])
+            found = 2 * hits / (2 * hits + false + missed) if hits + missed else None
+            assert score.f1 == (pytest.approx(found) if found is not None else None)
+            if found is not None and hits + missed >= least:
+                f1[group].append(found)
     assert scores.values["action_f1"] == (pytest.approx(np.mean(f1["action"])) if f1["action"] else None)
     assert scores.values["inv_f1"] == (pytest.approx(np.mean(f1["inv"])) if f1["inv"] else None)
     looking = [n for n in range(frames) if masks.gameplay[n] and masks.look_active[n]]
@@ -72,7 +87,7 @@ def test_every_value_equals_a_count_frame_by_frame(frames: int, seed: int, thres
 
 
 def test_the_perfect_prediction_scores_one() -> None:
-    _, truth = random_case(200, 0)
+    _, truth = random_case(500, 0)
     scores = score_controls(Prediction.of_controls(truth.targets), truth)
     assert scores.values["action_change_f1"] == scores.values["inv_change_f1"] == 1
     assert scores.score == pytest.approx(1)
@@ -123,8 +138,46 @@ def test_heads_without_a_frame_are_null() -> None:
     assert supported == ["open_inventory"], "it is judged on every frame"
 
 
+def with_presses(truth: Truth, presses: int) -> Truth:
+    """`truth` with attack (column 7) pressed on every other frame of gameplay, so many times."""
+    targets, previous = truth.targets.copy(), truth.previous.copy()
+    targets[:, 7] = previous[:, 7] = 0
+    targets[np.flatnonzero(truth.masks.gameplay)[: 2 * presses : 2], 7] = 1
+    return replace(truth, targets=targets, previous=previous)
+
+
+@pytest.mark.parametrize("presses", [LEAST_SUPPORT - 1, LEAST_SUPPORT])
+def test_a_control_counts_from_twenty_positives_on(presses: int) -> None:
+    """With 19 its own F1 is shown, and the mean is that of the others; change F1 goes by the frames it goes on."""
+    prediction, truth = random_case(900, 2)
+    scores = score_controls(prediction, with_presses(truth, presses))
+    attack = scores.controls[7]
+    assert (attack.name, attack.support, attack.onsets) == ("attack", presses, presses)
+    assert attack.f1 is not None
+    assert attack.change_f1 is not None
+    kept = [k for k in range(12) if k != 7 or presses == LEAST_SUPPORT]
+    assert all(scores.controls[k].onsets >= LEAST_SUPPORT for k in kept)
+    assert scores.counts(attack) == (presses == LEAST_SUPPORT)
+    for key, of in (("action_f1", "f1"), ("action_change_f1", "change_f1")):
+        assert scores.values[key] == pytest.approx(np.mean([getattr(scores.controls[k], of) for k in kept]))
+
+
+def test_scores_are_counted_again_by_another_rule() -> None:
+    prediction, truth = random_case(900, 2)
+    truth = with_presses(truth, 5)
+    strict, all_of_them = score_controls(prediction, truth), score_controls(prediction, truth, rules=Rules(1))
+    assert strict.values["action_f1"] != all_of_them.values["action_f1"]
+    assert strict.score != all_of_them.score
+    assert strict.by(Rules(1)) == all_of_them
+    assert all_of_them.by(Rules(LEAST_SUPPORT)) == strict
+    off = frozenset(CONTROL_NAMES[column] for column in ACTION)
+    assert score_controls(prediction, truth, off=off).by(Rules(1)) == score_controls(
+        prediction, truth, off=off, rules=Rules(1)
+    )
+
+
 def test_unsupported_controls_count_in_no_mean() -> None:
-    prediction, truth = random_case(400, 2)
+    prediction, truth = random_case(900, 2)
     before = score_controls(prediction, truth)
     targets = truth.targets.copy()
     targets[:, 7] = 0

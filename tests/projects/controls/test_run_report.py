@@ -13,30 +13,39 @@ import torch
 
 from engines.training.project import Context, Table
 from projects.controls.baselines import target_rows
+from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
 from projects.controls.evaluation import ControlsResult
 from projects.controls.layout import BINARY, CONTROL_NAMES
-from projects.controls.metrics import score_controls
+from projects.controls.metrics import Prediction, score_controls
+from projects.controls.predictions import Gathered
 from projects.controls.project import ControlsProject
 from projects.controls.recordings import read_recording, write_recording
+from projects.controls.report import baseline_table
 from projects.controls.spec import SPEC
 from projects.controls.split import read_split
 from projects.controls.tuning import tuned
 from tests.projects.controls.sessions import random_session
 
+FRAMES = 330
+"""Enough for most controls to count in the means."""
 CONTEXT = Context(0, 0, 0.0, "", frozenset(head.name for head in SPEC.heads))
 
 
 class Run:
     """Five sessions, two of them held out, and an untrained model evaluated on these."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, test_fraction: float = 0.0) -> None:
         self.folder = folder
         for k in range(5):
-            write_recording(folder / f"s{k}.npz", random_session(f"s{k}", 70 + k, k))
+            write_recording(folder / f"s{k}.npz", random_session(f"s{k}", FRAMES + k, k))
         model = {"d_model": 16, "nhead": 2, "num_layers": 1, "dim_feedforward": 16}
         self.cfg = ControlsConfig.model_validate(
-            {"project": "controls", "data": {"path": str(folder), "val_fraction": 0.4}, "model": model}
+            {
+                "project": "controls",
+                "data": {"path": str(folder), "val_fraction": 0.4, "test_fraction": test_fraction},
+                "model": model,
+            }
         )
         self.project = ControlsProject()
         self.split = self.project.data(self.cfg, torch.device("cpu"))
@@ -65,8 +74,8 @@ def rows(table: Table) -> dict[Any, dict[str, Any]]:
 def test_the_run_stands_beside_its_baselines(made: tuple[Run, Mapping[str, Table]]) -> None:
     run, tables = made
     assert list(tables) == [
-        "baselines", "change frames", "self-fed history", "leaking state", "sessions", "tuned thresholds",
-        "calibration", "reliability",
+        "baselines", "change frames", "self-fed history", "leaking state", "state columns", "sessions",
+        "tuned thresholds", "calibration", "reliability",
     ]  # fmt: skip
     baselines = rows(tables["baselines"])
     beaten = ["all-zero", "repeat-last", "logistic"]
@@ -76,6 +85,19 @@ def test_the_run_stands_beside_its_baselines(made: tuple[Run, Mapping[str, Table
     assert baselines["repeat-last"]["action_change_f1"] == 0
     assert {row["repeat-last"] for row in rows(tables["change frames"]).values()} == {0}
     assert list(rows(tables["change frames"])) == [CONTROL_NAMES[column] for column in BINARY]
+
+
+def test_what_counts_and_the_goal_are_said(made: tuple[Run, Mapping[str, Table]]) -> None:
+    run, tables = made
+    few = [row for row in run.result.tables["controls"].rows if int(row[2]) < 20]  # type: ignore[arg-type]
+    flagged = [row[0] for row in run.result.tables["controls"].rows if row[4] == "no"]
+    assert flagged == [row[0] for row in few]
+    actions = sum(name not in ("inv_left_click", "inv_right_click", "inv_shift_held") for name in flagged)
+    said = f"F1 is the mean over {12 - actions} of 12 action controls and {3 - len(flagged) + actions} of 3 inventory"
+    for note in (tables["baselines"].note, run.result.tables["heads"].note, run.result.tables["controls"].note):
+        assert said in note
+    goal = rows(run.result.tables["heads"])["idle accuracy above 0.95 (the goal)"]["value"]
+    assert goal == ("yes" if (run.result.values["idle_accuracy"] or 0) > 0.95 else "no")
 
 
 def test_the_model_and_its_baselines_are_judged_on_the_same_frames(made: tuple[Run, Mapping[str, Table]]) -> None:
@@ -92,7 +114,7 @@ def test_sessions_are_scored_alone_and_pooled(made: tuple[Run, Mapping[str, Tabl
     table = rows(tables["sessions"])
     names = run.split.summary["validation_sessions"]
     assert list(table) == [*names, "pooled", "mean over sessions", "standard deviation"]
-    first = 70 + int(names[0][1]) - 29
+    first = FRAMES + int(names[0][1]) - 29
     prediction, truth = run.result.prediction, run.result.truth
     alone = score_controls(prediction[np.arange(first)], truth[np.arange(first)])
     assert table[names[0]]["windows"] == first
@@ -179,3 +201,46 @@ def test_probabilities_that_are_no_numbers_cost_only_their_own_control(tmp_path:
     assert (calibrated["attack"]["frames"], calibrated["attack"]["raw ECE"]) == (0, None)
     assert calibrated["jump"]["raw ECE"] is not None
     assert rows(tables["tuned thresholds"])["tuned on these sessions"]["action_f1"] > 0
+
+
+def test_the_test_is_the_headline_at_thresholds_of_validation(tmp_path: Path) -> None:
+    run = Run(tmp_path / "recordings", test_fraction=0.2)
+    (held,) = run.split.summary["test_sessions"]
+    assert held not in run.split.summary["validation_sessions"]
+    assert run.split.summary["train_sessions"] == 2
+    tables = run.report()
+    heads = rows(tables["heads"])
+    source = WindowSource([read_recording(run.folder / f"{held}.npz")], torch.device("cpu"), 0.0)
+    batch = source.batch(torch.arange(len(source)), None)
+    gathered = Gathered()
+    with torch.inference_mode():
+        gathered.add(run.model(batch["features"], batch["mask"]), batch)
+    prediction, truth = gathered.arrays()
+    chosen = tuned(run.cfg, run.result.review)
+    test, validation = score_controls(prediction, truth, chosen), run.result
+    tuned_there = score_controls(validation.prediction, validation.truth, chosen)
+    expected = {"test": test.score, "validation": tuned_there.score, "validation, as trained": validation.score}
+    assert heads["combined score"] == pytest.approx({"metric": "combined score", **expected})
+    assert heads["idle accuracy"]["test"] == pytest.approx(test.values["idle_accuracy"])
+    assert heads["look squared error"]["validation"] == validation.values["look_mse"]
+    assert f"{len(source)} windows of 1 sessions that nothing was chosen on: {held}." in tables["heads"].note
+    controls = rows(tables["test controls"])
+    assert [row["F1"] for row in controls.values()] == pytest.approx([c.f1 for c in test.controls])
+    baselines = rows(tables["test baselines"])
+    assert baselines["this run"]["score"] == pytest.approx(test.score)
+    zero = Prediction.of_controls(np.zeros_like(truth.targets))
+    assert baselines["all-zero"]["idle_accuracy"] == score_controls(zero, truth).values["idle_accuracy"] == 1
+    assert baselines["all-zero"]["look_mse"] == pytest.approx(score_controls(zero, truth).values["look_mse"])
+    assert rows(tables["baselines"])["this run"]["score"] == validation.score
+    assert list(tables)[:4] == ["heads", "test controls", "test baselines", "baselines"]
+
+
+def test_the_ceiling_of_look_says_what_it_bounds(made: tuple[Run, Mapping[str, Table]]) -> None:
+    """Where there is one."""
+    run, tables = made
+    assert "ceiling" not in tables["baselines"].note
+    scores = score_controls(run.result.prediction, run.result.truth)
+    note = baseline_table(scores, {"all-zero": scores, "ceiling": scores}, "On 3 windows.").note
+    assert note.startswith(
+        "On 3 windows. The ceiling's look is the best for any frame, not given that the frame is judged"
+    )

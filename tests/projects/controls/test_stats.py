@@ -51,6 +51,13 @@ def test_support_is_counted_where_controls_are_judged(made: tuple[dict[str, Tabl
     assert on["cursor"] == sum((r.state[:, SCREEN_OPEN] > 0).sum() for r in recordings)
 
 
+def test_controls_with_few_frames_in_validation_are_flagged(made: tuple[dict[str, Table], list[Recording]]) -> None:
+    table = made[0]["controls"]
+    counts, frames = column(table, "counts"), column(table, "in validation")
+    assert set(counts.values()) == {"yes", "no"}
+    assert {name: "no" if int(count) < 20 else "yes" for name, count in frames.items()} == counts  # type: ignore[call-overload]
+
+
 def test_held_controls_have_fewer_presses_than_frames(made: tuple[dict[str, Table], list[Recording]]) -> None:
     table, recordings = made[0]["controls"], made[1]
     presses = 0
