@@ -141,7 +141,9 @@ def _opened(name: str) -> Any:
     try:
         if (file := _gguf(name)) is not None:
             return _unpacked(file)
-        return AutoModel.from_pretrained(name, local_files_only=Path(name).expanduser().is_dir(), dtype="auto")
+        folder = Path(name).expanduser()
+        where = str(folder) if folder.is_dir() else name
+        return AutoModel.from_pretrained(where, local_files_only=folder.is_dir(), dtype="auto")
     except ModelError:
         raise
     except Exception as error:  # transformers raises whatever its parts raise

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from transformers import ViTConfig, ViTModel
+from transformers import ResNetConfig, ResNetModel, ViTConfig, ViTModel
 
 from engines.basics.errors import UserError
 from engines.training.precision import Precision
@@ -224,6 +225,22 @@ def test_a_vision_model_of_transformers_is_frozen_and_known_by_its_weights(tmp_p
     assert digest == encoder_digest(open_vision(str(tmp_path)))
     next(encoder.parameters()).add_(1)
     assert digest != encoder_digest(encoder)
+
+
+@pytest.mark.parametrize("changed", [{"image_mean": [0.4] * 3}, {"image_std": [0.4] * 3}, {"size": {"height": 24}}])
+def test_an_encoder_is_known_by_its_preprocessing_too(tmp_path: Path, changed: dict[str, Any]) -> None:
+    config = ResNetConfig(embedding_size=4, hidden_sizes=[4], depths=[1], layer_type="basic")
+    ResNetModel(config).save_pretrained(tmp_path)
+    said: dict[str, Any] = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "size": {"height": 16}}
+    frames = as_input(torch.randint(0, 256, (1, 20, 20, 3), generator=torch.Generator().manual_seed(0)))
+    digests, features = [], []
+    for settings in (said, said | changed):
+        (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings))
+        encoder = open_vision(str(tmp_path))
+        digests.append(encoder_digest(encoder))
+        features.append(encoder(frames))
+    assert not torch.allclose(*features)
+    assert len(set(digests)) == 2
 
 
 def test_a_gguf_file_is_found_by_its_path_its_folder_or_its_package(
