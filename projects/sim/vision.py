@@ -89,7 +89,7 @@ class AutoVision(nn.Module):
     @staticmethod
     def _preprocessing(name: str) -> tuple[int | None, Any, Any]:
         """Side, mean and deviation as the model's own file says, in its folder or the hub, else those of ImageNet."""
-        from transformers.utils import cached_file
+        from transformers.utils.hub import cached_file
 
         try:
             said = json.loads(Path(str(cached_file(name, "preprocessor_config.json"))).read_bytes())
