@@ -23,10 +23,10 @@ from engines.training.precision import choose_device
 from projects.sim.config import SimConfig
 from projects.sim.drives import Bytes, Drive, Floats, drive_paths, read_drive
 from projects.sim.opened import said_of_models
-from projects.sim.vision import as_input, encoder_digest, open_vision
+from projects.sim.vision import as_input, encoded, encoder_digest, open_vision
 
 CHUNK = 32
-"""Frames that are encoded together."""
+"""Frames from one report of progress to the next."""
 Tick = Callable[[int, int], None]
 """Is given how many frames of a drive are done, and of how many."""
 
@@ -75,7 +75,7 @@ def encode(encoder: nn.Module, frames: Bytes, device: torch.device, tick: Tick) 
     with torch.inference_mode():
         for first in range(0, len(frames), CHUNK):
             tick(first, len(frames))
-            made.append(encoder(as_input(frames[first : first + CHUNK]).to(device)).float().cpu().numpy())
+            made.append(encoded(encoder, as_input(frames[first : first + CHUNK]).to(device)).float().cpu().numpy())
     tick(len(frames), len(frames))
     return np.concatenate(made)
 

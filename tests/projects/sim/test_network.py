@@ -18,7 +18,7 @@ from projects.sim.labels import ACTION, REASON, RISK, ModelError
 from projects.sim.llm import DTYPES, _gguf, _random, open_llm
 from projects.sim.losses import ClassWeights, sim_losses
 from projects.sim.network import SimNetwork, build, segment_weights, trainable_names
-from projects.sim.vision import as_input, encoder_digest, open_vision
+from projects.sim.vision import as_input, encoded, encoder_digest, open_vision
 from tests.projects.sim.models import SETTINGS, batch, network
 
 EVEN = ClassWeights({"risk": torch.ones(4), "reason": torch.ones(4), "action": torch.ones(6)})
@@ -211,6 +211,13 @@ def test_the_grid_sees_mean_colours() -> None:
     features = open_vision("grid")(as_input(pixels)).view(3, 6, 8)
     assert features[0, 0, 0] == 0.5
     assert features[0, 0, 1] == features[1, 0, 0] == -0.5
+
+
+@pytest.mark.parametrize("count", [1, 8, 21])
+def test_frames_encoded_a_few_at_a_time_are_as_those_encoded_together(count: int) -> None:
+    frames = torch.rand(count, 3, 12, 16, generator=torch.Generator().manual_seed(0))
+    grid = open_vision("grid")
+    torch.testing.assert_close(encoded(grid, frames), grid(frames), rtol=0, atol=0)
 
 
 def test_a_vision_model_of_transformers_is_frozen_and_known_by_its_weights(tmp_path: Path) -> None:
