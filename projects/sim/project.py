@@ -138,9 +138,10 @@ class SimProject(Project[SimConfig]):
         return SimEvaluation(self._weights, self._groups, cfg.thresholds.best_by)
 
     def report(self, cfg: SimConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
-        """The run beside its baselines and leak rows, and what its thresholds guarantee."""
+        """The run beside its baselines and leak rows, what its thresholds guarantee, and the time of an answer."""
         assert isinstance(result, SimResult)
-        return report_tables(cfg, self.train, self.validation, result, self._weights)
+        assert isinstance(model, SimNetwork)
+        return report_tables(cfg, self.train, self.validation, model, result, self._weights)
 
     def export(
         self, cfg: SimConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog

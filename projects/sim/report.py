@@ -1,9 +1,11 @@
 """The tables of a finished run: beside what it must beat (the commonest class, the newest label, linear models of what
-it sees), and what its thresholds do."""
+it sees), what its thresholds do, and how long it takes to answer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,7 @@ from projects.sim.items import ItemSource
 from projects.sim.labels import ABSENT, LABELS
 from projects.sim.losses import ClassWeights, sim_losses
 from projects.sim.metrics import confusions, values
+from projects.sim.network import SimNetwork
 from projects.sim.thresholds import SAFE, guaranteed, rates, search_thresholds
 from projects.sim.windows import WindowSource
 
@@ -32,6 +35,7 @@ LOSSES = {f"{task} loss": task for task in LABELS}
 PERFECT = {**dict.fromkeys(SHOWN, 1.0), **dict.fromkeys(LOSSES, 0.0)}
 STEPS, RATE, DECAY = 200, 0.05, 1e-3
 CHUNK = 512
+TURNS = 3
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,9 @@ class Baseline:
 
 
 def report_tables(
-    cfg: SimConfig, train: Source, validation: Source, result: SimResult, weights: ClassWeights
+    cfg: SimConfig, train: Source, validation: Source, network: SimNetwork, result: SimResult, weights: ClassWeights
 ) -> dict[str, Table]:
-    """The run beside its baselines, and the thresholds of high risk."""
+    """The run beside its baselines, the thresholds of high risk, and the time of an answer. network: in eval mode."""
     print("report: baselines", flush=True)
     run = _scores(result.labels, Baseline(result.predicted, {task: result.values.get(task) for task in LABELS}))
     found = {name: _scores(result.labels, one) for name, one in baselines(train, validation, weights).items()}
@@ -55,7 +59,11 @@ def report_tables(
         "that a rover does not have. Where telemetry only comes near this run, it may be a leak."
     )
     beside = comparison(run, found, PERFECT, title="", note=note)
-    return {"baselines": beside, "risk thresholds": threshold_table(cfg, result.review)}
+    return {
+        "baselines": beside,
+        "risk thresholds": threshold_table(cfg, result.review),
+        "speed": speed_table(network, validation, cfg.training.batch_size),
+    }
 
 
 def _scores(labels: NDArray[np.int64], said: Baseline) -> dict[str, float | None]:
@@ -155,3 +163,29 @@ def threshold_table(cfg: SimConfig, review: Mapping[str, NDArray[Any]]) -> Table
     if found["guaranteed"] is None:
         note += " Fewer than two recordings have high risk, so nothing can be guaranteed."
     return Table(("threshold", "value", "recall", "precision", "false alarms"), tuple(rows), note)
+
+
+@torch.inference_mode()
+def speed_table(
+    network: SimNetwork, source: Source, batch_size: int, clock: Callable[[], float] = time.perf_counter
+) -> Table:
+    """The median time of an answer for one window and for a batch, after a first one that is not timed."""
+    trained = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
+    layers = network.llm.layers if network.llm is not None else 0
+    rows = []
+    for count in sorted({1, min(batch_size, len(source))}):
+        batch = source.batch(torch.arange(count), None)
+        times = []
+        for turn in range(TURNS + 1):
+            began = clock()
+            network(batch)["risk_logits"].cpu()  # which waits for a GPU
+            if turn:
+                times.append(1000 * (clock() - began))
+        ms = statistics.median(times)
+        rows.append((layers, trained, count, ms, ms / count))
+    raw = "frames" in batch
+    note = (
+        f"On {next(network.parameters()).device} with {torch.get_num_threads()} CPU threads, "
+        f"{'encoding the frames included' if raw else 'without encoding the frames'}."
+    )
+    return Table(("layers", "trained", "windows", "ms", "ms a window"), tuple(rows), note)
