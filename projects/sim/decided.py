@@ -21,7 +21,7 @@ from projects.sim.drives import Drive, Floats, drive_paths, read_drive
 from projects.sim.features import FeatureStore, encode
 from projects.sim.labels import HIGH, LABELS
 from projects.sim.network import SimNetwork
-from projects.sim.readers.kinds import kind_of, read_log
+from projects.sim.readers.kinds import LOGS, kind_of, read_log, why_not
 from projects.sim.split import split_windows
 from projects.sim.vision import open_vision
 
@@ -31,7 +31,7 @@ CHUNK = 64
 def open_recording(
     run: RunDirectory, named: str, config: Mapping[str, Any], context: TaskContext
 ) -> tuple[Drive, Floats | None]:
-    """The drive to show, and its features where the model sees frames."""
+    """The drive to show, and its features where the model sees frames. Raises `DataError` for any other path."""
     path = Path(named).expanduser() if named else _validated(run)
     kind = kind_of(path)
     if kind is not None:
@@ -44,6 +44,7 @@ def open_recording(
 
         drive = read_log(path, kind, 10, 20.0, tick)
     else:
+        path = _one_drive(path)
         drive = read_drive(path)
     if not config["model"]["dv"] or drive.frames is None:
         return drive, None
@@ -58,6 +59,18 @@ def open_recording(
     if kind is None:
         return drive, FeatureStore(encoder, cpu).features(drive, path, encoded)
     return drive, encode(encoder, drive.frames, cpu, encoded)
+
+
+def _one_drive(path: Path) -> Path:
+    """The file of a drive, or the only one of a folder. Raises `DataError`."""
+    if not path.exists():
+        raise DataError(f"{path}: is not there, expected a drive (.npz) or a log: {LOGS}.")
+    if path.suffix != ".npz" and (why := why_not(str(path))):
+        raise DataError(f"{path}: {why}.")
+    paths = drive_paths(path)
+    if len(paths) > 1:
+        raise DataError(f"{path}: holds {len(paths)} drives, expected one; name it, as in {paths[0]}.")
+    return paths[0]
 
 
 def _validated(run: RunDirectory) -> Path:

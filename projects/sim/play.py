@@ -82,10 +82,11 @@ class SimSession:
 
     def scene(self, position: int) -> Scene:
         panels = [self._chances("risk", position), self._chances("action", position), self._chances("reason", position)]
+        alarms = len(self._begins)
         panels.insert(1, self._moved(position) if self._explains else self._telemetry(position))
         return Scene(
             title=self._drive.name,
-            note=f"{len(self._begins)} alarms · {self._drive.times[position] - self._drive.times[0]:.1f} s",
+            note=f"{alarms} alarm{'s' * (alarms != 1)} · {self._drive.times[position] - self._drive.times[0]:.1f} s",
             view=self._view(position),
             panels=panels,
             strip=Strip(f"P(high), alarm from {self._threshold:.2f}", self._levels()),

@@ -50,14 +50,15 @@ class SimProject(Project[SimConfig]):
             self._groups, how = np.arange(len(self.validation)), "validated on samples of their own"
         self._confidence = cfg.model.confidence
         self._weights = ClassWeights.of(self.train.labels, cfg.data.class_weights, cfg.data.class_weight_cap)
-        counts = {"train": self.train, "validation": self.validation}
-        by_class = {name: support(source.labels.cpu().numpy()) for name, source in counts.items()}
-        summary = {
-            "split": how,
-            **{f"{name}_windows": len(source) for name, source in counts.items()},
-            "support": by_class,
-        }
-        if lacking := _lacking(by_class["train"]):
+        parts = {"train": self.train, "validation": self.validation}
+        counts = {name: support(source.labels.cpu().numpy()) for name, source in parts.items()}
+        summary: dict[str, Any] = {"split": how, **{f"{name}_windows": len(source) for name, source in parts.items()}}
+        for name, tasks in counts.items():
+            said = {
+                task: ", ".join(f"{of} {count}" for of, count in classes.items()) for task, classes in tasks.items()
+            }
+            summary |= {f"{name} {task}": words for task, words in said.items()}
+        if lacking := _lacking(counts["train"]):
             summary["note"] = f"No training window is {', '.join(lacking)}: these classes cannot be learned."
         return Split(self.train, self.validation, summary)
 

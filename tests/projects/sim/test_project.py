@@ -207,7 +207,10 @@ def test_classes_that_never_train_are_noted(folder: Path) -> None:
         write_drive(folder / f"d{k}.npz", drive)
     summary = SimProject().data(config(folder), CPU).summary
     assert "No training window is risk high" in summary["note"]
-    assert summary["support"]["train"]["risk"]["high"] == 0
+    assert summary["train risk"].endswith(", high 0")
+    kept = [k for k in range(5) if f"d{k}" not in summary["split"]]
+    none = sum(int((random_drive(f"d{k}", 30, k).labels[3:, 0] == 0).sum()) for k in kept)
+    assert summary["train risk"].startswith(f"none {none}, low ")
 
 
 def test_what_does_not_fit_the_model_is_a_users_error(folder: Path) -> None:
