@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from engines.basics.errors import DataError
+from engines.basics.errors import DataError, UserError
+from engines.training.precision import cpu_has_bf16
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
 from projects.sim.config import SimConfig
 from projects.sim.drives import drive_paths, read_drive
@@ -43,6 +44,8 @@ class SimProject(Project[SimConfig]):
     _confidence: bool
 
     def data(self, cfg: SimConfig, device: torch.device) -> Split:
+        if cfg.model.llm_dtype == "bf16" and device.type == "cpu" and not cpu_has_bf16():
+            raise UserError("model.llm_dtype bf16 would take a hundred times as long on this processor; use fp32.")
         if cfg.data.train is None:
             how = self._read_drives(cfg, device)
         else:

@@ -220,6 +220,13 @@ def test_what_does_not_fit_the_model_is_a_users_error(folder: Path) -> None:
         opened(config(folder, model={"dv": 7}))
 
 
+def test_bf16_on_a_processor_without_it_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("projects.sim.project.cpu_has_bf16", lambda: False)
+    with pytest.raises(UserError, match=r"model\.llm_dtype bf16 would take .* use fp32"):
+        SimProject().data(config(folder, model={"llm_dtype": "bf16"}), CPU)
+    assert len(SimProject().data(config(folder), CPU).train)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
