@@ -102,7 +102,7 @@ class SimThresholds(Section):
     best_by: Literal["composite", "risk_high_recall"] = "composite"
     """What makes an epoch the best: .4 high recall + .3 risk F1 + .3 action accuracy, or that recall alone."""
     recall: InnerShare = 0.9
-    """The recall of high risk that the guaranteed threshold keeps on resampled recordings."""
+    """The recall of high risk that the guaranteed threshold keeps on resampled recordings, and no other."""
     certainty: InnerShare = 0.95
     """In which share of the resampled recordings it does."""
 

@@ -1,9 +1,10 @@
-"""What an exported model says of every window of a drive, and what moved it."""
+"""A drive to step through, what an exported model says of each of its windows, and what moved it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,80 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engines.basics.errors import DataError
-from projects.sim.drives import Drive, Floats
+from engines.contract.config import load_config
+from engines.contract.rundir import RunDirectory
+from engines.tasks import TaskContext
+from projects.sim.config import SimConfig
+from projects.sim.drives import Drive, Floats, drive_paths, read_drive
+from projects.sim.features import FeatureStore, encode
 from projects.sim.labels import HIGH, LABELS
 from projects.sim.network import SimNetwork
+from projects.sim.readers.kinds import LOGS, kind_of, read_log, why_not
+from projects.sim.split import split_windows
+from projects.sim.vision import open_vision
 
 CHUNK = 64
+
+
+def open_recording(
+    run: RunDirectory, named: str, config: Mapping[str, Any], context: TaskContext
+) -> tuple[Drive, Floats | None]:
+    """The drive to show, and its features where the model sees frames. Raises `DataError` for any other path."""
+    path = Path(named).expanduser() if named else _validated(run)
+    kind = kind_of(path)
+    if kind is not None:
+        frames = 0
+
+        def tick() -> None:
+            nonlocal frames
+            frames += 1
+            context.progress(frames, 0, "frames read")
+
+        drive = read_log(path, kind, 10, 20.0, tick)
+    else:
+        path = _one_drive(path)
+        drive = read_drive(path)
+    if not config["model"]["dv"] or drive.frames is None:
+        return drive, None
+    if not config["sees_frames"]:
+        raise DataError(f"{run.export}: was trained on features of the user's own, so it cannot read frames.")
+
+    def encoded(done: int, total: int) -> None:
+        context.progress(done, total, "frames encoded")
+
+    cpu = torch.device("cpu")
+    encoder = open_vision(config["model"]["vision"])
+    if kind is None:
+        return drive, FeatureStore(encoder, cpu).features(drive, path, encoded)
+    return drive, encode(encoder, drive.frames, cpu, encoded)
+
+
+def _one_drive(path: Path) -> Path:
+    """The file of a drive, or the only one of a folder. Raises `DataError`."""
+    if not path.exists():
+        raise DataError(f"{path}: is not there, expected a drive (.npz) or a log: {LOGS}.")
+    if path.suffix != ".npz" and (why := why_not(str(path))):
+        raise DataError(f"{path}: {why}.")
+    paths = drive_paths(path)
+    if len(paths) > 1:
+        raise DataError(f"{path}: holds {len(paths)} drives, expected one; name it, as in {paths[0]}.")
+    return paths[0]
+
+
+def _validated(run: RunDirectory) -> Path:
+    """The first drive that the run has validated on. Raises `DataError` where the run's data has gone."""
+    settings = load_config(run.config).settings
+    assert isinstance(settings, SimConfig)
+    try:
+        if settings.data.train is not None:
+            raise DataError(f"{run.path.name} was trained on samples, not on drives.")
+        paths = drive_paths(Path(settings.data.path))
+        drives = [read_drive(path) for path in paths]
+        first = split_windows(drives, settings.model.frames, settings.data).validation[0]
+    except DataError as error:
+        raise DataError(f"{error} Or name a recording: cockpit play RUN --recording DIR.") from None
+    ends = np.cumsum([len(drive) for drive in drives])
+    return paths[int(np.searchsorted(ends, first, side="right"))]
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ from engines.tasks.arguments import as_struct
 from engines.tasks.exporting import alone, as_json, log_files, replace_export
 from engines.training.project import TrainingLog
 from engines.training.trained import open_reviewed, serialised
-from projects.sim.baselines import Source
 from projects.sim.config import SimConfig
 from projects.sim.inference import CONFIG, EXAMPLE, WEIGHTS
 from projects.sim.labels import LABELS
 from projects.sim.llm import TINY
 from projects.sim.network import SimNetwork
+from projects.sim.report import Source
 from projects.sim.thresholds import guaranteed, search_thresholds
 
 SCRIPT, NAMES = "sim_v0_infer.py", "labels.json"

@@ -1,11 +1,14 @@
-"""Features of every frame of a drive, made once and kept, by the encoder's weights and the drive's content."""
+"""Features of every frame of a drive, made once and kept, by the encoder and the drive's content.
+
+`cockpit task CONFIG cache` makes them before a training asks for them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,11 +18,15 @@ from torch import nn
 
 from engines.basics.errors import DataError
 from engines.basics.files import make_directory, replace_with
-from projects.sim.drives import Bytes, Drive, Floats
-from projects.sim.vision import as_input, encoder_digest
+from engines.tasks import TaskContext
+from engines.training.precision import choose_device
+from projects.sim.config import SimConfig
+from projects.sim.drives import Bytes, Drive, Floats, drive_paths, read_drive
+from projects.sim.opened import said_of_models
+from projects.sim.vision import as_input, encoded, encoder_digest, open_vision
 
 CHUNK = 32
-"""Frames that are encoded together."""
+"""Frames from one report of progress to the next."""
 Tick = Callable[[int, int], None]
 """Is given how many frames of a drive are done, and of how many."""
 
@@ -68,7 +75,7 @@ def encode(encoder: nn.Module, frames: Bytes, device: torch.device, tick: Tick) 
     with torch.inference_mode():
         for first in range(0, len(frames), CHUNK):
             tick(first, len(frames))
-            made.append(encoder(as_input(frames[first : first + CHUNK]).to(device)).float().cpu().numpy())
+            made.append(encoded(encoder, as_input(frames[first : first + CHUNK]).to(device)).float().cpu().numpy())
     tick(len(frames), len(frames))
     return np.concatenate(made)
 
@@ -89,3 +96,27 @@ def _read(path: Path, shape: tuple[int, int]) -> Floats:
             "delete the file, they are made again."
         )
     return features
+
+
+def cache(arguments: Mapping[str, Any], context: TaskContext) -> None:
+    """`cockpit task CONFIG cache`: encode the drives of a config that have not been; a stop keeps what is whole.
+
+    arguments: config (a checked config as a mapping, whose `launch.device` encodes). Raises `DataError` for bad drives,
+    `UserError` for a bad encoder or device.
+    """
+    cfg = SimConfig.model_validate(arguments["config"])
+    device = choose_device(cfg.launch.device)
+    with said_of_models():
+        store = FeatureStore(open_vision(cfg.model.vision), device)
+    paths = drive_paths(Path(cfg.data.path))
+    for number, path in enumerate(paths, 1):
+        drive = read_drive(path)
+        if drive.frames is None:
+            context.log(f"{drive.name}: has no frames")
+            continue
+
+        def tick(done: int, total: int, number: int = number) -> None:
+            context.progress(done, total, f"frames of drive {number} of {len(paths)}")
+
+        store.features(drive, path, tick)
+        context.log(f"{drive.name}: {len(drive)} frames in {store.path(path)}")

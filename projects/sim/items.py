@@ -1,7 +1,12 @@
-"""Samples from a dataset class: shards of our own, or a class that the config names. All are read once, into memory."""
+"""Samples from a dataset class: shards of our own, or a class that the config names. All are read once, into memory.
+
+A shard is an .npz or .safetensors file, a row of each array per sample: telemetry, vis_feats or frames, *_id, weight.
+"""
 
 from __future__ import annotations
 
+import operator
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,10 +21,11 @@ from engines.training.project import Batch, Context
 from projects.sim.config import SimConfig
 from projects.sim.labels import ABSENT, LABELS, TELEMETRY
 
-SHARDS = "projects.sim.shards:Shards"
+SHARDS = "projects.sim.items:Shards"
 IDS = tuple(f"{task}_id" for task in LABELS)
-PICTURES = {"vis_feats": 2, "frames": 4}
-"""Dimensions of the two ways to give what is seen."""
+PICTURES = {"vis_feats": ("F", "dv"), "frames": ("F", "3", "H", "W")}
+"""Shapes of the two ways to give what is seen, one of them a sample."""
+Sample = dict[str, Tensor]
 
 
 class ItemSource:
@@ -29,19 +35,26 @@ class ItemSource:
     and `action_id` (-1 or absent where nobody gave it), and, where it has one, a `weight`.
     """
 
-    def __init__(self, dataset: Any, where: str, device: torch.device) -> None:
-        count = len(dataset)
+    def __init__(self, dataset: Any, where: str, device: torch.device, like: ItemSource | None = None) -> None:
+        """like: other samples that these have to be like. Raises `DataError` naming the first sample that is wrong."""
+        try:
+            count = len(dataset)
+        except Exception as error:  # a class of the user's own may fail in any way
+            raise DataError(f"{where}: has no length ({_said(error)}), expected a number of samples.") from None
         if not count:
             raise DataError(f"{where}: holds no sample, expected at least one.")
-        first = _checked(dataset[0], None, f"{where}: sample 0")
-        columns: dict[str, list[Tensor]] = {name: [] for name in first}
+        first, shown = (None, "the first sample") if like is None else (like._sample(0), "a training sample")
+        samples = []
         for place in range(count):
-            item = _checked(dataset[place], first, f"{where}: sample {place}")
-            for name, column in columns.items():
-                column.append(item[name])
-        self._batch = {name: torch.stack(column).to(device) for name, column in columns.items()}
+            sample = _checked(_given(dataset, place, where), first, shown, f"{where}: sample {place}")
+            first = first or sample
+            samples.append(sample)
+        self._batch = {name: torch.stack([sample[name] for sample in samples]).to(device) for name in samples[0]}
         if not any((self._batch[name] != ABSENT).any() for name in IDS):
             raise DataError(f"{where}: no sample has a label, expected {', '.join(IDS)}.")
+
+    def _sample(self, place: int) -> Sample:
+        return {name: values[place] for name, values in self._batch.items()}
 
     def __len__(self) -> int:
         return len(self._batch["telemetry"])
@@ -83,16 +96,16 @@ def read_items(cfg: SimConfig, device: torch.device) -> tuple[ItemSource, ItemSo
     named = cfg.data.dataset or SHARDS
     kind = dataset_class(named, folder)
     print(f"data: {named} reads {cfg.data.train} and {cfg.data.validation} in {folder}", flush=True)
-    sources = []
+    sources: list[ItemSource] = []
     for part in (cfg.data.train, cfg.data.validation):
         path = folder / str(part)
         try:
             dataset = kind(str(path))
         except (DataError, UserError):
             raise
-        except Exception as error:  # a class of the user's own may fail in any way
-            raise DataError(f"{named} cannot read {path} ({type(error).__name__}: {error}).") from None
-        sources.append(ItemSource(dataset, str(path), device))
+        except Exception as error:  # as above
+            raise DataError(f"{named} cannot read {path} ({_said(error)}).") from None
+        sources.append(ItemSource(dataset, str(path), device, *sources))
     return sources[0], sources[1]
 
 
@@ -108,36 +121,113 @@ def dataset_class(named: str, folder: Path) -> Any:
     return found
 
 
-def _checked(item: Any, first: Mapping[str, Tensor] | None, where: str) -> dict[str, Tensor]:
-    """The tensors of a sample. Raises `DataError` where it is not as the module says, or not as the first one."""
+def _said(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:160]
+
+
+def _given(dataset: Any, place: int, where: str) -> Mapping[str, Any]:
+    """What the dataset gives as a sample, a dict. Raises `DataError`."""
+    try:
+        item = dataset[place]
+    except Exception as error:  # as above
+        raise DataError(f"{where}: sample {place} of {len(dataset)} cannot be had ({_said(error)}).") from None
     if not isinstance(item, Mapping) or "telemetry" not in item:
+        found = f"a dict of {', '.join(map(str, item))}" if isinstance(item, Mapping) else type(item).__name__
         raise DataError(
-            f"{where}: expected a dict with telemetry, labels and vis_feats or frames, got {type(item).__name__}."
+            f"{where}: sample {place}: expected a dict with telemetry, labels and vis_feats or frames, got {found}."
         )
-    sample = {"telemetry": _floats(item, "telemetry", 1, where)}
-    if sample["telemetry"].shape != (len(TELEMETRY),):
-        raise DataError(
-            f"{where}: telemetry has {len(sample['telemetry'])} values, expected 8 ({', '.join(TELEMETRY)})."
-        )
-    sample |= {name: _floats(item, name, dims, where) for name, dims in PICTURES.items() if name in item}
-    for task, names in LABELS.items():
-        label = int(item.get(f"{task}_id", ABSENT))
-        if not ABSENT <= label < len(names):
-            raise DataError(
-                f"{where}: {task}_id is {label}, expected 0 to {len(names) - 1} ({', '.join(names)}), or -1."
-            )
-        sample[f"{task}_id"] = torch.tensor(label)
-    sample["weight"] = torch.tensor(float(item.get("weight", 1.0)))
-    if not torch.isfinite(sample["weight"]) or sample["weight"] < 0:
-        raise DataError(f"{where}: weight is {float(sample['weight'])}, expected a finite number of at least 0.")
+    return item
+
+
+def _checked(item: Mapping[str, Any], first: Sample | None, shown: str, where: str) -> Sample:
+    """The tensors of a sample. Raises `DataError` where it is not as the module says, or not like the `first` one."""
+    sample = {"telemetry": _floats(item, "telemetry", (str(len(TELEMETRY)),), where)}
+    sample |= {name: _floats(item, name, shape, where) for name, shape in PICTURES.items() if name in item}
+    if len(sample) > 2:
+        raise DataError(f"{where}: has both {' and '.join(PICTURES)}, expected one of them or neither.")
+    if "frames" in sample and not 0 <= sample["frames"].min() <= sample["frames"].max() <= 1:
+        raise DataError(f"{where}: frames go up to {float(sample['frames'].max()):g}, expected colours from 0 to 1.")
+    sample |= {f"{task}_id": _label(item, task, where) for task in LABELS}
+    sample["weight"] = _floats({"weight": 1.0, **item}, "weight", (), where)
+    if sample["weight"] < 0:
+        raise DataError(f"{where}: weight is {float(sample['weight']):g}, expected at least 0.")
     if first is not None and [(k, v.shape) for k, v in sample.items()] != [(k, v.shape) for k, v in first.items()]:
         shapes = [{name: tuple(value.shape) for name, value in one.items() if value.ndim} for one in (sample, first)]
-        raise DataError(f"{where}: is {shapes[0]}, the first sample {shapes[1]}; expected all alike.")
+        raise DataError(f"{where}: is {shapes[0]}, {shown} {shapes[1]}; expected all alike.")
     return sample
 
 
-def _floats(item: Mapping[str, Any], name: str, dims: int, where: str) -> Tensor:
-    values = torch.as_tensor(item[name]).float()
-    if values.ndim != dims or not values.isfinite().all():
-        raise DataError(f"{where}: {name} is {tuple(values.shape)}, expected {dims} dimensions of finite numbers.")
+def _label(item: Mapping[str, Any], task: str, where: str) -> Tensor:
+    given, names = item.get(f"{task}_id", ABSENT), LABELS[task]
+    try:
+        label = operator.index(given)
+    except (TypeError, ValueError):
+        label = len(names)
+    if not ABSENT <= label < len(names):
+        raise DataError(
+            f"{where}: {task}_id is {str(given)[:40]}, expected a whole number from 0 to {len(names) - 1} "
+            f"({', '.join(names)}), or -1."
+        )
+    return torch.tensor(label)
+
+
+def _floats(item: Mapping[str, Any], name: str, shape: tuple[str, ...], where: str) -> Tensor:
+    """A tensor of finite numbers. shape: a number where that length is needed, a name where any is."""
+    wanted = f"({', '.join(shape)})" if shape else "one number"
+    try:
+        values = torch.as_tensor(item[name]).detach().float()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DataError(f"{where}: {name} is no array of numbers ({_said(error)}), expected {wanted}.") from None
+    fits = len(shape) == values.ndim and all(
+        length == int(wanted) if wanted.isdigit() else length > 0
+        for length, wanted in zip(values.shape, shape, strict=True)
+    )
+    if not fits:
+        raise DataError(f"{where}: {name} is {tuple(values.shape)}, expected {wanted}.")
+    if not values.isfinite().all():
+        raise DataError(f"{where}: {name} has {int((~values.isfinite()).sum())} values that are no finite number.")
     return values
+
+
+class Shards:
+    """The samples of a file, or of all .npz and .safetensors files of a folder, in the order of their names."""
+
+    def __init__(self, path: str) -> None:
+        folder = Path(path)
+        files = sorted(folder.glob("*.npz")) + sorted(folder.glob("*.safetensors")) if folder.is_dir() else [folder]
+        if not files:
+            raise DataError(f"{folder}: holds no shard, expected .npz or .safetensors files.")
+        self._shards = [_shard(file) for file in files]
+        self._ends = np.cumsum([len(shard["telemetry"]) for shard in self._shards])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __getitem__(self, place: int) -> dict[str, Any]:
+        number = int(np.searchsorted(self._ends, place, side="right"))
+        shard = self._shards[number]
+        row = place - int(self._ends[number]) + len(shard["telemetry"])
+        return {name: values[row] for name, values in shard.items()}
+
+
+def _shard(path: Path) -> dict[str, Any]:
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.numpy import load_file
+
+            arrays: dict[str, Any] = load_file(path)
+        else:
+            if not zipfile.is_zipfile(path):
+                raise ValueError("it is no .npz")
+            with np.load(path, allow_pickle=False) as content:
+                arrays = {name: content[name] for name in content.files}
+    except Exception as error:  # safetensors has exceptions of its own, numpy several
+        if not isinstance(error, OSError | ValueError | EOFError | zipfile.BadZipFile) and "safetensors" not in repr(
+            type(error)
+        ):
+            raise
+        raise DataError(f"{path}: cannot be read as a shard ({error}); write it again.") from None
+    rows = {name: len(values) if values.ndim else -1 for name, values in arrays.items()}
+    if "telemetry" not in rows or len(set(rows.values())) > 1 or -1 in rows.values():
+        raise DataError(f"{path}: arrays have {rows} rows; expected telemetry and others with as many.")
+    return arrays

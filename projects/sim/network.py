@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from projects.sim.labels import LABELS, TELEMETRY, ModelError
 from projects.sim.llm import FrozenLM, open_llm
-from projects.sim.vision import open_vision
+from projects.sim.vision import encoded, open_vision
 
 PLAIN_STD = 0.02
 """Of the task token where there is no language model."""
@@ -107,7 +107,7 @@ class SimNetwork(nn.Module):
             raise ModelError("the batch has frames and the model no vision encoder; name one as model.vision.")
         frames = batch["frames"]
         with torch.no_grad():  # nothing before the encoder is trained, so no gradient has to pass through it
-            features: Tensor = self.vision(frames.flatten(0, 1))
+            features = encoded(self.vision, frames.flatten(0, 1))
         return features.view(*frames.shape[:2], -1)
 
     def forward(self, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -8,25 +8,17 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from engines.basics.errors import DataError
-from engines.contract.config import load_config
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Action, Box, Gauge, Image, Kind, Line, Panel, Scene, Span, Strip, View, Words
 from engines.tasks.arguments import as_struct
 from engines.tasks.interactive import IDLE_MINUTES, InteractiveContext, play
-from projects.sim.config import SimConfig
-from projects.sim.decided import Decided, Windows
-from projects.sim.drives import Bytes, Drive, Floats, drive_paths, read_drive
-from projects.sim.features import FeatureStore, encode
+from projects.sim.decided import Decided, Windows, open_recording
+from projects.sim.drives import Bytes, Drive
 from projects.sim.inference import load
 from projects.sim.labels import ABSENT, HIGH, LABELS, TELEMETRY
 from projects.sim.opened import said_of_models
-from projects.sim.readers.kinds import kind_of, read_log
-from projects.sim.split import split_windows
-from projects.sim.vision import open_vision
 
 STRETCHES = 200
 """Of the timeline."""
@@ -59,59 +51,11 @@ def step_through(arguments: Mapping[str, Any], context: InteractiveContext) -> N
     run = RunDirectory(order.run)
     with said_of_models():
         network, config = load(run.export)
-        drive, features = _recording(run, order.recording, config, context)
+        drive, features = open_recording(run, order.recording, config, context)
         windows = Windows(network, config["model"], drive, features)
         decided = windows.decide(lambda done, total: context.progress(done, total, "frames decided"))
     context.log(f"{drive.name}: {len(drive)} frames of a {drive.about.source} log")
     play(SimSession(drive, windows, decided, float(config["thresholds"]["risk_high"])), context, order.idle_minutes)
-
-
-def _recording(
-    run: RunDirectory, named: str, config: Mapping[str, Any], context: InteractiveContext
-) -> tuple[Drive, Floats | None]:
-    """The drive to show, and its features where the model sees frames."""
-    path = Path(named).expanduser() if named else _validated(run)
-    kind = kind_of(path)
-    if kind is not None:
-        frames = 0
-
-        def tick() -> None:
-            nonlocal frames
-            frames += 1
-            context.progress(frames, 0, "frames read")
-
-        drive = read_log(path, kind, 10, 20.0, tick)
-    else:
-        drive = read_drive(path)
-    if not config["model"]["dv"] or drive.frames is None:
-        return drive, None
-    if not config["sees_frames"]:
-        raise DataError(f"{run.export}: was trained on features of the user's own, so it cannot read frames.")
-
-    def encoded(done: int, total: int) -> None:
-        context.progress(done, total, "frames encoded")
-
-    cpu = torch.device("cpu")
-    encoder = open_vision(config["model"]["vision"])
-    if kind is None:
-        return drive, FeatureStore(encoder, cpu).features(drive, path, encoded)
-    return drive, encode(encoder, drive.frames, cpu, encoded)
-
-
-def _validated(run: RunDirectory) -> Path:
-    """The first drive that the run has validated on. Raises `DataError` where the run's data has gone."""
-    settings = load_config(run.config).settings
-    assert isinstance(settings, SimConfig)
-    try:
-        if settings.data.train is not None:
-            raise DataError(f"{run.path.name} was trained on samples, not on drives.")
-        paths = drive_paths(Path(settings.data.path))
-        drives = [read_drive(path) for path in paths]
-        first = split_windows(drives, settings.model.frames, settings.data).validation[0]
-    except DataError as error:
-        raise DataError(f"{error} Or name a recording: cockpit play RUN --recording DIR.") from None
-    ends = np.cumsum([len(drive) for drive in drives])
-    return paths[int(np.searchsorted(ends, first, side="right"))]
 
 
 class SimSession:
@@ -138,10 +82,11 @@ class SimSession:
 
     def scene(self, position: int) -> Scene:
         panels = [self._chances("risk", position), self._chances("action", position), self._chances("reason", position)]
+        alarms = len(self._begins)
         panels.insert(1, self._moved(position) if self._explains else self._telemetry(position))
         return Scene(
             title=self._drive.name,
-            note=f"{len(self._begins)} alarms · {self._drive.times[position] - self._drive.times[0]:.1f} s",
+            note=f"{alarms} alarm{'s' * (alarms != 1)} · {self._drive.times[position] - self._drive.times[0]:.1f} s",
             view=self._view(position),
             panels=panels,
             strip=Strip(f"P(high), alarm from {self._threshold:.2f}", self._levels()),

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from engines.basics.errors import DataError
+from engines.basics.errors import DataError, UserError
+from engines.training.precision import cpu_has_bf16
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
 from projects.sim.config import SimConfig
 from projects.sim.drives import drive_paths, read_drive
@@ -43,6 +44,8 @@ class SimProject(Project[SimConfig]):
     _confidence: bool
 
     def data(self, cfg: SimConfig, device: torch.device) -> Split:
+        if cfg.model.llm_dtype == "bf16" and device.type == "cpu" and not cpu_has_bf16():
+            raise UserError("model.llm_dtype bf16 would take a hundred times as long on this processor; use fp32.")
         if cfg.data.train is None:
             how = self._read_drives(cfg, device)
         else:
@@ -50,14 +53,15 @@ class SimProject(Project[SimConfig]):
             self._groups, how = np.arange(len(self.validation)), "validated on samples of their own"
         self._confidence = cfg.model.confidence
         self._weights = ClassWeights.of(self.train.labels, cfg.data.class_weights, cfg.data.class_weight_cap)
-        counts = {"train": self.train, "validation": self.validation}
-        by_class = {name: support(source.labels.cpu().numpy()) for name, source in counts.items()}
-        summary = {
-            "split": how,
-            **{f"{name}_windows": len(source) for name, source in counts.items()},
-            "support": by_class,
-        }
-        if lacking := _lacking(by_class["train"]):
+        parts = {"train": self.train, "validation": self.validation}
+        counts = {name: support(source.labels.cpu().numpy()) for name, source in parts.items()}
+        summary: dict[str, Any] = {"split": how, **{f"{name}_windows": len(source) for name, source in parts.items()}}
+        for name, tasks in counts.items():
+            said = {
+                task: ", ".join(f"{of} {count}" for of, count in classes.items()) for task, classes in tasks.items()
+            }
+            summary |= {f"{name} {task}": words for task, words in said.items()}
+        if lacking := _lacking(counts["train"]):
             summary["note"] = f"No training window is {', '.join(lacking)}: these classes cannot be learned."
         return Split(self.train, self.validation, summary)
 
@@ -138,9 +142,10 @@ class SimProject(Project[SimConfig]):
         return SimEvaluation(self._weights, self._groups, cfg.thresholds.best_by)
 
     def report(self, cfg: SimConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
-        """The run beside its baselines and leak rows, and what its thresholds guarantee."""
+        """The run beside its baselines and leak rows, what its thresholds guarantee, and the time of an answer."""
         assert isinstance(result, SimResult)
-        return report_tables(cfg, self.train, self.validation, result, self._weights)
+        assert isinstance(model, SimNetwork)
+        return report_tables(cfg, self.train, self.validation, model, result, self._weights)
 
     def export(
         self, cfg: SimConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog

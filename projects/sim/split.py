@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engines.basics.errors import DataError
+from engines.training.holdout import hold_out
 from projects.sim.config import SimData
 from projects.sim.drives import Drive
 from projects.sim.labels import ABSENT, LABELS
@@ -43,8 +45,29 @@ def split_windows(drives: Sequence[Drive], frames: int, cfg: SimData) -> Windows
     windows = _by_drive(drives, frames, cfg) if by_drive else _by_blocks(drives, frames)
     for name, part in (("training", windows.train), ("validation", windows.validation)):
         if not len(part):
-            raise DataError(f"{cfg.path}: no window of {frames} frames with a label is left for {name}; record more.")
+            why = "record more." if by_drive else _advice(drives, frames)
+            raise DataError(f"{cfg.path}: no window of {frames} frames with a label is left for {name}; {why}")
     return windows
+
+
+def _advice(drives: Sequence[Drive], frames: int) -> str:
+    """What helps where drives that are cut leave nothing: shorter windows where there is no room for these."""
+    drive = max(drives, key=lambda drive: drive.rate)
+    in_block, between = (int(seconds * drive.rate + 1e-6) for seconds in (BLOCK_SECONDS, (EVERY - 1) * BLOCK_SECONDS))
+    horizon = drive.about.horizon
+    most = min(in_block, (between - 2 * horizon) // 3)  # a window and its guard on both sides lie between two blocks
+    if frames <= most:
+        return "record more."
+    others = f"record {ENOUGH_DRIVES} drives, of which whole ones validate."
+    if most < 1:
+        return (
+            f"at {drive.rate:.3g} frames per second {between} lie between the {BLOCK_SECONDS:g} s that validate, and "
+            f"labels look {horizon} ahead; parse the log with a smaller horizon (--set horizon=), or {others}"
+        )
+    return (
+        f"at {drive.rate:.3g} frames per second the {BLOCK_SECONDS:g} s that validate hold {in_block}, and {between} "
+        f"lie between them; set model.frames to {most} or less, or {others}"
+    )
 
 
 def usable(drive: Drive, frames: int) -> Rows:
@@ -62,17 +85,16 @@ def _offsets(drives: Sequence[Drive]) -> Rows:
 
 
 def _by_drive(drives: Sequence[Drive], frames: int, cfg: SimData) -> Windows:
-    if len(drives) < 2:
+    names = [drive.name for drive in drives]
+    if len(names) < 2:
         raise DataError(f"{cfg.path}: holds one drive, expected two or more for data.split logs; choose blocks.")
-    count = min(max(1, round(cfg.val_fraction * len(drives))), len(drives) - 1)
-    held_out = np.sort(np.random.default_rng(cfg.split_seed).permutation(len(drives))[:count])
+    held_out = hold_out(Path(cfg.path), names, "drive", fraction=cfg.val_fraction, seed=cfg.split_seed)
     ends = [usable(drive, frames) + offset for drive, offset in zip(drives, _offsets(drives)[:-1], strict=True)]
-    groups = [np.full(len(rows), place) for place, rows in enumerate(ends)]
     return Windows(
-        train=np.concatenate([rows for place, rows in enumerate(ends) if place not in held_out]),
-        validation=np.concatenate([ends[place] for place in held_out]),
-        groups=np.concatenate([groups[place] for place in held_out]),
-        how=f"validated on whole drives: {', '.join(drives[place].name for place in held_out)}",
+        train=np.concatenate([ends[place] for place in held_out.train]),
+        validation=np.concatenate([ends[place] for place in held_out.validation]),
+        groups=np.concatenate([np.full(len(ends[place]), place) for place in held_out.validation]),
+        how=f"validated on whole drives: {', '.join(names[place] for place in held_out.validation)}",
     )
 
 

@@ -21,6 +21,8 @@ ROWS, COLUMNS = 6, 8
 """Of the grid that `grid` averages over."""
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 SIDE = 224
+FEW = 8
+"""Frames that a CPU encodes together."""
 
 
 class Grid(nn.Module):
@@ -69,8 +71,9 @@ class AutoVision(nn.Module):
         from transformers import AutoModel
 
         folder = Path(name).expanduser()
+        where = str(folder) if folder.is_dir() else name
         try:
-            model = AutoModel.from_pretrained(name, local_files_only=folder.is_dir(), dtype=torch.float32)
+            model = AutoModel.from_pretrained(where, local_files_only=folder.is_dir(), dtype=torch.float32)
         except Exception as error:  # transformers raises whatever its parts raise
             said = " ".join(f"{type(error).__name__}: {error}".split())[:160]
             raise ModelError(
@@ -78,7 +81,7 @@ class AutoVision(nn.Module):
                 "with its weights, or an id of the hub."
             ) from None
         self.net = getattr(model, "vision_model", model)  # of a model of pictures and text, the half that sees
-        side, mean, std = self._preprocessing(folder)
+        side, mean, std = self._preprocessing(where)
         self.side = side or getattr(self.net.config, "image_size", None) or SIDE
         self.register_buffer("mean", torch.tensor(mean).view(3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(std).view(3, 1, 1), persistent=False)
@@ -86,10 +89,12 @@ class AutoVision(nn.Module):
             self.dv = self.eval()(torch.zeros(1, 3, self.side, self.side)).shape[1]
 
     @staticmethod
-    def _preprocessing(folder: Path) -> tuple[int | None, Any, Any]:
-        """Side, mean and deviation as the model's own file says, else those of ImageNet."""
+    def _preprocessing(name: str) -> tuple[int | None, Any, Any]:
+        """Side, mean and deviation as the model's own file says, in its folder or the hub, else those of ImageNet."""
+        from transformers.utils.hub import cached_file
+
         try:
-            said = json.loads((folder / "preprocessor_config.json").read_bytes())
+            said = json.loads(Path(str(cached_file(name, "preprocessor_config.json"))).read_bytes())
         except (OSError, ValueError):
             return None, *IMAGENET
         size = said.get("crop_size") or said.get("size") or {}
@@ -123,12 +128,25 @@ def open_vision(name: str) -> Any:
     return encoder.requires_grad_(False).eval()
 
 
+def encoded(encoder: nn.Module, frames: Tensor) -> Tensor:
+    """The features of `frames: (n, 3, H, W)`, a few at a time on a CPU: (n, dv).
+
+    The maps of many frames are so large that their memory goes back to the system after every layer; to fetch it again
+    took half of the time.
+    """
+    few = FEW if frames.device.type == "cpu" else len(frames)
+    return torch.cat([encoder(part) for part in frames.split(few)])  # type: ignore[no-untyped-call]
+
+
 def encoder_digest(encoder: nn.Module) -> str:
-    """A digest of an encoder: its kind and all its weights."""
-    digest = hashlib.sha256(type(encoder).__name__.encode())
-    for key, value in encoder.state_dict().items():
-        digest.update(key.encode())
-        digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes() if value.ndim else b"")
+    """A digest of all that a frame's features depend on: kind, size of the frames, weights, mean and deviation."""
+    config = getattr(getattr(encoder, "net", None), "config", "")
+    kept = {**encoder.state_dict(), **dict(encoder.named_buffers())}
+    digest = hashlib.sha256(f"{type(encoder).__name__} {ROWS} {COLUMNS} {getattr(encoder, 'side', SIDE)}".encode())
+    digest.update(repr(config).encode())
+    for key, value in kept.items():
+        digest.update(f"{key} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -19,6 +19,8 @@ from projects.sim.labels import REASON
 from projects.sim.readers.rules import action_ids, ahead, labelled, levels, since_last
 
 FOLDER, RATE = "processed_log", 20.0
+SENSORS = {"IMU/accelerometer": 3, "IMU/gyro": 3, "CAN/speed": 1, "CAN/steering_angle": 1, "CAN/radar": 3}
+"""What is read, and how many values of each reading, the first ones: of the radar forward, left, relative speed."""
 LANE, CLOSING = 1.8, 0.1
 """Metres to either side within which a target is ahead; speed (m/s) from which on it comes nearer."""
 EDGES, SHARES = (0.1, 0.2, 0.4), (0.5, 0.8, 0.95)
@@ -29,45 +31,72 @@ Floats64 = NDArray[np.float64]
 
 
 def is_log(path: Path) -> bool:
-    """Whether a folder is such a segment."""
-    return (path / FOLDER / "IMU").is_dir() and (path / FOLDER / "CAN").is_dir()
+    """Whether a folder is such a segment, whole or not."""
+    return (path / FOLDER / "IMU").is_dir() or (path / FOLDER / "CAN").is_dir()
 
 
 def read(path: Path, horizon: int, tick: Callable[[], None]) -> Drive:
     """The drive in a segment's folder. Raises `DataError`."""
     log = path / FOLDER
     signals = {}
-    for name in ("IMU/accelerometer", "IMU/gyro", "CAN/speed", "CAN/steering_angle", "CAN/radar"):
-        signals[name] = _signal(log / name)
+    for name, values in SENSORS.items():
+        signals[name] = _signal(log / name, values)
         tick()
     begin = max(at[0] for at, _ in signals.values())
     end = min(at[-1] for at, _ in signals.values())
     count = int((end - begin) * RATE) + 1
     if count <= horizon + 1:
-        raise DataError(f"{path}: its sensors share {max(count, 0)} rows, expected more than {horizon + 1}.")
+        raise DataError(
+            f"{path}: its sensors share {max(count, 0)} rows, expected more than {horizon + 1} (horizon + 1); copy a "
+            "longer segment."
+        )
     times: Times = begin + np.arange(count) / RATE
     newest = {name: values[np.searchsorted(at, times, side="right") - 1] for name, (at, values) in signals.items()}
-    speed = newest["CAN/speed"].reshape(count, -1)[:, 0]
+    speed = newest["CAN/speed"][:, 0]
     gyro = newest["IMU/gyro"]
     telemetry = np.column_stack([newest["IMU/accelerometer"], gyro, speed, -gyro[:, 2]])  # axes: forward, right, down
     danger = _danger(*signals["CAN/radar"], times)
-    labels, rules = _labels(danger, speed, newest["CAN/steering_angle"].reshape(-1), times, horizon)
+    labels, rules = _labels(danger, speed, newest["CAN/steering_angle"][:, 0], times, horizon)
     about = About(source="comma2k19", horizon=horizon, derived=("w",), rules=rules)
     return Drive(path.name, times - begin, telemetry.astype(np.float32), labels, None, about)
 
 
-def _signal(folder: Path) -> tuple[Floats64, Floats64]:
-    """Times and values of a sensor. Raises `DataError`."""
-    arrays: list[Any] = []
-    for name in ("t", "value"):
-        try:
-            arrays.append(np.load(folder / name, allow_pickle=False))
-        except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"{folder / name}: cannot be read as an array ({error}); copy the segment again.") from None
-    times, values = arrays
-    if times.ndim != 1 or len(times) != len(values) or len(times) < 2:
-        raise DataError(f"{folder}: t is {times.shape} and value {values.shape}; expected as many rows, at least two.")
-    return times, values
+def _signal(folder: Path, columns: int) -> tuple[Floats64, Floats64]:
+    """Times and the first `columns` values of a sensor's readings: (n,) and (n, columns). Raises `DataError`."""
+    times, values = _array(folder / "t"), _array(folder / "value")
+    if times.ndim != 1 or not values.ndim or len(times) != len(values) or len(times) < 2:
+        raise DataError(
+            f"{folder}: t is {times.shape} and value {values.shape}; expected as many rows, at least two; copy the "
+            "segment again."
+        )
+    readings = values.reshape(len(values), -1)
+    if readings.shape[1] < columns:
+        raise DataError(f"{folder / 'value'}: holds {readings.shape[1]} values a reading, expected {columns}.")
+    readings = readings[:, :columns]
+    for name, array in (("t", times), ("value", readings)):
+        if not np.isfinite(array).all():
+            row = int(np.argwhere(~np.isfinite(array))[0][0])
+            raise DataError(f"{folder / name}: reading {row} is not a number, expected finite ones; cut it out.")
+    if len(back := np.flatnonzero(np.diff(times) < 0)):
+        row = int(back[0]) + 1
+        raise DataError(
+            f"{folder / 't'}: time goes back at reading {row}, from {times[row - 1]:.2f} s to {times[row]:.2f} s; "
+            "expected times that never do; sort or cut the segment."
+        )
+    return times, readings
+
+
+def _array(path: Path) -> NDArray[Any]:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise DataError(f"{path}: is missing, expected an array of the segment; copy it again.") from None
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{path}: cannot be read as an array ({error}); copy the segment again.") from None
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+        found = getattr(array, "dtype", type(array).__name__)
+        raise DataError(f"{path}: holds {found}, expected an array of numbers; copy the segment again.")
+    return array
 
 
 def _danger(at: Floats64, targets: Floats64, times: Times) -> Floats64:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
+from engines.basics.errors import UserError
 from engines.tasks import StopRequested
-from projects.sim.cache import cache
 from projects.sim.drives import write_drive
+from projects.sim.features import cache
 from projects.sim.project import SimProject
 from projects.sim.readers.kinds import why_not
 from projects.sim.stats import tables
@@ -61,3 +63,11 @@ def test_the_cache_is_filled_with_progress_and_a_training_reads_it(
     project.data_progress = lambda *said: told.append(said)  # type: ignore[method-assign]
     project.data(cfg, CPU)
     assert not told
+
+
+@pytest.mark.skipif(torch.backends.mps.is_available(), reason="the device that is asked for is there")
+def test_the_cache_is_made_on_the_device_of_the_config(tmp_path: Path) -> None:
+    write_drive(tmp_path / "d.npz", random_drive("d", 20, 0))
+    cfg = config(tmp_path, launch={"device": "mps"})
+    with pytest.raises(UserError, match=r"launch\.device 'mps' cannot be used here"):
+        cache({"config": cfg.model_dump(mode="json")}, Listener())

@@ -11,7 +11,6 @@ import torch
 
 from engines.basics.errors import DataError, UserError
 from engines.tasks import StopRequested
-from projects.sim.baselines import baselines
 from projects.sim.demo.road import EDGES, HORIZON, make_drive
 from projects.sim.demo.task import NOTES, make
 from projects.sim.drives import drive_paths, read_drive
@@ -19,6 +18,7 @@ from projects.sim.labels import LABELS
 from projects.sim.losses import ClassWeights
 from projects.sim.metrics import confusions
 from projects.sim.project import SimProject
+from projects.sim.report import baselines
 from projects.sim.split import support
 from tests.projects.controls.task_context import Listener
 from tests.projects.sim.test_project import CPU, config

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace as replace_fields
 
 from engines.basics.errors import DataError
 from projects.sim.config import SimData
@@ -115,8 +117,23 @@ def test_windows_go_over_no_gap_and_need_a_label() -> None:
 def test_too_short_a_drive_is_said() -> None:
     with pytest.raises(DataError, match="no window of 8 frames with a label is left for"):
         split_windows([random_drive("a", 15, 0)], 8, SimData(path="."))
+    with pytest.raises(DataError, match=r"record more\.$"):
+        split_windows([random_drive("a", 15, 0)], 8, SimData(path="."))
     with pytest.raises(DataError, match=r"expected two or more for data\.split logs"):
         split_windows([random_drive("a", 15, 0)], 8, SimData(path=".", split="logs"))
+
+
+def test_windows_for_which_a_drive_is_too_slow_come_with_advice_that_helps() -> None:
+    drive = random_drive("a", 400, 0)
+    said = r"for validation; at 10 frames per second the 2 s .* hold 20, and 80 .* set model\.frames to (\d+) or less"
+    with pytest.raises(DataError, match=said) as found:
+        split_windows([drive], 25, SimData(path="."))
+    most = int(re.search(said, str(found.value))[1])  # type: ignore[index]
+    windows = split_windows([drive], most, SimData(path="."))
+    assert min(len(windows.train), len(windows.validation)) > 0
+    far = replace(drive, about=replace_fields(drive.about, horizon=100))
+    with pytest.raises(DataError, match=r"for training; .* and labels look 100 ahead; parse the log with a smaller"):
+        split_windows([far], 8, SimData(path="."))
 
 
 def source(drives: list[Drive], ends: list[int], frames: int = 3) -> WindowSource:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from transformers import ViTConfig, ViTModel
+from transformers import ResNetConfig, ResNetModel, ViTConfig, ViTModel
 
 from engines.basics.errors import UserError
 from engines.training.precision import Precision
@@ -17,7 +18,7 @@ from projects.sim.labels import ACTION, REASON, RISK, ModelError
 from projects.sim.llm import DTYPES, _gguf, _random, open_llm
 from projects.sim.losses import ClassWeights, sim_losses
 from projects.sim.network import SimNetwork, build, segment_weights, trainable_names
-from projects.sim.vision import as_input, encoder_digest, open_vision
+from projects.sim.vision import as_input, encoded, encoder_digest, open_vision
 from tests.projects.sim.models import SETTINGS, batch, network
 
 EVEN = ClassWeights({"risk": torch.ones(4), "reason": torch.ones(4), "action": torch.ones(6)})
@@ -212,6 +213,13 @@ def test_the_grid_sees_mean_colours() -> None:
     assert features[0, 0, 1] == features[1, 0, 0] == -0.5
 
 
+@pytest.mark.parametrize("count", [1, 8, 21])
+def test_frames_encoded_a_few_at_a_time_are_as_those_encoded_together(count: int) -> None:
+    frames = torch.rand(count, 3, 12, 16, generator=torch.Generator().manual_seed(0))
+    grid = open_vision("grid")
+    torch.testing.assert_close(encoded(grid, frames), grid(frames), rtol=0, atol=0)
+
+
 def test_a_vision_model_of_transformers_is_frozen_and_known_by_its_weights(tmp_path: Path) -> None:
     config = ViTConfig(
         hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, image_size=16, patch_size=8
@@ -224,6 +232,22 @@ def test_a_vision_model_of_transformers_is_frozen_and_known_by_its_weights(tmp_p
     assert digest == encoder_digest(open_vision(str(tmp_path)))
     next(encoder.parameters()).add_(1)
     assert digest != encoder_digest(encoder)
+
+
+@pytest.mark.parametrize("changed", [{"image_mean": [0.4] * 3}, {"image_std": [0.4] * 3}, {"size": {"height": 24}}])
+def test_an_encoder_is_known_by_its_preprocessing_too(tmp_path: Path, changed: dict[str, Any]) -> None:
+    config = ResNetConfig(embedding_size=4, hidden_sizes=[4], depths=[1], layer_type="basic")
+    ResNetModel(config).save_pretrained(tmp_path)
+    said: dict[str, Any] = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "size": {"height": 16}}
+    frames = as_input(torch.randint(0, 256, (1, 20, 20, 3), generator=torch.Generator().manual_seed(0)))
+    digests, features = [], []
+    for settings in (said, said | changed):
+        (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings))
+        encoder = open_vision(str(tmp_path))
+        digests.append(encoder_digest(encoder))
+        features.append(encoder(frames))
+    assert not torch.allclose(*features)
+    assert len(set(digests)) == 2
 
 
 def test_a_gguf_file_is_found_by_its_path_its_folder_or_its_package(

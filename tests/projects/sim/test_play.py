@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from engines.basics.errors import DataError
+from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import LONGEST_SCENE, Box, Gauge, Image, Line, encode
-from projects.sim.decided import Windows
-from projects.sim.drives import Drive
+from projects.sim.decided import Windows, open_recording
+from projects.sim.drives import Drive, write_drive
 from projects.sim.labels import HIGH
 from projects.sim.play import SimSession, smaller
+from tests.projects.controls.task_context import Listener
 from tests.projects.sim.logs import random_drive
 from tests.projects.sim.models import SETTINGS, network
 
@@ -57,6 +61,28 @@ def test_a_drive_that_the_model_cannot_take_is_said(drive: Drive) -> None:
         Windows(network().eval(), SETTINGS, drive, None)
     with pytest.raises(DataError, match="has 5 frames, a window of this model 8"):
         Windows(network().eval(), SETTINGS, random_drive("short", 5, 0), np.zeros((5, 10), np.float32))
+
+
+def test_a_recording_is_a_drive_or_a_folder_of_one_and_nothing_else(drive: Drive, tmp_path: Path) -> None:
+    def opened(path: Path) -> tuple[Drive, object]:
+        return open_recording(RunDirectory(tmp_path / "run"), str(path), {"model": {"dv": 0}}, Listener())
+
+    folder = tmp_path / "drives"
+    folder.mkdir()
+    write_drive(folder / "yard.npz", drive)
+    for path in (folder, folder / "yard.npz"):
+        assert np.array_equal(opened(path)[0].labels, drive.labels)
+    write_drive(folder / "alley.npz", drive)
+    with pytest.raises(DataError, match=r"drives: holds 2 drives, expected one; name it, as in .*alley\.npz"):
+        opened(folder)
+    (tmp_path / "words.txt").write_text("none")
+    with pytest.raises(DataError, match=r"words\.txt: no drive .* and no log: robot_log\.csv"):
+        opened(tmp_path / "words.txt")
+    with pytest.raises(DataError, match=r"nowhere: is not there, expected a drive \(\.npz\) or a log: robot_log\.csv"):
+        opened(tmp_path / "nowhere")
+    (tmp_path / "broken.npz").write_bytes(b"none")
+    with pytest.raises(DataError, match=r"broken\.npz: cannot be read as a drive"):
+        opened(tmp_path / "broken.npz")
 
 
 def test_scenes_show_frame_curve_truth_and_alarms(drive: Drive, windows: Windows) -> None:

@@ -12,11 +12,14 @@ import torch
 from pydantic import ValidationError
 
 from engines.basics.errors import DataError, UserError
+from engines.training.comparison import LOSES
 from engines.training.project import Context
 from projects.sim.config import SimConfig
 from projects.sim.drives import write_drive
+from projects.sim.labels import LABELS
 from projects.sim.network import SimNetwork
 from projects.sim.project import SimProject
+from projects.sim.report import speed_table
 from projects.sim.spec import SPEC
 from tests.projects.sim.logs import random_drive
 
@@ -166,6 +169,37 @@ def test_the_score_is_the_composite_or_plain_recall(folder: Path, best_by: str) 
     assert result.tables["risk confusion"].rows[0][0] == "none"
 
 
+def test_the_report_marks_what_beats_the_run_and_says_how_long_an_answer_takes(folder: Path) -> None:
+    cfg = config(folder, training={"batch_size": 16})
+    project, split, model = opened(cfg)
+    evaluation = project.evaluation(cfg, split)
+    with torch.inference_mode():
+        batch = split.validation.batch(torch.arange(len(split.validation)), None)
+        losses = evaluation.add(model.eval(), batch, CONTEXT)
+    means = {task: float(losses[task].total / losses[task].count) for task in LABELS}
+    result = evaluation.result()
+    result = replace(result, values={**means, **result.values})
+    tables = project.report(cfg, split, model, result)
+    table = tables["baselines"]
+    rows: dict[Any, dict[str, Any]] = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    ours, theirs = rows["this run"], rows["telemetry and frames"]
+    assert ours["risk F1"] == result.values["risk_f1"]
+    better = [name for name in ("risk F1", "high recall", "reason F1", "action F1", "action accuracy")
+              if theirs[name] > ours[name]]  # fmt: skip
+    better += [f"{task} loss" for task in LABELS if theirs[f"{task} loss"] < means[task]]
+    assert theirs[LOSES] == ", ".join(better)
+    assert {"majority", "last label", "telemetry only", "frames only"} < set(rows)
+
+
+def test_an_answer_is_timed_alone_and_in_a_batch_after_one_that_is_not(folder: Path) -> None:
+    project, _, model = opened(config(folder))
+    moments = iter(float(2**k) for k in range(99))
+    rows = speed_table(model.eval(), project.validation, 16, clock=lambda: next(moments)).rows
+    trained = sum(p.numel() for name, p in model.named_parameters() if not name.startswith("llm."))
+    # 1 begins the first; 2 to 4, 8 to 16 and 32 to 64 are timed; 128 begins the next
+    assert rows == ((2, trained, 1, 8000.0, 8000.0), (2, trained, 16, 1024000.0, 64000.0))
+
+
 def test_classes_that_never_train_are_noted(folder: Path) -> None:
     for k in range(5):
         drive = random_drive(f"d{k}", 30, k)
@@ -173,7 +207,10 @@ def test_classes_that_never_train_are_noted(folder: Path) -> None:
         write_drive(folder / f"d{k}.npz", drive)
     summary = SimProject().data(config(folder), CPU).summary
     assert "No training window is risk high" in summary["note"]
-    assert summary["support"]["train"]["risk"]["high"] == 0
+    assert summary["train risk"].endswith(", high 0")
+    kept = [k for k in range(5) if f"d{k}" not in summary["split"]]
+    none = sum(int((random_drive(f"d{k}", 30, k).labels[3:, 0] == 0).sum()) for k in kept)
+    assert summary["train risk"].startswith(f"none {none}, low ")
 
 
 def test_what_does_not_fit_the_model_is_a_users_error(folder: Path) -> None:
@@ -181,6 +218,13 @@ def test_what_does_not_fit_the_model_is_a_users_error(folder: Path) -> None:
         opened(config(folder, model={"d": 32}))
     with pytest.raises(DataError, match=r"model\.dv is 7, but the features are 144 wide; set model\.dv to 144"):
         opened(config(folder, model={"dv": 7}))
+
+
+def test_bf16_on_a_processor_without_it_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("projects.sim.project.cpu_has_bf16", lambda: False)
+    with pytest.raises(UserError, match=r"model\.llm_dtype bf16 would take .* use fp32"):
+        SimProject().data(config(folder, model={"llm_dtype": "bf16"}), CPU)
+    assert len(SimProject().data(config(folder), CPU).train)
 
 
 @pytest.mark.parametrize(

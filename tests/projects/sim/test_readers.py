@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,11 +153,46 @@ def test_a_segment_has_no_frames_and_its_risk_is_time_to_contact(tmp_path: Path)
     assert set(drive.labels[:-2, 0].tolist()) == {RISK.index("none"), RISK.index("med")}
 
 
-def test_a_segment_without_a_sensor_is_said(tmp_path: Path) -> None:
+TIMES = np.arange(0, 1, 0.01)
+
+
+def saved(array: np.ndarray[Any, Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("CAN/speed/value", b"none", r"CAN/speed/value: cannot be read as an array"),
+        ("CAN/speed/value", None, r"CAN/speed/value: is missing"),
+        ("CAN/speed/t", saved(TIMES[:-3]), r"CAN/speed: t is \(97,\) and value \(100, 1\); expected as many rows"),
+        ("CAN/speed/value", saved(np.array(9.0)), r"CAN/speed: t is \(100,\) and value \(\)"),
+        ("CAN/speed/value", saved(np.array(["a"] * 100)), r"CAN/speed/value: holds <U1, expected an array of numbers"),
+        ("CAN/speed/value", saved(np.full((100, 1), np.nan)), r"CAN/speed/value: reading 0 is not a number"),
+        ("IMU/gyro/value", saved(np.zeros((100, 2))), r"IMU/gyro/value: holds 2 values a reading, expected 3"),
+        (
+            "IMU/gyro/t",
+            saved(np.concatenate([TIMES[:50], TIMES[:50]])),
+            r"IMU/gyro/t: time goes back at reading 50, from 0\.49 s to 0\.00 s",
+        ),
+        ("CAN/radar/t", saved(np.array([5.0, 6.0])), r"seg: its sensors share 0 rows, expected more than 3"),
+    ],
+)
+def test_a_bad_segment_is_said(tmp_path: Path, file: str, content: bytes | None, said: str) -> None:
     folder = segment(tmp_path / "seg", 1.0, 12.0, [])
-    (folder / "processed_log" / "CAN" / "speed" / "value").write_bytes(b"none")
-    with pytest.raises(DataError, match=r"CAN/speed/value: cannot be read as an array"):
+    path = folder / "processed_log" / file
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(DataError, match=said):
         comma.read(folder, 2, nothing)
+
+
+def test_a_segment_without_all_of_its_sensors_is_one_still_and_says_so(tmp_path: Path) -> None:
+    folder = segment(tmp_path / "seg", 1.0, 12.0, [])
+    shutil.rmtree(folder / "processed_log" / "IMU")
+    with pytest.raises(DataError, match=r"IMU/accelerometer/t: is missing"):
+        parse({"source": str(folder), "out": str(tmp_path / "out")}, Listener())
 
 
 def test_ahead_leaves_its_own_frame_out() -> None:
