@@ -15,6 +15,7 @@ from projects.controls.losses import PosWeights, head_losses, off_controls
 from projects.controls.metrics import Prediction, Thresholds, Truth, score_controls
 from projects.controls.predictions import Gathered
 from projects.controls.report import score_tables
+from projects.controls.sending import Rules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +33,18 @@ class ControlsEvaluation(Evaluation):
     Args:
         weights: class weights of the losses.
         thresholds: from which probability on a control counts as pressed.
-        sessions: (windows,) which session each validation window is from; windows are added in this order.
+        sessions, times: (windows,) which session each validation window is from, and seconds in it; windows are added
+            in this order.
+        rules: how the controls are sent, where thresholds are tuned through that.
     """
 
-    def __init__(self, weights: PosWeights, thresholds: Thresholds, sessions: NDArray[np.int64]) -> None:
+    def __init__(
+        self, weights: PosWeights, thresholds: Thresholds, sessions: NDArray[np.int64], times: NDArray[np.float64],
+        rules: Rules | None,
+    ) -> None:  # fmt: skip
         self._weights = weights
         self._thresholds = thresholds
-        self._sessions = sessions
+        self._sessions, self._times, self._rules = sessions, times, rules
         self._gathered = Gathered()
         self._off: frozenset[str] = frozenset()
 
@@ -55,7 +61,11 @@ class ControlsEvaluation(Evaluation):
         return ControlsResult(
             values=scores.values,
             score=scores.score,
-            review={**review_arrays(prediction, truth, self._sessions), **self._weights.arrays()},
+            review={
+                **review_arrays(prediction, truth, self._sessions),
+                **({} if self._rules is None else sending_arrays(self._times, self._rules)),
+                **self._weights.arrays(),
+            },
             tables=score_tables(scores, self._weights.unsupported),
             prediction=prediction,
             truth=truth,
@@ -82,3 +92,11 @@ def review_arrays(prediction: Prediction, truth: Truth, sessions: NDArray[np.int
         "hotbar_correct": prediction.hotbar.argmax(1) == slot,
         "hotbar_mask": masks.hotbar_changed,
     }
+
+
+def sending_arrays(times: NDArray[np.float64], rules: Rules) -> dict[str, NDArray[np.generic]]:
+    """What a review holds beside that where thresholds are tuned as they are sent; n windows.
+
+    times: (n,) seconds. margins: (15,) of the hysteresis. holds: (15,) whether a control is held.
+    """
+    return {"times": times, "margins": rules.margins, "holds": rules.holds}

@@ -25,7 +25,7 @@ from projects.controls.recordings import Recording
 from projects.controls.report import never_pressed
 from projects.controls.run_report import RunReport
 from projects.controls.split import read_split
-from projects.controls.tuning import configured
+from projects.controls.tuning import configured, tuned_through
 
 
 class ControlsProject(Project[ControlsConfig]):
@@ -73,7 +73,10 @@ class ControlsProject(Project[ControlsConfig]):
         return np.flatnonzero(of_type[self._train.sessions])
 
     def evaluation(self, cfg: ControlsConfig, data: Split) -> ControlsEvaluation:
-        return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions)
+        validation = self._validation
+        return ControlsEvaluation(
+            self._weights, configured(cfg), validation.sessions, validation.times, tuned_through(cfg)
+        )
 
     def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
         """The run beside its baselines, and what its numbers are worth."""
