@@ -21,6 +21,7 @@ from benchmarks.terminal import COCKPIT, Terminal
 from benchmarks.thresholds import frames
 from engines.contract.rundir import RunDirectory
 from engines.thresholds.review import About, write_review
+from projects.controls.sending import Rules
 from projects.controls.thresholds import NAMES
 
 ROWS, SESSIONS = 1_000_000, 20
@@ -92,11 +93,11 @@ def _measurement(name: str, found: list[float]) -> Measurement:
 
 
 def _reviewed(folder: Path) -> RunDirectory:
-    """A run with such a review and nothing exported."""
+    """A run with such a review, tuned as it is sent, and nothing exported."""
     written = WrittenRun(folder, "controls-20261127-201400-amber")
     written.run.config.write_text(CONFIG)
     data = frames(ROWS)
-    nothing = np.zeros(ROWS, np.bool_)
+    nothing, rules = np.zeros(ROWS, np.bool_), Rules.of(0.05, 0.0, {})
     arrays: dict[str, NDArray[Any]] = {
         "names": np.array(NAMES),
         "scores": data.scores,
@@ -104,6 +105,9 @@ def _reviewed(folder: Path) -> RunDirectory:
         "masks": np.ones_like(data.targets),
         "idle": data.idle,
         "groups": np.arange(ROWS) * SESSIONS // ROWS,
+        "times": np.arange(ROWS) / 20,
+        "margins": rules.margins,
+        "holds": rules.holds,
         "hotbar_confidence": data.scores[:, 0],
         "hotbar_correct": data.targets[:, 0],
         "hotbar_mask": nothing,

@@ -12,7 +12,7 @@ from typing import Any
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show, show_json, show_table
 from cockpit.core.steering.number_keys import typed_number
-from cockpit.core.thresholds.review import Row, ThresholdReview, span
+from cockpit.core.thresholds.review import NOTHING, Row, ThresholdReview, span
 from cockpit.core.thresholds.saved import who
 from engines.basics.errors import UserError, nearest
 from engines.runs.store import find_training
@@ -75,13 +75,20 @@ def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *,
         show("nothing is exported yet: saved values are those of the run's config")
     head, alarms = review.titles.head, review.titles.alarms
     if not only_diff:
-        rates = ("F1", "precision", "recall", alarms)
+        rates = (
+            "F1",
+            "precision",
+            "recall",
+            alarms,
+            *(("raw F1", "sent F1", f"sent {alarms}") if review.sends else ()),
+        )
         columns = (head, "saved", "new", "best", f"{LEVEL:.0%} of best", "nearly best", "gain", *rates, "n+", "n−", "")
         show_table(columns, [_cells(review, row) for row in rows])
         show(_groups(review))
     elif changed := [row for row in rows if row.changed]:
-        titles = (head, "saved", "new", "gain", "F1", "new F1", alarms, f"new {alarms}")
-        show_table(titles, [_diff_cells(row) for row in changed])
+        sent = ("sent F1", "new sent F1") if review.sends else ()
+        titles = (head, "saved", "new", "gain", "F1", "new F1", alarms, f"new {alarms}", *sent)
+        show_table(titles, [_diff_cells(row)[: len(titles)] for row in changed])
     else:
         show("no threshold changes")
     show()
@@ -101,16 +108,18 @@ def _groups(review: ThresholdReview) -> str:
 
 
 def _cells(review: ThresholdReview, row: Row) -> tuple[Any, ...]:
-    it, after = review.heads[row.name], row.after
+    it, after, sent = review.heads[row.name], row.after or NOTHING, row.sent or NOTHING
     ranges = (span(it.interval, review.no_interval(it).partition(":")[0]), span(it.regret_set))
-    rates = (None,) * 4 if after is None else (after.f1, after.precision, after.recall, after.alarm_rate)
+    rates: tuple[float | None, ...] = (after.f1, after.precision, after.recall, after.alarm_rate)
+    if review.sends:
+        rates += ((row.raw or after).f1, sent.f1, sent.alarm_rate)
     return (row.name, row.saved, row.new, it.best, *ranges, row.gain, *rates, row.positives, row.negatives, row.flag)
 
 
 def _diff_cells(row: Row) -> tuple[Any, ...]:
-    before, after = row.before, row.after
-    pairs = ((before and before.f1, after and after.f1), (before and before.alarm_rate, after and after.alarm_rate))
-    return (row.name, row.saved, row.new, row.gained, *pairs[0], *pairs[1])
+    before, after, was, sent = (it or NOTHING for it in (row.before, row.after, row.sent_before, row.sent))
+    rates = (before.f1, after.f1, before.alarm_rate, after.alarm_rate, was.f1, sent.f1)
+    return (row.name, row.saved, row.new, row.gained, *rates)
 
 
 def _facts(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], saved_to: str | None) -> dict[str, Any]:

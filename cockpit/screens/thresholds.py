@@ -19,7 +19,7 @@ from textual.widgets import Static
 from cockpit.core.format import number
 from cockpit.core.plot.frame import Sign
 from cockpit.core.text import plain, run_word
-from cockpit.core.thresholds.review import span
+from cockpit.core.thresholds.review import NOTHING, Row, span
 from cockpit.core.thresholds.saved import Saving, who
 from cockpit.core.thresholds.tuning import Sheet, Tuning
 from cockpit.screens.palette import ActionProvider
@@ -95,7 +95,8 @@ class ThresholdsScreen(ReviewingScreen):
     def _show_all(self) -> None:
         if (tuning := self.tuning) is not None:
             lines = [self._line(tuning, name) for name in tuning.heads]
-            self.query_one(ThresholdsTable).show(lines, frozenset(tuning.locked), tuning.review.titles)
+            table, review = self.query_one(ThresholdsTable), tuning.review
+            table.show(lines, frozenset(tuning.locked), review.titles, sends=review.sends)
             self._show_selected()
             self.refresh_keys()
 
@@ -117,9 +118,10 @@ class ThresholdsScreen(ReviewingScreen):
         drawn = self._curves.get(name, ())
         self.query_one(CurveChart).show_curves(f"{plain(name)}  {number(at)}", drawn, it.head.bounds, at, signs)
         view = self.query_one(CursorView)
-        view.entitle("At the cursor", it.head.objective.title)
         resampled = self._resampled(tuning, name) if name in self._intervals else []
-        view.show_facts(Facts(it, tuning.row(name), best, tuning.review.titles.alarms, resampled) if known else None)
+        row = tuning.row(name) if known else None
+        view.entitle(_at_cursor(row), it.head.objective.title)
+        view.show_facts(None if row is None else Facts(it, row, best, tuning.review.titles.alarms, resampled))
 
     def _resampled(self, tuning: Tuning, name: str) -> list[str]:
         """What resampling says of a head, in lines."""
@@ -318,3 +320,11 @@ class ThresholdsScreen(ReviewingScreen):
 
     def terminal_title(self) -> str:
         return f"thresholds of {run_word(self.run.path.name)}"
+
+
+def _at_cursor(row: Row | None) -> str:
+    """What is sent, beside what the model says, where that is not what is judged."""
+    if row is None or row.sent is None:
+        return "At the cursor"
+    raw = row.raw or row.after or NOTHING
+    return f"F1 as sent {number(row.sent.f1)} · raw {number(raw.f1)}"

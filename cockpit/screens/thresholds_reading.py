@@ -25,6 +25,7 @@ from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.widgets.heading import heading
 from cockpit.widgets.thresholds_table import ThresholdsTable
 from engines.contract.rundir import RunDirectory
+from engines.thresholds.adapter import AS_SENT
 
 STALE_SECONDS = 3.0
 QUIET_SECONDS, RESAMPLE_SECONDS = 0.3, 2.0
@@ -199,7 +200,11 @@ class ReviewingScreen(ChangingKeysScreen):
 
     @on(Summed)
     def _take_totals(self, message: Summed) -> None:
-        parts = [f"{name} {_change(message.before[name], value)}" for name, value in message.after.items()]
+        words = {name: _change(message.before[name], value) for name, value in message.after.items()}
+        parts = [
+            f"{name} {word}" + (f" (sent {words[name + AS_SENT]})" if name + AS_SENT in words else "")
+            for name, word in words.items() if not name.endswith(AS_SENT)
+        ]  # fmt: skip
         self.query_one("#totals", Static).update(plain("in all  " + " · ".join(parts)), layout=False)
 
     @on(Refused)

@@ -20,7 +20,11 @@ from engines.thresholds.adapter import Titles
 
 CURSOR, LOCKED, CHANGED, FLAGGED = ">", "L", "*", "!"
 """Signs before the name, seen also where there is no colour."""
-COLUMNS = (("Thr", 6), ("saved", 6), ("F1", 6), ("Prec", 6), ("Rec", 6), (ALARMS, 8), ("n+", 8))
+SENT, SAVED = "Sent", "saved"
+COLUMNS = (
+    ("Thr", 6), (SAVED, 6), ("F1", 6), (SENT, 6), ("Prec", 6), ("Rec", 6), (ALARMS, 8), ("n+", 8),
+)  # fmt: skip
+"""F1 of what is sent is left out where a yes is what is sent, SAVED where all are too wide: the cursor shows it too."""
 EXTRAS = (("95 % of best", 13), ("nearly best", 13), ("gain", 7))
 """As many as there is space for, the first ones first."""
 NAME, FLAG_LEAST = 22, 12
@@ -77,6 +81,7 @@ class ThresholdsTable(LineView):
     def __init__(self) -> None:
         super().__init__(id="heads", title="Heads")
         self._titles = Titles()
+        self._sends = False
         self._lines: Mapping[str, Line] = {}
         self._names: Sequence[str] = ()
         self._locked: Collection[str] = ()
@@ -92,8 +97,12 @@ class ThresholdsTable(LineView):
         """The threshold under the cursor."""
         return str(self._lines[self.selected].new) if self._names else ""
 
-    def show(self, lines: Sequence[Line], locked: Collection[str], titles: Titles) -> None:
-        """Take them all, and what they are called; only those that differ are drawn again."""
+    def show(self, lines: Sequence[Line], locked: Collection[str], titles: Titles, *, sends: bool) -> None:
+        """Take them all, and what they are called; only those that differ are drawn again.
+
+        `sends`: what is sent is not just what is on.
+        """
+        self._sends = sends
         if titles != self._titles:
             self._titles = titles
             self.entitle(titles.heads.capitalize())
@@ -147,9 +156,16 @@ class ThresholdsTable(LineView):
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
+    @property
+    def _columns(self) -> list[tuple[str, int]]:
+        columns = [column for column in COLUMNS if self._sends or column[0] != SENT]
+        if SIGNS + NAME + sum(width for _, width in columns) > self.size.width:
+            return [column for column in columns if column[0] != SAVED]
+        return columns
+
     def _extras(self) -> tuple[list[int], int]:
         """The widths of the extras that fit right of what is always there, and what is left for the flag."""
-        left, widths = self.size.width - SIGNS - NAME - sum(width for _, width in COLUMNS), []
+        left, widths = self.size.width - SIGNS - NAME - sum(width for _, width in self._columns), []
         for _, width in EXTRAS:
             if left < width:
                 break
@@ -159,7 +175,7 @@ class ThresholdsTable(LineView):
 
     def header(self) -> Text:
         head, alarms = self._titles.head.capitalize(), self._titles.alarms
-        columns = ((alarms if title is ALARMS else title, width) for title, width in COLUMNS)
+        columns = ((alarms if title is ALARMS else title, width) for title, width in self._columns)
         line = " " * SIGNS + fit_left(head, NAME) + "".join(fit_right(title, width) for title, width in columns)
         line += "".join(fit_right(title, width) for (title, _), width in zip(EXTRAS, self._extras()[0], strict=False))
         return self.styled(line, "thresholds--header")
@@ -176,8 +192,9 @@ class ThresholdsTable(LineView):
         text.append(CHANGED if line.new != line.saved else " ", self._style("sign"))
         text.append(FLAGGED if flag else " ", self._style("flag"))
         text.append(fit_left(plain(line.name), NAME), self._style("text"))
-        for (cell, tone), (_, width) in zip(_cells(line), COLUMNS, strict=True):
-            text.append(fit_right(cell, width), self._style(tone))
+        cells = _cells(line)
+        for title, width in self._columns:
+            text.append(fit_right(cells[title][0], width), self._style(cells[title][1]))
         widths, left = self._extras()
         extras = (line.interval, line.nearly_best, number(line.row.gain) if line.row else "…")
         text.append("".join(fit_right(cell, width) for cell, width in zip(extras, widths, strict=False)), quiet)
@@ -192,11 +209,12 @@ class ThresholdsTable(LineView):
         return self.component_style(f"thresholds--{name}")
 
 
-def _cells(line: Line) -> list[tuple[str, str]]:
-    """Text and tone of every column."""
-    cells = [(number(line.new), "text"), (number(line.saved), "quiet")]
+def _cells(line: Line) -> dict[str, tuple[str, str]]:
+    """Text and tone by column."""
+    fixed = {"Thr": (number(line.new), "text"), SAVED: (number(line.saved), "quiet")}
     if line.row is None:
-        return [*cells, *(("…", "quiet") for _ in COLUMNS[2:])]
-    after = line.row.after or NOTHING
-    rates = (after.f1, after.precision, after.recall, after.alarm_rate)
-    return [*cells, *((number(rate), "text") for rate in rates), (count(line.row.positives), "quiet")]
+        return dict.fromkeys((title for title, _ in COLUMNS), ("…", "quiet")) | fixed
+    after, sent = line.row.after or NOTHING, line.row.sent or NOTHING
+    rates = {"F1": after.f1, SENT: sent.f1, "Prec": after.precision, "Rec": after.recall, ALARMS: after.alarm_rate}
+    cells = {title: (number(rate), "text") for title, rate in rates.items()}
+    return {**fixed, **cells, "n+": (count(line.row.positives), "quiet")}

@@ -13,6 +13,7 @@ from engines.basics.errors import DataError
 from engines.thresholds.head import Head
 
 Arrays = Mapping[str, NDArray[Any]]
+AS_SENT = " as sent"
 Thresholds = Mapping[str, float]
 """Threshold by the name of its head."""
 
@@ -60,6 +61,10 @@ class ThresholdAdapter(ABC):
     @abstractmethod
     def totals(self, arrays: Arrays, thresholds: Thresholds) -> dict[str, float | None]:
         """What all thresholds together reach, by name; None without support."""
+
+    def sent_totals(self, arrays: Arrays, heads: Mapping[str, Head], thresholds: Thresholds) -> dict[str, float | None]:
+        """The same of what is sent in the end, each name with AS_SENT after it; nothing where a yes is what is sent."""
+        return {}
 
 
 def require(arrays: Arrays, names: Sequence[str]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.thresholds.objectives import Bools, Ints, Objective
+from engines.thresholds.objectives import Bools, Counts, Ints, Objective
 
 Scores = NDArray[np.floating]
 
@@ -21,6 +22,9 @@ class Head:
     yes is a false alarm; None where there are no such rows. groups: (n,) the group of each row, such as its recording;
     rows of one group are alike, so an interval resamples groups. blocks: (n,) the stretch of time of each row inside
     its group, which is drawn too; None where groups are whole. bounds: the thresholds that make sense.
+
+    A project may act by more rules than `score >= threshold`. Then `scores` are what the threshold is chosen by, `raw`
+    (n,) what the model said where that is another score, and `sent(threshold)` (n,) whether a yes comes out in the end.
     """
 
     name: str
@@ -31,6 +35,8 @@ class Head:
     quiet: Bools | None = None
     bounds: tuple[float, float] = (0.0, 1.0)
     blocks: Ints | None = None
+    raw: Scores | None = None
+    sent: Callable[[float], Bools] | None = None
 
     @property
     def positives(self) -> int:
@@ -39,6 +45,18 @@ class Head:
     @property
     def negatives(self) -> int:
         return len(self.targets) - self.positives
+
+    def counts(self, yes: Bools) -> Counts:
+        """Of any decisions about its rows, `yes: (n,)`."""
+        hits = np.count_nonzero(yes & self.targets)
+        alarms = 0 if self.quiet is None else np.count_nonzero(yes & self.quiet)
+        return Counts(*(np.asarray(n) for n in (hits, np.count_nonzero(yes) - hits, alarms, *self._sizes)))
+
+    @cached_property
+    def _sizes(self) -> tuple[int, int, int]:
+        """How many positives, negatives and quiet rows there are."""
+        quiet = 0 if self.quiet is None else int(np.count_nonzero(self.quiet))
+        return self.positives, self.negatives, quiet
 
     @cached_property
     def untunable(self) -> str:

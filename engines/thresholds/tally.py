@@ -53,10 +53,10 @@ class Tally:
 
 def _below(ascending: Scores, threshold: ArrayLike) -> NDArray[np.int64]:
     """How many scores lie below each threshold: searched in the scores' own precision, which copies none of them."""
-    return np.searchsorted(ascending, _raised(np.asarray(threshold, np.float64), ascending.dtype), side="left")
+    return np.searchsorted(ascending, raised(np.asarray(threshold, np.float64), ascending.dtype), side="left")
 
 
-def _raised(threshold: NDArray[np.float64], dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
+def raised(threshold: NDArray[np.float64], dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
     """The lowest number of `dtype` that is not below each threshold: it says yes to the same scores of that type."""
     with np.errstate(over="ignore"):
         near = threshold.astype(dtype)

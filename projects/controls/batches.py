@@ -80,6 +80,8 @@ class WindowSource:
             self._spans.append((first, row))
         self.sessions = np.repeat(np.arange(len(starts)), [len(session) for session in starts])
         """Which recording a window comes from: (windows,)."""
+        self.times = np.concatenate([one.timestamps[list(target_frames(len(one)))] for one in recordings])
+        """Seconds at which each window's target was recorded: (windows,)."""
         self._device = device
         self._history_dropout = history_dropout
         self._augmentation = augmentation
@@ -100,7 +102,7 @@ class WindowSource:
     def nbytes(self) -> int:
         """Bytes of everything that stays in memory."""
         arrays = (self._starts, self._firsts, self._base, self._controls, self._masks, self._real)
-        return sum(array.nbytes for array in arrays) + self.sessions.nbytes
+        return sum(array.nbytes for array in arrays) + self.sessions.nbytes + self.times.nbytes
 
     def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> Batch:
         """The windows `indices: (batch,) int64`; `rng` draws what augmentation does and which past frames are hidden.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from engines.contract.settings import Count, Data, NonNegative, Positive, RunConfig, Section
 from projects.controls.layout import HISTORY, LOOK_DEADZONE, WINDOW
 from projects.controls.metrics import SCORE_WEIGHTS
+from projects.controls.sending import Rules
 
 Share = Annotated[float, Field(ge=0, le=1)]
 InnerShare = Annotated[float, Field(gt=0, lt=1)]
@@ -139,11 +140,47 @@ class ControlsThresholds(Section):
     """How the export searches: over all distinct scores, or over the 17 values .10, .15 … .90, for comparison."""
 
 
+Kind = Literal["pulse", "hold"]
+
+
+class ControlKinds(Section):
+    """How each on-off control is sent: on one frame of a press, or for as long as it is on."""
+
+    move_forward: Kind = "hold"
+    move_backward: Kind = "hold"
+    strafe_left: Kind = "hold"
+    strafe_right: Kind = "hold"
+    sprint: Kind = "hold"
+    sneak: Kind = "hold"
+    jump: Kind = "pulse"
+    attack: Kind = "pulse"
+    use_item: Kind = "hold"
+    drop_item: Kind = "pulse"
+    swap_offhand: Kind = "pulse"
+    open_inventory: Kind = "pulse"
+    inv_left_click: Kind = "pulse"
+    inv_right_click: Kind = "pulse"
+    inv_shift_held: Kind = "hold"
+
+
 class ControlsPostProcessing(Section):
-    """What the exported policy does to its outputs in the game; training does not use it."""
+    """What the exported policy does to its outputs in the game; the thresholds are tuned through it."""
 
     hysteresis_margin: Share = 0.05
-    """Turn on above threshold plus this, off below threshold minus this."""
+    """Held keys turn on above threshold plus this, off below threshold minus this."""
+    pulse_margin: Share | None = None
+    """The same of pulses; a new run records 0. A run that does not say it is of a version that had one margin for all
+    and tuned thresholds without it."""
+    kinds: ControlKinds = ControlKinds()
+
+    def exported(self) -> dict[str, Any]:
+        """As an export holds it; one of a run of an earlier version is as it was then."""
+        return self.model_dump(exclude={"pulse_margin", "kinds"} if self.pulse_margin is None else None)
+
+    @property
+    def rules(self) -> Rules:
+        return Rules.of(self.hysteresis_margin, self.pulse_margin, self.kinds.model_dump())
+
     look_deadzone: Share = 0.08
     """Looking slower than this is no looking."""
     look_ema_alpha: Share = 0.35
@@ -163,3 +200,9 @@ class ControlsConfig(RunConfig):
     score_weights: ControlsScoreWeights = ControlsScoreWeights()
     thresholds: ControlsThresholds = ControlsThresholds()
     post_processing: ControlsPostProcessing = ControlsPostProcessing()
+
+    def begun(self) -> Self:
+        if self.post_processing.pulse_margin is not None:
+            return self
+        post = self.post_processing.model_copy(update={"pulse_margin": 0.0})
+        return self.model_copy(update={"post_processing": post})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from projects.controls.layout import WINDOW
-from projects.controls.metrics import LEAST_SUPPORT, Rules
+from projects.controls.metrics import LEAST_SUPPORT, Scoring
 
 if TYPE_CHECKING:
     from projects.controls.config import ControlsConfig
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 NEWEST = 2
 
 
-def rules(cfg: ControlsConfig, edition: int) -> Rules:
+def scoring(cfg: ControlsConfig, edition: int) -> Scoring:
     """How the values of a run become its score."""
-    return Rules(1 if edition < 2 else LEAST_SUPPORT, cfg.score_weights.model_dump())
+    return Scoring(1 if edition < 2 else LEAST_SUPPORT, cfg.score_weights.model_dump())
 
 
 def gap(edition: int) -> int:

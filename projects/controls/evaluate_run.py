@@ -19,7 +19,7 @@ from projects.controls.baselines import evaluate_baselines
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
 from projects.controls.demo.task import CEILING
-from projects.controls.editions import rules
+from projects.controls.editions import scoring
 from projects.controls.metrics import score_controls
 from projects.controls.model import ControlTransformer
 from projects.controls.predictions import predict
@@ -57,12 +57,12 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
     prediction, truth = predict(model, source, ENLARGE * cfg.training.batch_size)
     context.progress(2, STEPS, "steps")
     thresholds = configured(cfg)
-    by = rules(cfg, trained.run.info.edition)
-    run = score_controls(prediction, truth, thresholds, rules=by)
+    by = scoring(cfg, trained.run.info.edition)
+    run = score_controls(prediction, truth, thresholds, scoring=by)
     sessions, counts = {}, []
     for number, recording in enumerate(recordings):
         rows = source.sessions == number
-        sessions[recording.name] = score_controls(prediction[rows], truth[rows], thresholds, rules=by)
+        sessions[recording.name] = score_controls(prediction[rows], truth[rows], thresholds, scoring=by)
         counts.append(int(rows.sum()))
     tables = {**score_tables(run, ()), "sessions": session_table(sessions, counts, run)}
     try:

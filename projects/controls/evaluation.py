@@ -13,10 +13,11 @@ from engines.training.project import Batch, Context, Evaluation, Loss, Result
 from projects.controls.config import ControlsLoss
 from projects.controls.layout import BINARY, CONTROL_NAMES, HOTBAR
 from projects.controls.losses import PosWeights, off_controls
-from projects.controls.metrics import RULES, Prediction, Rules, Thresholds, Truth, score_controls
+from projects.controls.metrics import SCORING, Prediction, Scoring, Thresholds, Truth, score_controls
 from projects.controls.objective import run_losses
 from projects.controls.predictions import Gathered
 from projects.controls.report import score_tables
+from projects.controls.sending import Rules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +35,10 @@ class ControlsEvaluation(Evaluation):
     Args:
         weights: class weights of the losses.
         thresholds: from which probability on a control counts as pressed.
-        sessions: (windows,) which session each validation window is from; windows are added in this order.
-        rules: how the values become the score.
+        sessions, times: (windows,) which session each validation window is from, and seconds in it; windows are added
+            in this order.
+        sending: how the controls are sent, where thresholds are tuned through that.
+        scoring: how the values become the score.
         losses: what the losses are; the defaults where absent.
     """
 
@@ -44,13 +47,15 @@ class ControlsEvaluation(Evaluation):
         weights: PosWeights,
         thresholds: Thresholds,
         sessions: NDArray[np.int64],
-        rules: Rules = RULES,
+        times: NDArray[np.float64],
+        sending: Rules | None = None,
+        scoring: Scoring = SCORING,
         losses: ControlsLoss | None = None,
     ) -> None:
         self._weights = weights
         self._thresholds = thresholds
-        self._sessions = sessions
-        self._rules = rules
+        self._sessions, self._times, self._sending = sessions, times, sending
+        self._scoring = scoring
         self._losses = losses or ControlsLoss()
         self._gathered = Gathered()
         self._off: frozenset[str] = frozenset()
@@ -63,11 +68,15 @@ class ControlsEvaluation(Evaluation):
 
     def result(self) -> ControlsResult:
         prediction, truth = self._gathered.arrays()
-        scores = score_controls(prediction, truth, self._thresholds, self._off, self._rules)
+        scores = score_controls(prediction, truth, self._thresholds, self._off, self._scoring)
         return ControlsResult(
             values=scores.values,
             score=scores.score,
-            review={**review_arrays(prediction, truth, self._sessions), **self._weights.arrays()},
+            review={
+                **review_arrays(prediction, truth, self._sessions),
+                **({} if self._sending is None else sending_arrays(self._times, self._sending)),
+                **self._weights.arrays(),
+            },
             tables=score_tables(scores, self._weights.unsupported),
             prediction=prediction,
             truth=truth,
@@ -94,3 +103,11 @@ def review_arrays(prediction: Prediction, truth: Truth, sessions: NDArray[np.int
         "hotbar_correct": prediction.hotbar.argmax(1) == slot,
         "hotbar_mask": masks.hotbar_changed,
     }
+
+
+def sending_arrays(times: NDArray[np.float64], rules: Rules) -> dict[str, NDArray[np.generic]]:
+    """What a review holds beside that where thresholds are tuned as they are sent; n windows.
+
+    times: (n,) seconds. margins: (15,) of the hysteresis. holds: (15,) whether a control is held.
+    """
+    return {"times": times, "margins": rules.margins, "holds": rules.holds}

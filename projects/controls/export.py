@@ -108,7 +108,7 @@ def policy_config(
         "control_names": CONTROL_NAMES,
         **search_thresholds(review, cfg.thresholds.hotbar_min_confidence, cfg.thresholds.search),
         "thresholds_reviewed": False,
-        "post_processing": cfg.post_processing.model_dump(),
+        "post_processing": cfg.post_processing.exported(),
         "training": {
             "epochs": cfg.training.epochs,
             "batch_size": cfg.training.batch_size,

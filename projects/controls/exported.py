@@ -31,6 +31,7 @@ from projects.controls.layout import (
     STATE_SIZE,
     WINDOW,
 )
+from projects.controls.sending import Rules
 
 POLICY_FILE = "control_policy_v2.pt"
 CONFIG_FILE = "control_config_v2.json"
@@ -67,13 +68,21 @@ _OTHER_INPUTS = {
 
 @dataclass(frozen=True)
 class PostProcessing:
-    """From the model's answers to what the game is sent; the rules are in `projects.controls.policy.rules`."""
+    """From the model's answers to what the game is sent; the rules are in `docs/controls.md`."""
 
     hysteresis_margin: float = 0.05
     look_deadzone: float = 0.08
     look_ema_alpha: float = 0.35
     look_rate_limit: float = 0.3
     cursor_ema_alpha: float = 0.5
+    pulse_margin: float | None = None
+    """None: pulses have `hysteresis_margin`, as in exports of earlier versions."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """`pulse` or `hold` by the name of a control; those that are not named are what `PULSES` says."""
+
+    @property
+    def rules(self) -> Rules:
+        return Rules.of(self.hysteresis_margin, self.pulse_margin, self.kinds)
 
 
 @dataclass(frozen=True)
@@ -143,7 +152,7 @@ class _Reader:
             action=self._numbers(thresholds.get("action"), "thresholds.action", len(ACTION)),
             inv=self._numbers(thresholds.get("inv_click"), "thresholds.inv_click", len(INV)),
             hotbar_confidence=self._number(thresholds, "hotbar_min_confidence", DEFAULT_HOTBAR_CONFIDENCE),
-            post=self._post(post, {name: name for name in PostProcessing.__dataclass_fields__}),
+            post=self._post(post, {name: name for name in PostProcessing.__dataclass_fields__ if name != "kinds"}),
             lagged_state=self._state_columns(features.get("state_lagged_one_frame", [])),
             policy_sha256=self._digest(config),
         )
@@ -215,13 +224,24 @@ class _Reader:
 
     def _post(self, given: Mapping[str, Any], names: Mapping[str, str]) -> PostProcessing:
         defaults = PostProcessing()
-        values = {ours: self._number(given, theirs, getattr(defaults, ours)) for ours, theirs in names.items()}
+        said = {ours: theirs for ours, theirs in names.items() if ours != "pulse_margin" or theirs in given}
+        values = {ours: self._number(given, theirs, getattr(defaults, ours)) for ours, theirs in said.items()}
         for ours, value in values.items():
             if value < 0 or (value == 0 and not ours.endswith(("margin", "deadzone"))):
                 self._refuse(names[ours], value, "a number above 0")  # 0 would hold look or cursor still for ever
             if value > 1 and ours != "look_rate_limit":
                 self._refuse(names[ours], value, "a number up to 1")
-        return PostProcessing(**values)
+        return PostProcessing(**values, kinds=self._kinds(given.get("kinds", {})))
+
+    def _kinds(self, given: Any) -> dict[str, str]:
+        """Which on-off controls are pulses and which are held."""
+        known = [CONTROL_NAMES[column] for column in BINARY]
+        for name, kind in self._mapping(given, "post_processing.kinds").items():
+            if name not in known:
+                self._refuse("post_processing.kinds", name, f"names of controls{nearest(str(name), known)}")
+            if kind not in ("pulse", "hold"):
+                self._refuse(f"post_processing.kinds.{name}", kind, "pulse or hold")
+        return dict(given)
 
     def _digest(self, config: Mapping[str, Any]) -> str | None:
         digest = config.get("policy_sha256")

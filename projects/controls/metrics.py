@@ -26,7 +26,7 @@ LEAST_SUPPORT = 20
 
 
 @dataclass(frozen=True)
-class Rules:
+class Scoring:
     """How values become one score.
 
     least: positives from which on a control counts in the means over controls: pressed frames, of change F1 frames on
@@ -37,7 +37,7 @@ class Rules:
     weights: Mapping[str, float] = field(default_factory=lambda: SCORE_WEIGHTS)
 
 
-RULES = Rules()
+SCORING = Scoring()
 
 
 @dataclass(frozen=True)
@@ -120,16 +120,16 @@ class Scores:
     values: Mapping[str, float | None]
     score: float | None
     controls: tuple[ControlScore, ...]
-    rules: Rules = RULES
+    scoring: Scoring = SCORING
 
     def counts(self, control: ControlScore) -> bool:
         """Whether `control` has positives enough to count in the means over controls."""
-        return control.support >= self.rules.least
+        return control.support >= self.scoring.least
 
-    def by(self, rules: Rules) -> Scores:
-        """The same, put together by other rules."""
-        values = {**self.values, **_macros(self.controls, rules.least)}
-        return Scores(values, combined_score(values, rules.weights), self.controls, rules)
+    def by(self, scoring: Scoring) -> Scores:
+        """The same, put together by other scoring."""
+        values = {**self.values, **_macros(self.controls, scoring.least)}
+        return Scores(values, combined_score(values, scoring.weights), self.controls, scoring)
 
 
 def score_controls(
@@ -137,7 +137,7 @@ def score_controls(
     truth: Truth,
     thresholds: Thresholds | None = None,
     off: frozenset[str] = frozenset(),
-    rules: Rules = RULES,
+    scoring: Scoring = SCORING,
 ) -> Scores:
     """Score predictions of the frames of `truth`; thresholds are 0.5 where absent.
 
@@ -150,7 +150,7 @@ def score_controls(
     inv = _binary_scores(INV, prediction.inv >= thresholds.inv, truth, masks.inv, thresholds.inv)
     actions, inv = (tuple(_unjudged(c) if c.name in off else c for c in controls) for controls in (actions, inv))
     hotbar = targets[:, HOTBAR][masks.hotbar_changed].argmax(1)
-    means = _macros(actions + inv, rules.least)
+    means = _macros(actions + inv, scoring.least)
     values: dict[str, float | None] = {
         "action_f1": means["action_f1"],
         "action_change_f1": means["action_change_f1"],
@@ -162,7 +162,7 @@ def score_controls(
         "idle_accuracy": _mean(~on[masks.idle].any(axis=1)),
     }
     values |= {key: None for key in values if off.issuperset(_names_behind(key))}
-    return Scores(values, combined_score(values, rules.weights), actions + inv, rules)
+    return Scores(values, combined_score(values, scoring.weights), actions + inv, scoring)
 
 
 def _names_behind(key: str) -> list[str]:

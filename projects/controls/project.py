@@ -16,7 +16,7 @@ from engines.basics.errors import UserError, nearest
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig, ControlsLoss
-from projects.controls.editions import NEWEST, rules
+from projects.controls.editions import NEWEST, scoring
 from projects.controls.evaluation import ControlsEvaluation, ControlsResult
 from projects.controls.export import write_export
 from projects.controls.layout import BINARY, CONTROL_NAMES, WINDOW
@@ -26,7 +26,7 @@ from projects.controls.objective import run_losses
 from projects.controls.report import never_pressed
 from projects.controls.run_report import RunReport
 from projects.controls.split import Parts, read_parts
-from projects.controls.tuning import configured
+from projects.controls.tuning import configured, tuned_through
 
 
 class ControlsProject(Project[ControlsConfig]):
@@ -77,8 +77,11 @@ class ControlsProject(Project[ControlsConfig]):
         return np.flatnonzero(of_type[self._train.sessions])
 
     def evaluation(self, cfg: ControlsConfig, data: Split) -> ControlsEvaluation:
-        by = rules(cfg, self.edition)
-        return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions, by, cfg.loss)
+        validation = self._validation
+        return ControlsEvaluation(
+            self._weights, configured(cfg), validation.sessions, validation.times, tuned_through(cfg),
+            scoring(cfg, self.edition), cfg.loss,
+        )  # fmt: skip
 
     def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
         """The run beside its baselines, and what its numbers are worth."""

@@ -47,7 +47,7 @@ def counted(scores: Scores) -> str:
     parts = [f"{sum(scores.counts(c) for c in some)} of {len(some)} {name} controls" for name, some in heads]
     few = [f"{c.name} ({c.support})" for c in scores.controls if not scores.counts(c)]
     without = f" Left out: {', '.join(few)}." if few else ""
-    least = scores.rules.least
+    least = scores.scoring.least
     return (
         f"F1 is the mean over {' and '.join(parts)}, those with {least} positives or more (change F1: frames on which "
         f"the control goes on): from fewer it may be chance.{without}"

@@ -19,8 +19,8 @@ from projects.controls.batches import WindowSource
 from projects.controls.calibration import calibration, judged_buttons, undo_weight
 from projects.controls.config import ControlsConfig
 from projects.controls.demo.task import CEILING
-from projects.controls.editions import NEWEST, rules
-from projects.controls.evaluation import ControlsResult, review_arrays
+from projects.controls.editions import NEWEST, scoring
+from projects.controls.evaluation import ControlsResult, review_arrays, sending_arrays
 from projects.controls.leaks import TRAINED, logistic_leaks, predict_shown
 from projects.controls.losses import PosWeights
 from projects.controls.metrics import Prediction, Rows, Scores, Thresholds, score_controls
@@ -34,12 +34,14 @@ from projects.controls.run_tables import (
     leak_table,
     not_made,
     reliability_table,
+    sent_table,
     session_table,
 )
 from projects.controls.self_fed import first_windows, self_fed
+from projects.controls.sending import presses
 from projects.controls.split import read_parts
 from projects.controls.state_leaks import flags, leaks_table, state_leaks
-from projects.controls.tuning import configured, tuned, tuned_on_others
+from projects.controls.tuning import configured, decided, decisions, tuned, tuned_on_others, tuned_through
 
 
 class RunReport:
@@ -64,8 +66,13 @@ class RunReport:
     ) -> None:
         self._cfg, self._model, self._source, self._names, self._weights = cfg, model, source, names, weights
         self._prediction, self._truth, self._off = result.prediction, result.truth, result.off
-        self._review = review_arrays(result.prediction, result.truth, source.sessions)
-        self._edition, self._rules = edition, rules(cfg, edition)
+        self._edition, self._scoring = edition, scoring(cfg, edition)
+        self._sending = cfg.post_processing.rules
+        self._review = {
+            **review_arrays(result.prediction, result.truth, source.sessions),
+            "times": source.times,
+            **({} if tuned_through(cfg) is None else sending_arrays(source.times, self._sending)),
+        }
         self._default = configured(cfg)
         self._tuned = tuned(cfg, self._review)
 
@@ -79,12 +86,13 @@ class RunReport:
             **compared,
             "sessions": self._sessions(),
             "tuned thresholds": self._tuning(),
+            "as sent": self._sending(),
             "calibration": self._calibration(),
             "reliability": self._reliability(),
         }
 
     def _score(self, prediction: Prediction, thresholds: Thresholds, rows: Rows = slice(None)) -> Scores:
-        return score_controls(prediction, self._truth[rows], thresholds, self._off, self._rules)
+        return score_controls(prediction, self._truth[rows], thresholds, self._off, self._scoring)
 
     # -- from the validation windows in memory -------------------------------------------------------------------
 
@@ -98,17 +106,37 @@ class RunReport:
         )
 
     def _tuning(self) -> Table:
-        others = tuned_on_others(self._cfg, self._prediction, self._review)
         rows = {
             "as trained": self._score(self._prediction, self._default),
+            "as trained, as sent": self._sent(self._everywhere(self._default)),
             "tuned on these sessions": self._score(self._prediction, self._tuned),
+            "tuned on these sessions, as sent": self._sent(self._everywhere(self._tuned)),
         }
-        note = "Tuned on these sessions: in-sample, so better than new sessions will be. "
-        if others is None:
-            return comparison_table(rows, f"{note}With one session there are no others to tune on.", "thresholds")
-        rows["tuned on the others"] = self._score(others, Thresholds())
-        note += "Tuned on the others: each session with thresholds from all the other ones, an honest estimate."
+        note = (
+            "As sent: what the policy's rules (margin, pulses, cooldown, auto-release) leave of what is on. "
+            "Tuned on these sessions: in-sample, so better than new sessions will be. "
+        )
+        if others := tuned_on_others(self._cfg, self._review):
+            on = decided(self._prediction, decisions(self._review, others))
+            rows["tuned on the others"] = self._score(on, Thresholds())
+            rows["tuned on the others, as sent"] = self._sent(others)
+            note += "Tuned on the others: each session with thresholds from all the other ones, an honest estimate."
+        else:
+            note += "With one session there are no others to tune on."
         return comparison_table(rows, note, "thresholds")
+
+    def _everywhere(self, thresholds: Thresholds) -> dict[int, Thresholds]:
+        """The same in each session."""
+        return dict.fromkeys(np.unique(self._source.sessions).tolist(), thresholds)
+
+    def _sent(self, thresholds: Mapping[int, Thresholds]) -> Scores:
+        """Of what is sent at the thresholds of each session."""
+        return self._score(decided(self._prediction, decisions(self._review, thresholds, self._sending)), Thresholds())
+
+    def _sending(self) -> Table:
+        """Each control as it is on and as it is sent, at the thresholds that the export holds."""
+        raw, sent = self._score(self._prediction, self._tuned), self._sent(self._everywhere(self._tuned))
+        return sent_table(raw, sent, self._sending, presses(self._review))
 
     def _calibration(self) -> Table:
         raw, on, judged = judged_buttons(self._prediction, self._truth)
@@ -152,7 +180,7 @@ class RunReport:
         say("test")
         source = WindowSource(test, next(self._model.parameters()).device, 0.0)
         prediction, truth = predict(self._model, source, ENLARGE * self._cfg.training.batch_size)
-        run = score_controls(prediction, truth, self._tuned, self._off, self._rules)
+        run = score_controls(prediction, truth, self._tuned, self._off, self._scoring)
         columns = {
             "test": run,
             "validation": self._score(self._prediction, self._tuned),
@@ -194,7 +222,7 @@ class RunReport:
 
     def _counted(self, scores: Mapping[str, Scores]) -> dict[str, Scores]:
         """Put together as the run's."""
-        return {name: one.by(self._rules) for name, one in scores.items()}
+        return {name: one.by(self._scoring) for name, one in scores.items()}
 
 
 def _names(recordings: Sequence[Recording]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engines.training.project import Cell, Table
 from engines.training.reliability import Bin
@@ -12,6 +13,12 @@ from projects.controls.calibration import ButtonCalibration
 from projects.controls.metrics import Scores
 from projects.controls.report import HEAD_VALUES, comparison_table
 from projects.controls.self_fed import MOST_FRAMES, MOST_SESSIONS
+from projects.controls.sending import Rules
+
+LONG_PRESS = 0.5
+"""Seconds beyond which a press is no tap."""
+MOSTLY = 0.5
+"""Share of a pulse's presses that is long where the player holds it."""
 
 
 def not_made(error: Exception) -> Table:
@@ -47,6 +54,37 @@ def session_table(sessions: Mapping[str, Scores], windows: Sequence[int], pooled
         note="Pooled: all windows at once, as in every other table. Windows of a session are alike, so how far the "
         "sessions lie apart says more about new ones than the number of windows.",
     )
+
+
+def sent_table(raw: Scores, sent: Scores, rules: Rules, presses: Sequence[NDArray[np.float64]]) -> Table:
+    """A row a control: as it is on at its threshold, as it is sent, and how long the player's presses are."""
+    rows: list[tuple[Cell, ...]] = []
+    held = []
+    for k, (on, out) in enumerate(zip(raw.controls, sent.controls, strict=True)):
+        pairs = ((on.precision, out.precision), (on.recall, out.recall), (on.f1, out.f1))
+        seconds = presses[k]
+        long = float(seconds[seconds > LONG_PRESS].sum() / seconds.sum()) if seconds.sum() else None
+        kind = "hold" if rules.holds[k] else "pulse"
+        rows.append((on.name, kind, on.threshold, on.support, long, *(value for pair in pairs for value in pair)))
+        if kind == "pulse" and long is not None and long > MOSTLY:
+            held.append(f"{on.name} ({long:.0%} of it in presses of over {LONG_PRESS:g} s)")
+    note = (
+        "At the tuned thresholds. On: probability ≥ threshold. Sent: what the policy's rules leave of it; of a pulse "
+        f"one frame a press. Long: share of the player's presses, in time, that last over {LONG_PRESS:g} s."
+    )
+    if held:
+        note += (
+            f" Pulses that the player holds: {', '.join(held)}; post_processing.kinds.{held[0].split()[0]}=hold in the "
+            "config of a run lets its policy hold it."
+        )
+    return Table(
+        columns=(
+            "control", "kind", "threshold", "support", "long", "precision", "precision, sent", "recall", "recall, sent",
+            "F1", "F1, sent",
+        ),
+        rows=tuple(rows),
+        note=note,
+    )  # fmt: skip
 
 
 def gap_table(pairs: Mapping[str, tuple[Scores, Scores]], windows: int) -> Table:

@@ -1,6 +1,7 @@
 """The thresholds of the 15 on-off controls and of the hotbar: their heads, and their place in the config. Torch-free.
 
 Actions: F1 less half the false presses on idle frames. Inventory: F1. Hotbar confidence: accuracy times coverage.
+Where the review says how the controls are sent, thresholds are chosen by what is on after hysteresis.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.basics.errors import DataError
-from engines.thresholds.adapter import Arrays, ThresholdAdapter, Thresholds, Titles, require
+from engines.thresholds.adapter import AS_SENT, Arrays, ThresholdAdapter, Thresholds, Titles, require
 from engines.thresholds.grid import grid_optimum
 from engines.thresholds.head import Head, blocks_of
 from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_ALARMS, Ints
@@ -20,6 +21,7 @@ from engines.thresholds.plateau import DEFAULT
 from engines.thresholds.search import exact_optimum
 from projects.controls.exported import CONFIG_FILE
 from projects.controls.layout import ACTION, BINARY, CONTROL_NAMES, INV
+from projects.controls.sending import Rules, SentControl, asked, streams
 
 HOTBAR = "hotbar_min_confidence"
 NAMES = tuple(CONTROL_NAMES[column] for column in BINARY)
@@ -43,9 +45,11 @@ class ControlThresholds(ThresholdAdapter):
         require(arrays, ("names",))
         if arrays["names"].tolist() != list(NAMES):
             raise DataError(f"The review is of other controls; expected {', '.join(NAMES[:3])}, … in their order.")
-        require(arrays, ARRAYS)
+        rules = rules_of(arrays)
+        require(arrays, ARRAYS if rules is None else (*ARRAYS, "times"))
         blocks = blocks_of(arrays["groups"], BLOCK)
-        return [*(_control(arrays, blocks, k) for k in range(len(BINARY))), _hotbar(arrays, blocks)]
+        sent = [None] * len(BINARY) if rules is None else senders(arrays, rules)
+        return [*(_control(arrays, blocks, k, one) for k, one in enumerate(sent)), _hotbar(arrays, blocks)]
 
     def defaults(self, config: Mapping[str, Any]) -> dict[str, float]:
         try:
@@ -77,16 +81,19 @@ class ControlThresholds(ThresholdAdapter):
     def totals(self, arrays: Arrays, thresholds: Thresholds) -> dict[str, float | None]:
         """Action and inventory F1, each the mean over controls with support; idle accuracy; the hotbar's objective."""
         on = arrays["scores"] >= np.array([thresholds[name] for name in NAMES])
-        actions = slice(len(ACTION))
-        idle = on[arrays["idle"].astype(np.bool_), actions]
-        asked = arrays["hotbar_mask"]
-        answered = arrays["hotbar_correct"][asked] & (arrays["hotbar_confidence"][asked] >= thresholds[HOTBAR])
-        return {
-            "action F1": _mean_f1(on, arrays, actions),
-            "inventory F1": _mean_f1(on, arrays, slice(len(ACTION), None)),
-            "idle accuracy": float((~idle.any(axis=1)).mean()) if len(idle) else None,
-            "hotbar accuracy × coverage": float(answered.mean()) if len(answered) else None,
-        }
+        chosen = arrays["hotbar_mask"]
+        answered = arrays["hotbar_correct"][chosen] & (arrays["hotbar_confidence"][chosen] >= thresholds[HOTBAR])
+        return {**_totals(on, arrays), "hotbar accuracy × coverage": float(answered.mean()) if len(answered) else None}
+
+    def sent_totals(self, arrays: Arrays, heads: Mapping[str, Head], thresholds: Thresholds) -> dict[str, float | None]:
+        """The totals of the 15 controls `as sent`; nothing where the review does not say how they are sent."""
+        if rules_of(arrays) is None:
+            return {}
+        on = np.zeros(arrays["scores"].shape, np.bool_)
+        for k, name in enumerate(NAMES):
+            if (sent := heads[name].sent) is not None:
+                on[arrays["masks"][:, k], k] = sent(thresholds[name])
+        return {f"{name}{AS_SENT}": value for name, value in _totals(on, arrays).items()}
 
 
 THRESHOLDS = ControlThresholds()
@@ -103,23 +110,55 @@ def search_thresholds(review: Arrays, hotbar_default: float, search: Search = "e
     }
 
 
+def rules_of(arrays: Arrays) -> Rules | None:
+    """How the controls of a review are sent; None in one of a run whose thresholds are tuned without that."""
+    return Rules(arrays["margins"], arrays["holds"]) if "margins" in arrays and "holds" in arrays else None
+
+
+def senders(arrays: Arrays, rules: Rules) -> list[SentControl]:
+    """The 15 controls, each on the frames where it is judged."""
+    stream = streams(arrays["groups"], arrays["times"])
+    decided = asked(arrays["groups"], stream)
+    found: list[SentControl] = []
+    of_frames = None
+    for k in range(len(BINARY)):
+        kept = arrays["masks"][:, k]
+        if of_frames is None or not np.array_equal(kept, arrays["masks"][:, k - 1]):  # shared by those of a mode
+            of_frames = np.flatnonzero(kept), _of(stream, kept), _of(arrays["times"], kept), _of(decided, kept)
+        rows, its_stream, times, ready = of_frames
+        scores, margin, hold = arrays["scores"][kept, k], float(rules.margins[k]), bool(rules.holds[k])
+        found.append(SentControl(scores, rows, its_stream, times, ready, margin, hold))
+    return found
+
+
+def sent_controls(arrays: Arrays, rules: Rules, thresholds: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n, 15): what is sent of the n windows of a review at `thresholds: (15,)`."""
+    on = np.zeros(arrays["scores"].shape, np.bool_)
+    for k, sender in enumerate(senders(arrays, rules)):
+        on[arrays["masks"][:, k], k] = sender.at(thresholds[k])
+    return on
+
+
 def nested(thresholds: Thresholds) -> dict[str, Any]:
     """As an exported config holds them."""
     values = [thresholds[name] for name in NAMES]
     return {"action": values[: len(ACTION)], HOTBAR: thresholds[HOTBAR], "inv_click": values[len(ACTION) :]}
 
 
-def _control(arrays: Arrays, blocks: Ints, k: int) -> Head:
+def _control(arrays: Arrays, blocks: Ints, k: int, sent: SentControl | None) -> Head:
     kept = arrays["masks"][:, k]
     action = k < len(ACTION)
+    raw = arrays["scores"][kept, k]
     return Head(
         name=NAMES[k],
         objective=F1_LESS_ALARMS if action else F1,
-        scores=arrays["scores"][kept, k],
+        scores=raw if sent is None else sent.scores,
         targets=arrays["targets"][kept, k],
         groups=_of(arrays["groups"], kept),
         quiet=_of(arrays["idle"], kept) if action else None,
         blocks=_of(blocks, kept),
+        raw=None if sent is None or not sent.margin else raw,
+        sent=None if sent is None else sent.at,
     )
 
 
@@ -145,6 +184,17 @@ def _named(values: list[Any]) -> dict[str, float]:
     if len(values) != len(names) or not all(isinstance(value, int | float) for value in values):
         raise DataError(f"The thresholds are {len(values)} values, expected {len(names)} numbers, one a control.")
     return {name: float(value) for name, value in zip(names, values, strict=True)}
+
+
+def _totals(on: NDArray[np.bool_], arrays: Arrays) -> dict[str, float | None]:
+    """Of the decisions `on: (n, 15)`."""
+    actions = slice(len(ACTION))
+    idle = on[arrays["idle"].astype(np.bool_), actions]
+    return {
+        "action F1": _mean_f1(on, arrays, actions),
+        "inventory F1": _mean_f1(on, arrays, slice(len(ACTION), None)),
+        "idle accuracy": float((~idle.any(axis=1)).mean()) if len(idle) else None,
+    }
 
 
 def _mean_f1(on: NDArray[np.bool_], arrays: Arrays, columns: slice) -> float | None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.thresholds.review import About, write_review
+from projects.controls.sending import Rules
 from projects.controls.thresholds import NAMES, THRESHOLDS, search_thresholds
 from tests.support.fake_run import FakeRun
 
@@ -45,6 +46,15 @@ def review_arrays(frames: int = 600, sessions: int = 8, seed: int = 0) -> dict[s
         "hotbar_correct": random.random(frames) < 0.7,
         "hotbar_mask": random.random(frames) < 0.1,
     }
+
+
+def sent_arrays(frames: int = 600, sessions: int = 8, seed: int = 0) -> dict[str, NDArray[Any]]:
+    """The same of a run whose thresholds are tuned as they are sent, at 20 frames a second."""
+    rules = Rules.of(0.05, 0.0, {})
+    times = np.arange(frames) % (frames // sessions) / 20
+    return {
+        **review_arrays(frames, sessions, seed), "times": times, "margins": rules.margins, "holds": rules.holds,
+    }  # fmt: skip
 
 
 def exported_config(arrays: dict[str, NDArray[Any]], epoch: int = 2, step: int = 20) -> dict[str, Any]:

@@ -20,12 +20,14 @@ from engines.runs.state import RunReader
 from engines.thresholds.adapter import ThresholdAdapter, Titles
 from engines.thresholds.bootstrap import LEAST_GROUPS, Certainty, Interval, RegretSet, certainty
 from engines.thresholds.head import Head
-from engines.thresholds.objectives import F1, F1_LESS_ALARMS, Objective
+from engines.thresholds.objectives import F1, F1_LESS_ALARMS, Counts, Objective
 from engines.thresholds.plateau import Optimum
 from engines.thresholds.review import ABOUT, Review, read_review
 from engines.thresholds.search import exact_optimum
-from engines.thresholds.tally import Tally
+from engines.thresholds.tally import Tally, raised
 
+MOST_SENT = 16
+"""Thresholds of a head whose sent frames are remembered as counts."""
 FEW = 20
 """Fewer positives or negatives than this are flagged: a threshold from so few may be chance."""
 
@@ -59,6 +61,11 @@ class Row:
     flag: str
     gain: float | None
     """What the best threshold adds to the objective of the one in force."""
+    raw: Numbers | None = None
+    """Of the new threshold on what the model says, where another score is judged: that after hysteresis, say."""
+    sent_before: Numbers | None = None
+    sent: Numbers | None = None
+    """Of what is sent in the end at the threshold in force and at the new one; None where a yes is what is sent."""
 
     @property
     def gained(self) -> float | None:
@@ -77,6 +84,8 @@ class HeadReview:
     def __init__(self, head: Head, tally: Tally | None = None) -> None:
         self.head = head
         self._made = tally
+        self._sent: dict[float, Counts] = {}
+        """By threshold, of the last ones that were asked for."""
 
     def aimed_at(self, objective: Objective) -> HeadReview:
         """The same frames, judged by another objective."""
@@ -156,9 +165,26 @@ class HeadReview:
 
     def at(self, threshold: float) -> Numbers | None:
         """None where there is nothing to judge by."""
-        if not self.judged:
+        return self._numbers(self.tally.at(threshold)) if self.judged else None
+
+    def raw_at(self, threshold: float) -> Numbers | None:
+        """Of what the model says; None where that is what is judged."""
+        head = self.head
+        if not self.judged or head.raw is None:
             return None
-        counts = self.tally.at(threshold)
+        return self._numbers(head.counts(head.raw >= raised(np.asarray(threshold), head.raw.dtype)))
+
+    def sent_at(self, threshold: float) -> Numbers | None:
+        """Of what is sent in the end; None where a yes is what is sent."""
+        if not self.judged or self.head.sent is None:
+            return None
+        if threshold not in self._sent:
+            if len(self._sent) == MOST_SENT:
+                self._sent.pop(next(iter(self._sent)))
+            self._sent[threshold] = self.head.counts(self.head.sent(threshold))
+        return self._numbers(self._sent[threshold])
+
+    def _numbers(self, counts: Counts) -> Numbers:
         alarms = math.nan if self.head.quiet is None else float(counts.alarm_rate)
         rates = (counts.f1, counts.precision, counts.recall, alarms, self.head.objective.value(counts))
         return Numbers(*(None if math.isnan(rate) else float(rate) for rate in rates))
@@ -170,6 +196,7 @@ class HeadReview:
             name=head.name, objective=head.objective.title, saved=saved, new=new,
             positives=head.positives, negatives=head.negatives,
             before=self.at(saved), after=self.at(new), flag=self.flag, gain=self.gain(saved),
+            raw=self.raw_at(new), sent_before=self.sent_at(saved), sent=self.sent_at(new),
         )  # fmt: skip
 
 
@@ -240,8 +267,14 @@ class ThresholdReview:
         return [it.row(self.saved[name], new[name]) for name, it in self.heads.items()]
 
     def totals(self, thresholds: Mapping[str, float]) -> dict[str, float | None]:
-        """What all thresholds together reach, by name."""
-        return self._adapter.totals(self._review.arrays, thresholds)
+        """What all thresholds together reach, by name, and what is sent at them does."""
+        arrays, heads = self._review.arrays, {name: it.head for name, it in self.heads.items()}
+        return {**self._adapter.totals(arrays, thresholds), **self._adapter.sent_totals(arrays, heads, thresholds)}
+
+    @property
+    def sends(self) -> bool:
+        """Whether what is sent is not just what is on."""
+        return any(it.head.sent is not None for it in self.heads.values())
 
     @cached_property
     def totals_saved(self) -> Mapping[str, float | None]:

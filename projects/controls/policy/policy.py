@@ -26,11 +26,7 @@ from projects.controls.masks import Floats
 from projects.controls.policy.network import Outputs, PolicyNetwork
 from projects.controls.policy.rules import FULL_SCALE_DEGREES, Cursor, Hotbar, Hysteresis, Keys, Look, allowed
 from projects.controls.policy.window import FeatureStream
-
-LEAST_FRAMES = 3
-"""Frames that must be buffered before anything is pressed."""
-LONGEST_GAP = 0.5
-"""Seconds between frames beyond which the stream counts as broken: the difference of two poses is no velocity then."""
+from projects.controls.sending import LEAST_FRAMES, LONGEST_GAP
 
 
 @dataclass(frozen=True)
@@ -65,8 +61,9 @@ class ControlPolicy:
         post = config.post
         self._network = network
         self._stream = FeatureStream(config.lagged_state)
-        self._binary = Hysteresis(np.concatenate([config.action, config.inv]), post.hysteresis_margin)
-        self._keys = Keys()
+        rules = post.rules
+        self._binary = Hysteresis(np.concatenate([config.action, config.inv]), rules.margins)
+        self._keys = Keys(rules.holds)
         self._look = Look(post.look_deadzone, post.look_ema_alpha, post.look_rate_limit)
         self._cursor = Cursor(post.cursor_ema_alpha)
         self._hotbar = Hotbar(config.hotbar_confidence)

@@ -8,21 +8,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from projects.controls.layout import ACTION, BINARY, CONTROL_NAMES, INV, OPEN_INVENTORY
+from projects.controls.layout import ACTION, INV, OPEN_INVENTORY
 from projects.controls.masks import Bools, Floats
+from projects.controls.sending import LONGEST_HOLD, PULSE_COOLDOWN, ROUNDING, levels
 
-PULSE_COOLDOWN = 0.3
-"""Seconds from one firing of a pulse to the next."""
-LONGEST_HOLD = 10.0
-"""Seconds after which a held key is let go of, whatever the model says."""
 FULL_SCALE_DEGREES = np.array([5.0, 3.0], np.float32)
 """Yaw and pitch of a frame at look 1."""
-PULSES = np.array([
-    CONTROL_NAMES[column] in {
-        "jump", "attack", "drop_item", "swap_offhand", "open_inventory", "inv_left_click", "inv_right_click",
-    } for column in BINARY
-])  # fmt: skip
-"""(15,) which on-off controls fire once where they go on; the others are keys that are held."""
 
 
 def allowed(screen_open: bool) -> Bools:
@@ -35,14 +26,14 @@ def allowed(screen_open: bool) -> Bools:
 class Hysteresis:
     """On at or above threshold + margin, off below threshold - margin, else as it was.
 
-    The margin is at most half the way from the threshold to 0 and to 1: beyond them no probability could ever turn a
-    control on, or off again. A margin of 0 gives `probability >= threshold`, as everywhere else.
+    A margin of 0 gives `probability >= threshold`, as everywhere else.
+
+    Args:
+        thresholds, margins: (n,), as `levels` takes them.
     """
 
-    def __init__(self, thresholds: NDArray[np.float64], margin: float) -> None:
-        room = np.maximum(np.minimum(thresholds, 1 - thresholds) / 2, 0)
-        margins = np.minimum(margin, room)
-        self._rise, self._fall = thresholds + margins, thresholds - margins
+    def __init__(self, thresholds: NDArray[np.float64], margins: NDArray[np.float64]) -> None:
+        self._rise, self._fall = levels(thresholds, margins)
         self._on = np.zeros(len(thresholds), np.bool_)
 
     def reset(self) -> None:
@@ -61,22 +52,24 @@ class Keys:
     for 10 s is let go of, in case the model is stuck; only when the model lets go of it itself can it be pressed again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, holds: Bools) -> None:
+        """`holds: (15,)`: the keys that are held; the others are pulses."""
+        self._holds = holds
         self.reset()
 
     def reset(self) -> None:
-        self._on = np.zeros(len(BINARY), np.bool_)
-        self._fired = np.full(len(BINARY), -np.inf)
-        self._since = np.zeros(len(BINARY))
+        self._on = np.zeros(len(self._holds), np.bool_)
+        self._fired = np.full(len(self._holds), -np.inf)
+        self._since = np.zeros(len(self._holds))
 
     def step(self, on: Bools, time: float) -> Bools:
         """`on: (15,)` decisions to what is sent, (15,)."""
         edge = on & ~self._on
         self._on = on
         self._since[edge] = time
-        fires = edge & PULSES & (time - self._fired >= PULSE_COOLDOWN)
+        fires = edge & ~self._holds & (time - self._fired >= PULSE_COOLDOWN - ROUNDING)
         self._fired[fires] = time
-        return np.where(PULSES, fires, on & (time - self._since < LONGEST_HOLD))
+        return np.where(self._holds, on & (time - self._since < LONGEST_HOLD - ROUNDING), fires)
 
 
 class Look:

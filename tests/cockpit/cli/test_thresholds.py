@@ -7,12 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from engines.thresholds.adapter import Titles
-from projects.controls.thresholds import NAMES, ControlThresholds
+from projects.controls.sending import Rules
+from projects.controls.thresholds import NAMES, ControlThresholds, sent_controls
 from tests.cockpit.cli.conftest import Cockpit
-from tests.support.fake_review import review_arrays, reviewed_run
+from tests.support.fake_review import review_arrays, reviewed_run, sent_arrays
 
 CONFIG = "control_config_v2.json"
 
@@ -82,6 +84,30 @@ def test_json_diff_and_save_tell_the_same(cockpit: Cockpit, exported: Path) -> N
     assert config["thresholds_reviewed"] is True
     assert config["thresholds"]["action"] == [controls[name]["new"] for name in NAMES[:12]]
     assert "no threshold changes" in cockpit("thresholds", "last", "--diff").stdout
+
+
+def test_what_is_sent_is_shown_beside_what_is_on(cockpit: Cockpit, runs: Path) -> None:
+    arrays = sent_arrays()
+    reviewed_run(runs, arrays)
+    found = json.loads(cockpit("thresholds", "last", "--set", "jump=0.4", "--set", "sneak=0.4", "--json").stdout)
+    controls: dict[str, dict[str, Any]] = {control["name"]: control for control in found["heads"]}
+    values = np.array([controls[name]["new"] for name in NAMES])
+    sent = sent_controls(arrays, Rules.of(0.05, 0.0, {}), values)
+    on = arrays["scores"] >= values
+    for name, which, decided in (("jump", "sent", sent), ("sneak", "sent", sent), ("sneak", "raw", on)):
+        k = NAMES.index(name)
+        yes, target = decided[:, k] & arrays["masks"][:, k], arrays["targets"][:, k] & arrays["masks"][:, k]
+        expected = 2 * (yes & target).sum() / (yes.sum() + target.sum())
+        assert controls[name][which]["f1"] == pytest.approx(expected), (name, which)
+    assert controls["jump"]["raw"] is None, "a pulse has no margin: what is judged is raw"
+    assert controls["jump"]["sent"]["f1"] < controls["jump"]["after"]["f1"]
+    assert controls["hotbar_min_confidence"]["sent"] is None
+    idle = arrays["idle"]
+    assert found["totals"]["new"]["idle accuracy as sent"] == pytest.approx(1 - sent[idle, :12].any(axis=1).mean())
+    assert found["totals"]["new"]["idle accuracy"] == pytest.approx(1 - on[idle, :12].any(axis=1).mean())
+    header = cockpit("thresholds", "last").stdout.splitlines()[1]
+    assert re.search(r"idle FP +raw F1 +sent F1 +sent idle FP +n\+", header)
+    assert "new sent F1" in cockpit("thresholds", "last", "--set", "jump=0.4", "--diff").stdout
 
 
 def test_mistakes_are_sentences_and_save_nothing(cockpit: Cockpit, exported: Path) -> None:

@@ -13,7 +13,7 @@ from cockpit.screens.thresholds import ThresholdsScreen
 from cockpit.screens.thresholds_review import HistoryDialog, ReviewDialog
 from tests.cockpit.driving import text, until
 from tests.cockpit.looks import SIZES, Pictures
-from tests.support.fake_review import review_arrays, reviewed_run
+from tests.support.fake_review import reviewed_run, sent_arrays
 
 Make = Callable[..., CockpitApp]
 
@@ -26,7 +26,7 @@ async def test_thresholds(
         monkeypatch.setattr(thresholds_reading, name, 0.1)
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     monkeypatch.setattr("socket.gethostname", lambda: "pod")
-    run = reviewed_run(folder, review_arrays()).run
+    run = reviewed_run(folder, sent_arrays()).run
     async with cockpit().run_test(size=size) as pilot:
         await pilot.app.push_screen(ThresholdsScreen(run, lambda: 5.0))
         await until(pilot, lambda: "as saved" in text(pilot) and "in all" in text(pilot))

@@ -19,7 +19,7 @@ from projects.controls.demo.session import make_session
 from projects.controls.layout import CURSOR, HOTBAR, LOOK, SCREEN_OPEN
 from projects.controls.logistic import best_f1_thresholds
 from projects.controls.masks import frame_masks
-from projects.controls.metrics import Prediction, Rules, Scores, Truth
+from projects.controls.metrics import Prediction, Scoring, Scores, Truth
 from projects.controls.recordings import Recording
 from tests.projects.controls.sessions import random_session
 
@@ -37,7 +37,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Scores], l
         np.savez(folder / f"{session.recording.name}.npz", expected=session.ceiling)
     recordings = [session.recording for session in sessions]
     scores = evaluate_baselines(recordings[:4], recordings[4:], folder)
-    return {name: one.by(Rules(1)) for name, one in scores.items()}, recordings[4:]
+    return {name: one.by(Scoring(1)) for name, one in scores.items()}, recordings[4:]
 
 
 def test_the_demo_leaves_a_model_room_between_baselines_and_ceiling(

@@ -12,7 +12,7 @@ from engines.contract.rundir import RunInfo
 from engines.runs import launch
 from engines.runs.fork import prepare_fork
 from projects.controls.config import ControlsConfig
-from projects.controls.editions import NEWEST, gap, rules
+from projects.controls.editions import NEWEST, gap, scoring
 from projects.controls.recordings import write_recording
 from projects.controls.spec import SPEC
 from tests.engines.conftest import LiveRun, effective_table
@@ -38,7 +38,7 @@ def f1s(live: LiveRun) -> list[float | None]:
 def test_the_newest_rules_are_those_of_new_runs() -> None:
     assert (SPEC.edition, NEWEST) == (NEWEST, 2)
     cfg = ControlsConfig.model_validate({"project": "controls", "data": {"path": "x"}})
-    assert (rules(cfg, 1).least, rules(cfg, NEWEST).least) == (1, 20)
+    assert (scoring(cfg, 1).least, scoring(cfg, NEWEST).least) == (1, 20)
     assert (gap(1), gap(NEWEST)) == (0, 30)
     assert msgspec.json.decode(b'{"id": "a", "project": "controls"}', type=RunInfo).edition == 1
 

@@ -11,16 +11,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
+from engines.basics import yaml12
 from engines.basics.errors import DataError, UserError
 from engines.contract.config import load_config
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runtime.attempt import carry_out
 from engines.tasks import StopRequested
+from engines.thresholds.objectives import F1_LESS_ALARMS
+from engines.thresholds.review import About, write_review
+from engines.thresholds.sweep import Sweep
 from engines.training import trained as opening
 from engines.training.engine import train
 from projects.controls import export_run
@@ -28,10 +33,13 @@ from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
 from projects.controls.export import FILES
 from projects.controls.export_run import export
+from projects.controls.exported import read_exported
 from projects.controls.layout import BINARY
 from projects.controls.policy import ControlPolicy
 from projects.controls.recordings import Recording, write_recording
+from projects.controls.sending import Rules
 from projects.controls.split import read_split
+from projects.controls.thresholds import sent_controls
 from tests.projects.controls.sessions import random_session
 from tests.projects.controls.task_context import Listener
 
@@ -110,7 +118,7 @@ def test_the_policy_decides_as_the_evaluation_judged(run: RunDirectory) -> None:
         decisions.append(policy.step(session.frames[k], session.state[k], float(session.timestamps[k])))
         policy.observe(session.controls[k])
     targets = range(29, len(session))
-    review = {file.stem.rpartition("-")[0]: np.load(file) for file in run.review.glob("*.npy")}
+    review = reviewed(run)
     thresholds = np.array(config["thresholds"]["action"] + config["thresholds"]["inv_click"])
     judged = review["scores"] >= thresholds
     ours = np.stack([np.concatenate([decisions[k].raw.action, decisions[k].raw.inv]) for k in targets])
@@ -129,6 +137,54 @@ def test_the_policy_decides_as_the_evaluation_judged(run: RunDirectory) -> None:
     assert [int(decisions[k].raw.hotbar.argmax()) for k in targets] == slots.tolist()
     np.testing.assert_allclose([decisions[k].raw.look for k in targets], heads["look"], atol=5e-6)
     np.testing.assert_allclose([decisions[k].raw.cursor for k in targets], heads["cursor"], atol=5e-6)
+
+
+def reviewed(run: RunDirectory) -> dict[str, Any]:
+    return {file.stem.rpartition("-")[0]: np.load(file) for file in run.review.glob("*.npy")}
+
+
+def test_the_policy_sends_what_the_review_says_is_sent(run: RunDirectory) -> None:
+    """Teacher-forced, from the first target of a window on, which is where a review begins."""
+    config, arrays = exported_config(run), reviewed(run)
+    assert config["post_processing"]["pulse_margin"] == 0.0
+    session, _ = validation(run)
+    policy = ControlPolicy.load(run.export)
+    sent = []
+    for k in range(len(session)):
+        if k == 29:
+            policy._binary.reset()
+            policy._keys.reset()
+        sent.append(policy.step(session.frames[k], session.state[k], float(session.timestamps[k])).controls[[*BINARY]])
+        policy.observe(session.controls[k])
+    thresholds = np.array(config["thresholds"]["action"] + config["thresholds"]["inv_click"])
+    rules = Rules(arrays["margins"], arrays["holds"])
+    expected = sent_controls(arrays, rules, thresholds)
+    assert np.array_equal(np.array(sent)[29:] > 0, expected)
+    assert 0.01 < expected[arrays["masks"]].mean() < 0.9  # the case is worth something
+
+
+@pytest.mark.usefixtures("no_trace")
+def test_a_run_of_an_earlier_version_exports_as_it_did(run: RunDirectory) -> None:
+    """Its config says nothing of pulses, its review nothing of how controls are sent."""
+    tree = yaml12.read(run.config.read_text())[0]
+    for key in ("pulse_margin", "kinds"):
+        del tree["post_processing"][key]
+    run.config.write_text(yaml12.write(tree))
+    arrays = {name: array for name, array in reviewed(run).items() if name not in ("times", "margins", "holds")}
+    about = msgspec.json.decode((run.review / "about.json").read_bytes(), type=About)
+    write_review(run.review, arrays, about)
+    do_export(run)
+    config = exported_config(run)
+    assert list(config["post_processing"].items()) == [
+        ("hysteresis_margin", 0.05), ("look_deadzone", 0.08), ("look_ema_alpha", 0.35), ("look_rate_limit", 0.3),
+        ("cursor_ema_alpha", 0.5),
+    ]  # fmt: skip
+    for k, threshold in enumerate(config["thresholds"]["action"]):
+        kept = arrays["masks"][:, k]
+        quiet = arrays["idle"][kept]
+        raw = Sweep(arrays["scores"][kept, k], arrays["targets"][kept, k], quiet)
+        assert threshold == (raw.optimum(F1_LESS_ALARMS).threshold if arrays["targets"][kept, k].any() else 0.5)
+    assert read_exported(run.export).post.rules.margins.tolist() == [0.05] * 15
 
 
 @pytest.mark.usefixtures("no_trace")

@@ -15,7 +15,7 @@ from projects.controls.masks import Masks, frame_masks
 from projects.controls.metrics import (
     LEAST_SUPPORT,
     Prediction,
-    Rules,
+    Scoring,
     Thresholds,
     Truth,
     combined_score,
@@ -48,7 +48,7 @@ def test_every_value_equals_a_count_frame_by_frame(frames: int, seed: int, thres
     prediction, truth = random_case(frames, seed)
     targets, masks = truth.targets, truth.masks
     thresholds = Thresholds(np.full(12, threshold), np.full(3, threshold))
-    scores = score_controls(prediction, truth, thresholds, rules=Rules(least))
+    scores = score_controls(prediction, truth, thresholds, scoring=Scoring(least))
     f1: dict[str, list[float]] = {"action": [], "inv": []}
     for group, columns, chances in (("action", ACTION, prediction.action), ("inv", INV, prediction.inv)):
         for k, column in enumerate(columns):
@@ -165,14 +165,14 @@ def test_a_control_counts_from_twenty_positives_on(presses: int) -> None:
 def test_scores_are_counted_again_by_another_rule() -> None:
     prediction, truth = random_case(900, 2)
     truth = with_presses(truth, 5)
-    strict, all_of_them = score_controls(prediction, truth), score_controls(prediction, truth, rules=Rules(1))
+    strict, all_of_them = score_controls(prediction, truth), score_controls(prediction, truth, scoring=Scoring(1))
     assert strict.values["action_f1"] != all_of_them.values["action_f1"]
     assert strict.score != all_of_them.score
-    assert strict.by(Rules(1)) == all_of_them
-    assert all_of_them.by(Rules(LEAST_SUPPORT)) == strict
+    assert strict.by(Scoring(1)) == all_of_them
+    assert all_of_them.by(Scoring(LEAST_SUPPORT)) == strict
     off = frozenset(CONTROL_NAMES[column] for column in ACTION)
-    assert score_controls(prediction, truth, off=off).by(Rules(1)) == score_controls(
-        prediction, truth, off=off, rules=Rules(1)
+    assert score_controls(prediction, truth, off=off).by(Scoring(1)) == score_controls(
+        prediction, truth, off=off, scoring=Scoring(1)
     )
 
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from projects.controls.layout import BINARY, CONTROL_NAMES
 from projects.controls.masks import Bools, Floats
-from projects.controls.policy.rules import PULSES, Cursor, Hotbar, Hysteresis, Keys, Look, allowed
+from projects.controls.policy.rules import Cursor, Hotbar, Hysteresis, Keys, Look, allowed
+from projects.controls.sending import Rules
 
 NAMES = [CONTROL_NAMES[column] for column in BINARY]
-EVERYTHING = np.ones(15, np.bool_)
+RULES = Rules.of(0.05, 0.0, {})
+
+
+def hysteresis(thresholds: NDArray[np.float64], margin: float) -> Hysteresis:
+    return Hysteresis(thresholds, np.full(len(thresholds), margin))
 
 
 def run(rule: Hysteresis, probabilities: list[float]) -> list[bool]:
@@ -19,32 +25,32 @@ def run(rule: Hysteresis, probabilities: list[float]) -> list[bool]:
 
 
 def test_hysteresis_turns_on_above_and_off_below_the_threshold() -> None:
-    rule = Hysteresis(np.array([0.5]), 0.05)
+    rule = hysteresis(np.array([0.5]), 0.05)
     assert run(rule, [0.54, 0.56, 0.5, 0.46, 0.44, 0.5, 0.56]) == [False, True, True, True, False, False, True]
 
 
 def test_on_the_edge_is_on_in_either_direction() -> None:
-    assert run(Hysteresis(np.array([0.5]), 0.25), [0.75, 0.25, 0.2499]) == [True, True, False]
+    assert run(hysteresis(np.array([0.5]), 0.25), [0.75, 0.25, 0.2499]) == [True, True, False]
 
 
 def test_without_a_margin_it_is_the_evaluations_comparison() -> None:
     random = np.random.default_rng(0)
     probabilities = random.integers(0, 11, 300).astype(np.float32) / 10  # many exactly at the threshold
     threshold = float(np.float32(0.3))
-    assert run(Hysteresis(np.array([threshold]), 0.0), list(probabilities)) == (probabilities >= threshold).tolist()
+    assert run(hysteresis(np.array([threshold]), 0.0), list(probabilities)) == (probabilities >= threshold).tolist()
 
 
 @pytest.mark.parametrize("threshold", [0.01, 0.03, 0.5, 0.97, 0.999])
 def test_every_control_can_go_on_and_off_again(threshold: float) -> None:
-    assert run(Hysteresis(np.array([threshold]), 0.05), [0.0, 1.0, 0.0]) == [False, True, False]
+    assert run(hysteresis(np.array([threshold]), 0.05), [0.0, 1.0, 0.0]) == [False, True, False]
 
 
 def test_a_threshold_above_everything_never_presses() -> None:
-    assert run(Hysteresis(np.array([1.5]), 0.05), [1.0, 1.0]) == [False, False]
+    assert run(hysteresis(np.array([1.5]), 0.05), [1.0, 1.0]) == [False, False]
 
 
 def test_what_the_mask_excludes_goes_off_and_starts_anew() -> None:
-    rule = Hysteresis(np.array([0.5]), 0.2)
+    rule = hysteresis(np.array([0.5]), 0.2)
     inside = np.array([0.6], np.float32)  # only enough to stay on
     assert run(rule, [0.8]) == [True]
     assert not rule.step(inside, np.zeros(1, np.bool_))[0]
@@ -60,7 +66,7 @@ def sent(keys: Keys, pressed: Bools, time: float) -> set[str]:
 
 
 def test_pulses_fire_on_the_rising_edge_and_not_within_the_cooldown() -> None:
-    keys = Keys()
+    keys = Keys(RULES.holds)
     times = [0.0, 0.05, 0.1, 0.15, 0.2, 0.35, 0.4, 0.45]
     pressed = [True, True, False, True, False, True, True, False]
     # the second press at .15 comes .15 s after the first and is dropped for good; the one at .35 fires
@@ -69,13 +75,13 @@ def test_pulses_fire_on_the_rising_edge_and_not_within_the_cooldown() -> None:
 
 
 def test_each_pulse_has_a_cooldown_of_its_own() -> None:
-    keys = Keys()
+    keys = Keys(RULES.holds)
     assert sent(keys, on("jump"), 0.0) == {"jump"}
     assert sent(keys, on("jump", "attack"), 0.1) == {"attack"}
 
 
 def test_a_held_key_is_let_go_of_after_ten_seconds_until_the_model_lets_go() -> None:
-    keys, frame = Keys(), 0.05
+    keys, frame = Keys(RULES.holds), 0.05
     held = [bool(sent(keys, on("move_forward"), k * frame)) for k in range(300)]
     assert held == [k * frame < 10 for k in range(300)]
     assert sent(keys, on(), 15.0) == set()
@@ -85,10 +91,22 @@ def test_a_held_key_is_let_go_of_after_ten_seconds_until_the_model_lets_go() -> 
 
 
 def test_which_controls_are_pulses() -> None:
-    held = {name for name, pulse in zip(NAMES, PULSES, strict=True) if not pulse}
+    held = {name for name, hold in zip(NAMES, RULES.holds, strict=True) if hold}
     assert held == {
         "move_forward", "move_backward", "strafe_left", "strafe_right", "sprint", "sneak", "use_item", "inv_shift_held",
     }  # fmt: skip
+    assert RULES.margins.tolist() == [0.05 if name in held else 0.0 for name in NAMES]
+    other = Rules.of(0.05, None, {"attack": "hold", "sneak": "pulse"})
+    assert {name for name, hold in zip(NAMES, other.holds, strict=True) if hold} == held - {"sneak"} | {"attack"}
+    assert other.margins.tolist() == [0.05] * 15, "as in runs of earlier versions"
+
+
+def test_six_frames_of_a_twentieth_are_a_cooldown_whatever_the_rounding() -> None:
+    for first in range(200):
+        keys = Keys(RULES.holds)
+        assert sent(keys, on("jump"), first / 20) == {"jump"}
+        assert sent(keys, on(), (first + 1) / 20) == set()
+        assert sent(keys, on("jump"), (first + 6) / 20) == {"jump"}
 
 
 def test_only_opening_the_inventory_means_something_in_both_modes() -> None:

@@ -75,7 +75,7 @@ def test_the_run_stands_beside_its_baselines(made: tuple[Run, Mapping[str, Table
     run, tables = made
     assert list(tables) == [
         "baselines", "change frames", "self-fed history", "leaking state", "state columns", "sessions",
-        "tuned thresholds", "calibration", "reliability",
+        "tuned thresholds", "as sent", "calibration", "reliability",
     ]  # fmt: skip
     baselines = rows(tables["baselines"])
     beaten = ["all-zero", "repeat-last", "logistic"]
@@ -129,7 +129,8 @@ def test_sessions_are_scored_alone_and_pooled(made: tuple[Run, Mapping[str, Tabl
 def test_tuned_thresholds_stand_beside_the_configured_ones(made: tuple[Run, Mapping[str, Table]]) -> None:
     run, tables = made
     table = rows(tables["tuned thresholds"])
-    assert list(table) == ["as trained", "tuned on these sessions", "tuned on the others"]
+    ways = ("as trained", "tuned on these sessions", "tuned on the others")
+    assert list(table) == [name for way in ways for name in (way, f"{way}, as sent")]
     assert table["as trained"]["score"] == run.result.score
     chosen = tuned(run.cfg, run.result.review)
     in_sample = score_controls(run.result.prediction, run.result.truth, chosen).values
@@ -187,7 +188,7 @@ def test_data_that_has_changed_or_gone_costs_only_what_needs_it(tmp_path: Path) 
     gone = run.report()
     assert gone["baselines"].rows == ()
     assert "no recordings" in gone["baselines"].note
-    assert list(gone) == ["baselines", "sessions", "tuned thresholds", "calibration", "reliability"]
+    assert list(gone) == ["baselines", "sessions", "tuned thresholds", "as sent", "calibration", "reliability"]
     assert rows(gone["sessions"])["pooled"]["score"] == run.result.score
 
 

@@ -10,7 +10,7 @@ import pytest
 from engines.basics.errors import DataError
 from projects.controls.layout import ACTION, INV
 from projects.controls.masks import Masks
-from projects.controls.metrics import Prediction, Rules, Thresholds, Truth, score_controls
+from projects.controls.metrics import Prediction, Scoring, Thresholds, Truth, score_controls
 from projects.controls.thresholds import NAMES, THRESHOLDS, search_thresholds
 from tests.support.fake_review import exported_config, review_arrays
 
@@ -44,7 +44,7 @@ def test_totals_are_those_of_the_metrics() -> None:
     prediction = Prediction(arrays["scores"][:, :12], nothing[:, :2], nothing, nothing[:, :2], arrays["scores"][:, 12:])
     values = list(chosen.values())
     thresholds = Thresholds(np.array(values[:12]), np.array(values[12:15]))
-    scores = score_controls(prediction, Truth(targets, targets, masks), thresholds, rules=Rules(1)).values
+    scores = score_controls(prediction, Truth(targets, targets, masks), thresholds, scoring=Scoring(1)).values
     totals = THRESHOLDS.totals(arrays, chosen)
     assert totals["action F1"] == pytest.approx(scores["action_f1"])
     assert totals["inventory F1"] == pytest.approx(scores["inv_f1"])

@@ -10,7 +10,7 @@ from projects.controls.config import ControlsConfig
 from projects.controls.evaluation import review_arrays
 from projects.controls.masks import frame_masks
 from projects.controls.metrics import Prediction, Truth
-from projects.controls.tuning import configured, tuned, tuned_on_others
+from projects.controls.tuning import configured, decided, decisions, tuned, tuned_on_others
 
 ATTACK = 7
 
@@ -35,25 +35,26 @@ def case() -> tuple[Prediction, Truth, np.ndarray]:
 def test_each_session_is_decided_by_thresholds_of_the_others() -> None:
     prediction, truth, sessions = case()
     review = review_arrays(prediction, truth, sessions)
-    decided = tuned_on_others(config(), prediction, review)
-    assert decided is not None
-    attack = decided.action[:, ATTACK]
+    others = tuned_on_others(config(), review)
+    on = decided(prediction, decisions(review, others))
+    attack = on.action[:, ATTACK]
     assert set(attack.tolist()) <= {0.0, 1.0}
     # the other two sessions cut between .25 and .35, far below all scores of the third: it is pressed throughout
     assert (attack[sessions == 2] == 1).all()
     alone = {name: array if name == "names" else array[sessions < 2] for name, array in review.items()}
     assert 0.25 < tuned(config(), alone).action[ATTACK] <= 0.35
     for session in (0, 1):
-        others = {name: array if name == "names" else array[sessions != session] for name, array in review.items()}
-        threshold = tuned(config(), others).action[ATTACK]
+        rest = {name: array if name == "names" else array[sessions != session] for name, array in review.items()}
+        threshold = tuned(config(), rest).action[ATTACK]
+        assert others[session].action[ATTACK] == threshold
         mine = prediction.action[sessions == session, ATTACK]
         assert np.array_equal(attack[sessions == session], (mine >= threshold).astype(np.float32))
-    assert np.array_equal(decided.look, prediction.look)
+    assert np.array_equal(on.look, prediction.look)
 
 
 def test_one_session_has_no_others() -> None:
     prediction, truth, sessions = case()
-    assert tuned_on_others(config(), prediction, review_arrays(prediction, truth, np.zeros_like(sessions))) is None
+    assert tuned_on_others(config(), review_arrays(prediction, truth, np.zeros_like(sessions))) == {}
 
 
 def test_thresholds_follow_the_configuration() -> None:
