@@ -105,10 +105,16 @@ class ControlsPostProcessing(Section):
     """Weight of the newest cursor position in its moving average."""
 
 
+class ControlsReport(Section):
+    trees: bool = False
+    """Boosted trees among the baselines: the strongest, and minutes of work. Needs scikit-learn (extra `trees`)."""
+
+
 class ControlsConfig(RunConfig):
     project: Literal["controls"] = "controls"
     data: ControlsData
     model: ControlsModel = ControlsModel()
     loss_weights: ControlsLossWeights = ControlsLossWeights()
     thresholds: ControlsThresholds = ControlsThresholds()
+    report: ControlsReport = ControlsReport()
     post_processing: ControlsPostProcessing = ControlsPostProcessing()

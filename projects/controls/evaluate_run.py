@@ -65,7 +65,7 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
     tables = {**score_tables(run, ()), "sessions": session_table(sessions, counts, run)}
     try:
         train, _ = read_split(cfg.data)
-        baselines = evaluate_baselines(train, recordings, order.data / CEILING)
+        baselines = evaluate_baselines(train, recordings, order.data / CEILING, trees=cfg.report.trees)
         note = f"On the {len(truth)} windows of {len(recordings)} sessions in {order.data}.{_seen(train, recordings)}"
         tables["baselines"] = baseline_table(run, baselines, note)
         tables["change frames"] = change_table({"this run": run, **baselines})

@@ -124,7 +124,8 @@ class RunReport:
         if not np.array_equal(target_rows(validation).truth.targets, self._truth.targets):
             raise DataError(f"{self._cfg.data.path} no longer holds the sessions that this run was validated on.")
         say("baselines")
-        baselines = evaluate_baselines(train, validation, Path(self._cfg.data.path).expanduser() / CEILING)
+        ceiling = Path(self._cfg.data.path).expanduser() / CEILING
+        baselines = evaluate_baselines(train, validation, ceiling, trees=self._cfg.report.trees)
         run = self._score(self._prediction, self._default)
         compared = {"this run": run, **baselines}
         note = f"On the {len(self._truth)} validation windows of {len(validation)} sessions."
