@@ -11,7 +11,7 @@ from torch import nn
 
 from engines.training.project import Batch, Context, Evaluation, Loss, Result
 from projects.controls.layout import BINARY, CONTROL_NAMES, HOTBAR
-from projects.controls.losses import PosWeights, head_losses, off_controls
+from projects.controls.losses import Errors, PosWeights, head_losses, off_controls
 from projects.controls.metrics import Prediction, Thresholds, Truth, score_controls
 from projects.controls.predictions import Gathered
 from projects.controls.report import score_tables
@@ -33,12 +33,20 @@ class ControlsEvaluation(Evaluation):
         weights: class weights of the losses.
         thresholds: from which probability on a control counts as pressed.
         sessions: (windows,) which session each validation window is from; windows are added in this order.
+        errors: how errors of look and cursor count in the losses.
     """
 
-    def __init__(self, weights: PosWeights, thresholds: Thresholds, sessions: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        weights: PosWeights,
+        thresholds: Thresholds,
+        sessions: NDArray[np.int64],
+        errors: Errors | None = None,
+    ) -> None:
         self._weights = weights
         self._thresholds = thresholds
         self._sessions = sessions
+        self._errors = errors or Errors()
         self._gathered = Gathered()
         self._off: frozenset[str] = frozenset()
 
@@ -46,7 +54,7 @@ class ControlsEvaluation(Evaluation):
         outputs = model(batch["features"], batch["mask"])
         self._gathered.add(outputs, batch)
         self._off = off_controls(ctx)
-        losses = head_losses(outputs, batch, self._weights, self._off)
+        losses = head_losses(outputs, batch, self._weights, self._off, self._errors)
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
     def result(self) -> ControlsResult:

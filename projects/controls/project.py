@@ -19,7 +19,7 @@ from projects.controls.config import ControlsConfig
 from projects.controls.evaluation import ControlsEvaluation, ControlsResult
 from projects.controls.export import write_export
 from projects.controls.layout import BINARY, CONTROL_NAMES
-from projects.controls.losses import PosWeights, head_losses, loss_masks, off_controls, pos_weights
+from projects.controls.losses import Errors, PosWeights, head_losses, loss_masks, off_controls, pos_weights
 from projects.controls.model import ControlTransformer
 from projects.controls.recordings import Recording
 from projects.controls.report import never_pressed
@@ -34,6 +34,7 @@ class ControlsProject(Project[ControlsConfig]):
     _train: WindowSource
     _validation: WindowSource
     _weights: PosWeights
+    _errors = Errors()
     _types: list[str]
     _names: list[str]
 
@@ -42,6 +43,7 @@ class ControlsProject(Project[ControlsConfig]):
         self._train = WindowSource(train, device, cfg.data.history_dropout, cfg.data.augmentation)
         self._validation = WindowSource(validation, device, cfg.data.history_dropout)
         self._weights = pos_weights(self._train, cfg.data.pos_weight, cfg.data.pos_weight_cap)
+        self._errors = Errors(**cfg.loss.model_dump())
         self._types = [recording.session_type for recording in train]
         self._names = [recording.name for recording in validation]
         return Split(self._train, self._validation, _summary(train, validation, self._train, self._weights))
@@ -51,15 +53,20 @@ class ControlsProject(Project[ControlsConfig]):
 
     def model(self, cfg: ControlsConfig, data: Split) -> nn.Module:
         model = self.build(cfg)
-        model.normalise(*self._train.feature_statistics())
+        model.normalise(*self._train.feature_statistics(), self._train.whitening() if cfg.model.whiten else None)
         return model
 
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
-        losses = head_losses(model(batch["features"], batch["mask"]), batch, self._weights, off_controls(ctx))
+        outputs = model(batch["features"], batch["mask"])
+        losses = head_losses(outputs, batch, self._weights, off_controls(ctx), self._errors)
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
-        return {name: mask.sum() for name, mask in loss_masks(batch, off_controls(ctx)).items() if name in ctx.heads}
+        return {
+            name: mask.sum()
+            for name, mask in loss_masks(batch, off_controls(ctx), self._errors.look_rest).items()
+            if name in ctx.heads
+        }
 
     def select(self, cfg: ControlsConfig, data: Split, data_filter: str) -> NDArray[np.int64]:
         """The windows of training sessions whose type is `data_filter`."""
@@ -72,8 +79,11 @@ class ControlsProject(Project[ControlsConfig]):
         of_type = np.array([name == data_filter for name in self._types])
         return np.flatnonzero(of_type[self._train.sessions])
 
+    def optimizer(self, groups: list[dict[str, Any]], cfg: ControlsConfig) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(groups, lr=cfg.training.lr, betas=(0.9, cfg.training.beta2), fused=True)
+
     def evaluation(self, cfg: ControlsConfig, data: Split) -> ControlsEvaluation:
-        return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions)
+        return ControlsEvaluation(self._weights, configured(cfg), self._validation.sessions, self._errors)
 
     def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
         """The run beside its baselines, and what its numbers are worth."""
