@@ -6,7 +6,9 @@ import argparse
 import importlib
 import os
 
-from benchmarks.measure import as_json_lines, as_table
+import msgspec
+
+from benchmarks.measure import as_json_lines, as_table, as_text
 from engines.supervisor.processes import ENVIRONMENT
 
 NAMES = (
@@ -14,14 +16,23 @@ NAMES = (
     "open_run", "first_paint", "idle", "follow_latency", "live_keys",
     "ssd", "rollout", "parse", "shards", "sim_step", "coverage",
 )  # fmt: skip
+TABLE = "controls_table"
+"""Minutes of training, and a table in the place of ratios."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios, both sides in one run.")
-    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("name", choices=(*NAMES, TABLE))
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--minerl", action="store_true", help=f"{TABLE}: on a person's log, not on the demo")
     arguments = parser.parse_args()
+    if arguments.minerl and arguments.name != TABLE:
+        parser.error(f"--minerl is of {TABLE} alone")
     os.environ.setdefault("OMP_WAIT_POLICY", ENVIRONMENT["OMP_WAIT_POLICY"])  # as engines run; read when torch loads
+    if arguments.name == TABLE:
+        table = importlib.import_module(f"benchmarks.{TABLE}").table(minerl=arguments.minerl)
+        print(msgspec.json.encode(table).decode() if arguments.json else as_text(table))
+        return
     measurements = importlib.import_module(f"benchmarks.{arguments.name}").measure()
     print(as_json_lines(measurements) if arguments.json else as_table(measurements))
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from cockpit.core.text_table import TextTable
+from engines.contract.tables import Table
+
 
 class Measurement(msgspec.Struct, kw_only=True):
     """Both sides of one comparison, from the same run."""
@@ -41,6 +44,13 @@ def as_table(measurements: Iterable[Measurement]) -> str:
         if m.note:
             lines.append(f"    {m.note}")
     return "\n".join(lines)
+
+
+def as_text(table: Table) -> str:
+    """A table of a report, with the machine above it."""
+    text = TextTable.of(table.columns, table.rows)
+    lines = ["  ".join(line).rstrip() for line in (text.header, text.rule, *text.rows)]
+    return "\n".join([machine(), *lines, table.note])
 
 
 def as_json_lines(measurements: Iterable[Measurement]) -> str:

@@ -251,11 +251,9 @@ def with_absolute_data(loaded: LoadedConfig) -> LoadedConfig:
 
 
 def with_recorded_environment(loaded: LoadedConfig) -> LoadedConfig:
-    """What a new run records so that it can be started again as it was: absolute data path, number of threads, and
-    what its project settles as a run begins.
-    """
+    """What a run records so that it can be started again as it was: absolute data path, number of threads."""
     found = with_absolute_data(loaded)
     launch = found.settings.launch
     threads = launch.threads or len(os.sched_getaffinity(0))
     settings = found.settings.model_copy(update={"launch": launch.model_copy(update={"threads": threads})})
-    return LoadedConfig(found.spec, settings.begun())
+    return LoadedConfig(found.spec, settings)

@@ -6,7 +6,7 @@ Import this only where a config is read: pydantic costs start-up time.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -181,7 +181,3 @@ class RunConfig(Section):
         if fault := limits.weights_fault(weights.model_dump()):
             raise ValueError(fault)
         return weights
-
-    def begun(self) -> Self:
-        """The settings that a new run records: with what runs of earlier versions lack, and mean otherwise by that."""
-        return self

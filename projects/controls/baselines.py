@@ -1,4 +1,4 @@
-"""What a model must beat, and what it could reach at best: three baselines and the demo data's ceiling.
+"""What a model must beat, and what it could reach at best: baselines and the demo data's ceiling.
 
 All are scored like the model, on exactly the frames that its windows of the same sessions target.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engines.basics.errors import DataError
 from projects.controls.features import frame_features, target_frames
@@ -19,18 +20,26 @@ from projects.controls.masks import Floats, frame_masks
 from projects.controls.metrics import Prediction, Scores, Truth, score_controls
 from projects.controls.recordings import Recording
 from projects.controls.report import CEILING
+from projects.controls.trees import INSTALL, Trees, installed
+from projects.controls.window_linear import WindowLinear, window_rows
 
 MOST_ROWS = 50_000
 """Training frames that the regressions are fitted on; neighbours are so alike that more add little but time."""
 
 
 def evaluate_baselines(
-    train: Sequence[Recording], validation: Sequence[Recording], ceiling_folder: Path | None = None
+    train: Sequence[Recording],
+    validation: Sequence[Recording],
+    ceiling_folder: Path | None = None,
+    *,
+    trees: bool = False,
 ) -> dict[str, Scores]:
-    """Scores by name on the validation sessions: all-zero, repeat-last, logistic, and ceiling where there is one.
+    """Scores by name on the validation sessions: all-zero, repeat-last, logistic, window-linear, trees where asked for,
+    and ceiling where there is one.
 
-    The ceiling is scored where `ceiling_folder` holds an `.npz` for every validation session. Raises `DataError` for
-    a ceiling file that does not fit its session.
+    Trees without scikit-learn are a row without values, whose name says what to install. The ceiling is scored where
+    `ceiling_folder` holds an `.npz` for every validation session. Raises `DataError` for a ceiling file that does not
+    fit its session.
     """
     held_out = target_rows(validation)
     truth = held_out.truth
@@ -40,10 +49,27 @@ def evaluate_baselines(
         "repeat-last": score_controls(Prediction.of_controls(truth.previous), truth),
         "logistic": score_controls(fitted.predict(held_out.features), truth, fitted.thresholds),
     }
+    scores |= _on_windows(train, validation, truth, trees)
     if (rows := _ceiling(validation, ceiling_folder)) is not None:
         ceiling = Prediction.of_controls(rows)
         # thresholds chosen in hindsight, on the frames that are scored: an upper bound may only err upwards
         scores[CEILING] = score_controls(ceiling, truth, best_f1_thresholds(ceiling, truth))
+    return scores
+
+
+def _on_windows(
+    train: Sequence[Recording], validation: Sequence[Recording], truth: Truth, trees: bool
+) -> dict[str, Scores]:
+    """Scores of the baselines that see seven frames, on the frames of `truth`."""
+    seen, known = at_targets(train, window_rows, MOST_ROWS), target_rows(train, MOST_ROWS).truth
+    shown = at_targets(validation, window_rows)
+    linear = WindowLinear(seen, known, target_groups(train, MOST_ROWS))
+    scores = {"window-linear": score_controls(linear.predict(shown), truth, linear.thresholds)}
+    if trees and installed():
+        fitted = Trees(seen, known)
+        scores["trees"] = score_controls(fitted.predict(shown), truth, fitted.thresholds)
+    elif trees:
+        scores[INSTALL] = Scores({}, None, ())
     return scores
 
 
@@ -61,9 +87,21 @@ def target_rows(recordings: Sequence[Recording], most: int | None = None) -> Fra
 
 def at_targets(recordings: Sequence[Recording], rows: Callable[[Recording], Floats], most: int | None = None) -> Floats:
     """`rows` of the frames that are the target of a window; of every k-th such frame where there are over `most`."""
-    windows = sum(len(target_frames(len(recording))) for recording in recordings)
-    stride = 1 if most is None else math.ceil(windows / most)
-    return np.concatenate([rows(one)[target_frames(len(one))[::stride]] for one in recordings])
+    frames = _thinned(recordings, most)
+    return np.concatenate([rows(one)[of_session] for one, of_session in zip(recordings, frames, strict=True)])
+
+
+def target_groups(recordings: Sequence[Recording], most: int | None = None) -> NDArray[np.int64]:
+    """The number of the session of each row of `at_targets`: (n,)."""
+    frames = _thinned(recordings, most)
+    return np.repeat(np.arange(len(frames)), [len(of_session) for of_session in frames])
+
+
+def _thinned(recordings: Sequence[Recording], most: int | None) -> list[range]:
+    """The frames of each session that are the target of a window; every k-th of them where there are over `most`."""
+    frames = [target_frames(len(recording)) for recording in recordings]
+    stride = 1 if most is None else math.ceil(sum(map(len, frames)) / most)
+    return [of_session[::stride] for of_session in frames]
 
 
 def _previous(recording: Recording) -> Floats:

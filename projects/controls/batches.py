@@ -35,6 +35,8 @@ from projects.controls.recordings import Recording
 
 BASE = HISTORY_FEATURES.start
 LEAST_DEVIATION = 1e-6
+WHITEN_FLOOR = 0.006
+"""Metres: what moves less is not blown up to the size of what moves."""
 ROW = 672
 """Rows of a batch lie this many floats apart, one more than they have: aligned writes save a quarter of the time."""
 MASK_NAMES = tuple(field.name for field in fields(Masks))
@@ -154,6 +156,14 @@ class WindowSource:
             mean[moving], std[moving] = middle[moving].float(), deviation[moving].float()
         std[std < LEAST_DEVIATION] = 1.0
         return mean, std
+
+    def whitening(self) -> Tensor:
+        """What decorrelates the coordinates of all frames: (225, 225), (covariance + floor²)^-½, known as ZCA."""
+        rows = torch.cat([self._base[first:end, :COORDINATES] for first, end in self._spans]).double()
+        values, vectors = torch.linalg.eigh(torch.cov(rows.T, correction=0))
+        scaled = vectors / (values.clamp(min=0) + WHITEN_FLOOR**2).sqrt()
+        whitening: Tensor = (scaled @ vectors.T).float()
+        return whitening
 
     def labels(self) -> tuple[Tensor, dict[str, Tensor]]:
         """Targets (windows, 28) and masks (windows,) of every window, for statistics such as class weights."""

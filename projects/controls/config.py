@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+import copy
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from engines.contract.settings import Count, Data, NonNegative, Positive, RunConfig, Section
+from engines.contract.settings import Count, Data, NonNegative, Positive, RunConfig, Section, Training
 from projects.controls.layout import HISTORY, LOOK_DEADZONE, WINDOW
 from projects.controls.metrics import SCORE_WEIGHTS
 from projects.controls.sending import Rules
@@ -82,12 +84,31 @@ class ControlsModel(Section):
     """Dropout in the encoder and in the heads."""
     max_seq_len: Annotated[int, Field(ge=WINDOW)] = WINDOW
     """Longest window the model can take."""
+    readout: Literal["mean", "filter"] = "mean"
+    """What the heads see: a weighted mean of all rows, or the newest and a learned filter over the embedded ones."""
+    look_residual: Share = 0.0
+    """Share of the newest past look that is not hidden from which the answer starts."""
+    cursor_residual: Share = 0.0
+    """The same of the cursor. At 1 the model may copy itself in the game, below that its errors shrink."""
+    whiten: bool = False
+    """Coordinates are decorrelated, not only standardised."""
 
     @model_validator(mode="after")
     def _heads_fit(self) -> ControlsModel:
         if self.d_model % self.nhead:
             raise ValueError(f"d_model {self.d_model} must be a multiple of nhead {self.nhead}")
         return self
+
+
+class ControlsLoss(Section):
+    look: Literal["smooth_l1", "mse"] = "smooth_l1"
+    """What an error of look costs: smooth L1, or its square throughout."""
+    look_beta: Positive = 1.0
+    """Errors of look count by themselves from here on, below it by their square (smooth L1)."""
+    cursor_beta: Positive | None = None
+    """The same of the cursor; all of them by their square where absent."""
+    look_rest: Share = 0.0
+    """Weight of the frames that do not look around in the loss of look; at 0 what is said there is left to chance."""
 
 
 class ControlsLossWeights(Section):
@@ -103,11 +124,6 @@ class ControlsLossWeights(Section):
     """Inventory clicks, while a screen is open."""
     idle: NonNegative = 0.3
     """Penalty on action probabilities while the player does nothing."""
-
-
-class ControlsLoss(Section):
-    look: Literal["smooth_l1", "mse"] = "smooth_l1"
-    """What an error of look costs: smooth L1 (by its square up to 1), or its square throughout."""
 
 
 class ControlsScoreWeights(Section):
@@ -127,6 +143,11 @@ class ControlsScoreWeights(Section):
         if not any(self.model_dump().values()):
             raise ValueError("score_weights are all 0, so no epoch could be the best; expected one above 0")
         return self
+
+
+class ControlsTraining(Training):
+    beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    """How slowly AdamW forgets the size of gradients."""
 
 
 class ControlsThresholds(Section):
@@ -191,18 +212,48 @@ class ControlsPostProcessing(Section):
     """Weight of the newest cursor position in its moving average."""
 
 
+class ControlsReport(Section):
+    trees: bool = False
+    """Boosted trees among the baselines: the strongest, and minutes of work. Needs scikit-learn (extra `trees`)."""
+
+
+VERSION_2: dict[str, Any] = {
+    "data": {"history_dropout": 0.1, "pos_weight_cap": 2.0},
+    "model": {"readout": "filter", "cursor_residual": 0.8, "whiten": True},
+    "loss": {"look_beta": 0.1, "cursor_beta": 0.02, "look_rest": 0.1},
+    "loss_weights": {"look": 2.0, "cursor": 8.0, "idle": 0.1},
+    "training": {"beta2": 0.99},
+    "post_processing": {"pulse_margin": 0.0},
+}
+"""Defaults of `version: 2` that are not those of version 1."""
+
+
 class ControlsConfig(RunConfig):
     project: Literal["controls"] = "controls"
+    version: Literal[1, 2] = 1
+    """What the settings are that a config leaves out. 2: as measured best. 1: as they were before there was a version,
+    so that older configs, and the runs and exports made with them, stay what they were."""
     data: ControlsData
     model: ControlsModel = ControlsModel()
     loss: ControlsLoss = ControlsLoss()
     loss_weights: ControlsLossWeights = ControlsLossWeights()
     score_weights: ControlsScoreWeights = ControlsScoreWeights()
+    training: ControlsTraining = ControlsTraining()
     thresholds: ControlsThresholds = ControlsThresholds()
+    report: ControlsReport = ControlsReport()
     post_processing: ControlsPostProcessing = ControlsPostProcessing()
 
-    def begun(self) -> Self:
-        if self.post_processing.pulse_margin is not None:
-            return self
-        post = self.post_processing.model_copy(update={"pulse_margin": 0.0})
-        return self.model_copy(update={"post_processing": post})
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_version(cls, tree: Any) -> Any:
+        return _filled(tree, VERSION_2) if isinstance(tree, dict) and tree.get("version") == 2 else tree
+
+
+def _filled(tree: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """`tree` with the `defaults` it leaves out, sections inside sections too."""
+    filled = dict(tree)
+    for key, default in defaults.items():
+        own = filled.setdefault(key, copy.deepcopy(default))
+        if isinstance(default, dict) and isinstance(own, dict):
+            filled[key] = _filled(own, default)
+    return filled

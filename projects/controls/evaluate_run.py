@@ -67,7 +67,7 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
     tables = {**score_tables(run, ()), "sessions": session_table(sessions, counts, run)}
     try:
         train = read_parts(cfg.data, trained.run.info.edition).train
-        found = evaluate_baselines(train, recordings, order.data / CEILING)
+        found = evaluate_baselines(train, recordings, order.data / CEILING, trees=cfg.report.trees)
         baselines = {name: scores.by(by) for name, scores in found.items()}
         where = f"On the {len(truth)} windows of {len(recordings)} sessions in {order.data}."
         note = f"{where} {counted(run)}{_seen(read_parts(cfg.data, 1).train, recordings)}"

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from engines.training.project import Batch, Context, Evaluation, Loss, Result
-from projects.controls.config import ControlsLoss
 from projects.controls.layout import BINARY, CONTROL_NAMES, HOTBAR
-from projects.controls.losses import PosWeights, off_controls
+from projects.controls.losses import Errors, PosWeights, head_losses, off_controls
 from projects.controls.metrics import SCORING, Prediction, Scoring, Thresholds, Truth, score_controls
-from projects.controls.objective import run_losses
 from projects.controls.predictions import Gathered
 from projects.controls.report import score_tables
 from projects.controls.sending import Rules
@@ -39,7 +37,7 @@ class ControlsEvaluation(Evaluation):
             in this order.
         sending: how the controls are sent, where thresholds are tuned through that.
         scoring: how the values become the score.
-        losses: what the losses are; the defaults where absent.
+        errors: how errors of look and cursor count in the losses.
     """
 
     def __init__(
@@ -50,13 +48,13 @@ class ControlsEvaluation(Evaluation):
         times: NDArray[np.float64],
         sending: Rules | None = None,
         scoring: Scoring = SCORING,
-        losses: ControlsLoss | None = None,
+        errors: Errors | None = None,
     ) -> None:
         self._weights = weights
         self._thresholds = thresholds
         self._sessions, self._times, self._sending = sessions, times, sending
         self._scoring = scoring
-        self._losses = losses or ControlsLoss()
+        self._errors = errors or Errors()
         self._gathered = Gathered()
         self._off: frozenset[str] = frozenset()
 
@@ -64,7 +62,8 @@ class ControlsEvaluation(Evaluation):
         outputs = model(batch["features"], batch["mask"])
         self._gathered.add(outputs, batch)
         self._off = off_controls(ctx)
-        return run_losses(outputs, batch, self._weights, ctx, self._losses)
+        losses = head_losses(outputs, batch, self._weights, self._off, self._errors)
+        return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
     def result(self) -> ControlsResult:
         prediction, truth = self._gathered.arrays()

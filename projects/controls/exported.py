@@ -59,6 +59,12 @@ FLAT_POST = {
 """Our names of the post-processing → those in a flat config."""
 _MODEL_LIMITS = {"d_model": 8192, "nhead": 256, "num_layers": 128, "dim_feedforward": 65536, "max_seq_len": 4096}
 """Larger values are damage or malice: a config must not be able to fill the memory."""
+_MODEL_OPTIONS: dict[str, tuple[Any, ...]] = {
+    "readout": ("mean", "filter"),
+    "whiten": (False, True),
+}
+"""What each may be; the first is what an export without it means."""
+_RESIDUALS = ("look_residual", "cursor_residual")
 _OTHER_INPUTS = {
     446: "446 features are these without the 225 velocities",
     551: "551 features are a version-1 model's, of 16 state values and 10 controls",
@@ -91,8 +97,8 @@ class ExportedConfig:
 
     policy: Path
     """The weights beside the config."""
-    model: Mapping[str, int]
-    """Sizes of the ControlTransformer."""
+    model: Mapping[str, Any]
+    """Sizes and options of the ControlTransformer."""
     action: NDArray[np.float64]
     """Thresholds of the 12 actions."""
     inv: NDArray[np.float64]
@@ -148,7 +154,7 @@ class _Reader:
         post = self._mapping(config.get("post_processing", {}), "post_processing")
         return ExportedConfig(
             policy=policy,
-            model=sizes,
+            model=sizes | self._options(model),
             action=self._numbers(thresholds.get("action"), "thresholds.action", len(ACTION)),
             inv=self._numbers(thresholds.get("inv_click"), "thresholds.inv_click", len(INV)),
             hotbar_confidence=self._number(thresholds, "hotbar_min_confidence", DEFAULT_HOTBAR_CONFIDENCE),
@@ -199,6 +205,18 @@ class _Reader:
         if sizes["max_seq_len"] < WINDOW:
             self._refuse("max_seq_len", sizes["max_seq_len"], f"at least {WINDOW}")
         return sizes
+
+    def _options(self, model: Mapping[str, Any]) -> dict[str, Any]:
+        """How the transformer reads its rows; what an older export does not say is as it was then."""
+        found = {key: model.get(key, known[0]) for key, known in _MODEL_OPTIONS.items()}
+        for key, known in _MODEL_OPTIONS.items():
+            if not any(found[key] == value and type(found[key]) is type(value) for value in known):
+                self._refuse(f"model.{key}", found[key], " or ".join(repr(value) for value in known))
+        for key in _RESIDUALS:
+            found[key] = self._number(model, key, 0.0)
+            if not 0 <= found[key] <= 1:
+                self._refuse(f"model.{key}", found[key], "a number from 0 to 1")
+        return found
 
     def _check_names(self, names: Any) -> None:
         """A list of control names, if given, must be ours in our order: the outputs are read by position."""

@@ -102,18 +102,22 @@ def _taken(target: Tensor, columns: tuple[int, ...]) -> Tensor:
     return target.index_select(1, _places(columns, target.device))
 
 
-def loss_masks(batch: Batch, off: frozenset[str] = frozenset()) -> dict[str, Tensor]:
-    """Which elements of each head's loss count, one bool an element: (batch,) for hotbar, else (batch, outputs).
+def loss_masks(batch: Batch, off: frozenset[str] = frozenset(), look_rest: float = 0.0) -> dict[str, Tensor]:
+    """Which elements of each head's loss count: (batch,) for hotbar, else (batch, outputs).
 
+    One bool an element; of look a number where `look_rest`, the weight of gameplay that does not look around, is set.
     Of action and inv, and of the idle penalty on the actions, the controls named in `off` do not count.
     """
+    look = batch["gameplay"] & batch["look_active"]
+    if look_rest:
+        look = torch.where(look, 1.0, look_rest) * batch["gameplay"]
 
     def wide(mask: Tensor, width: int) -> Tensor:
         return mask[:, None].expand(-1, width)
 
     masks = {
         "action": _action_mask(batch),
-        "look": wide(batch["gameplay"] & batch["look_active"], len(LOOK)),
+        "look": wide(look, len(LOOK)),
         "hotbar": batch["hotbar_changed"],
         "cursor": wide(batch["screen_open"], len(CURSOR)),
         "inv": wide(batch["screen_open"], len(INV)),
@@ -125,29 +129,50 @@ def loss_masks(batch: Batch, off: frozenset[str] = frozenset()) -> dict[str, Ten
     return masks
 
 
+@dataclass(frozen=True)
+class Errors:
+    """How errors of look and cursor count: `config.ControlsLoss`."""
+
+    look: Literal["smooth_l1", "mse"] = "smooth_l1"
+    look_beta: float = 1.0
+    cursor_beta: float | None = None
+    look_rest: float = 0.0
+
+
+def _error(predicted: Tensor, target: Tensor, beta: float | None) -> Tensor:
+    if beta is None:
+        return F.mse_loss(predicted, target, reduction="none")
+    return F.smooth_l1_loss(predicted, target, reduction="none", beta=beta)
+
+
 def head_losses(
-    outputs: dict[str, Tensor], batch: Batch, weights: PosWeights, off: frozenset[str] = frozenset()
+    outputs: dict[str, Tensor],
+    batch: Batch,
+    weights: PosWeights,
+    off: frozenset[str] = frozenset(),
+    errors: Errors | None = None,
 ) -> dict[str, Loss]:
     """The unweighted losses of every head from the model's `outputs`; zero, but attached, where no frame counts.
 
     The controls named in `off` are left out of sums and counts.
 
-    action and inv: binary cross-entropy. look: smooth L1 (beta 1). hotbar: cross-entropy. cursor: squared error.
-    idle: probability of the 12 actions on idle frames.
+    action and inv: binary cross-entropy. look: smooth L1, or squared error. hotbar: cross-entropy. cursor: squared
+    error, or smooth L1. idle: probability of the 12 actions on idle frames.
     """
+    errors = errors or Errors()
     target = batch["target"]
     logits = outputs["action_logits"]
     elements = {
         "action": F.binary_cross_entropy_with_logits(
             logits, _pressed(_taken(target, ACTION)), pos_weight=weights.action, reduction="none"
         ),
-        "look": F.smooth_l1_loss(outputs["look"], _taken(target, LOOK), reduction="none"),
+        "look": _error(outputs["look"], _taken(target, LOOK), errors.look_beta if errors.look == "smooth_l1" else None),
         "hotbar": F.cross_entropy(outputs["hotbar_logits"], _taken(target, HOTBAR).argmax(1), reduction="none"),
-        "cursor": F.mse_loss(outputs["cursor"], _taken(target, CURSOR), reduction="none"),
+        "cursor": _error(outputs["cursor"], _taken(target, CURSOR), errors.cursor_beta),
         "inv": F.binary_cross_entropy_with_logits(
             outputs["inv_click_logits"], _pressed(_taken(target, INV)), pos_weight=weights.inv, reduction="none"
         ),
         "idle": logits.sigmoid(),
     }
-    masks = loss_masks(batch, off)
+    masks = loss_masks(batch, off, errors.look_rest)
     return {name: Loss((masks[name] * value).sum(), masks[name].sum()) for name, value in elements.items()}

@@ -15,14 +15,13 @@ from torch import Tensor, nn
 from engines.basics.errors import UserError, nearest
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
 from projects.controls.batches import WindowSource
-from projects.controls.config import ControlsConfig, ControlsLoss
+from projects.controls.config import ControlsConfig
 from projects.controls.editions import NEWEST, scoring
 from projects.controls.evaluation import ControlsEvaluation, ControlsResult
 from projects.controls.export import write_export
 from projects.controls.layout import BINARY, CONTROL_NAMES, WINDOW
-from projects.controls.losses import PosWeights, loss_masks, off_controls, pos_weights
+from projects.controls.losses import Errors, PosWeights, head_losses, loss_masks, off_controls, pos_weights
 from projects.controls.model import ControlTransformer
-from projects.controls.objective import run_losses
 from projects.controls.report import never_pressed
 from projects.controls.run_report import RunReport
 from projects.controls.split import Parts, read_parts
@@ -36,17 +35,17 @@ class ControlsProject(Project[ControlsConfig]):
     _train: WindowSource
     _validation: WindowSource
     _weights: PosWeights
-    _losses: ControlsLoss
+    _errors = Errors()
     _types: list[str]
     _names: list[str]
 
     def data(self, cfg: ControlsConfig, device: torch.device) -> Split:
         parts = read_parts(cfg.data, self.edition)
         train, validation = parts.train, parts.validation
-        self._losses = cfg.loss
         self._train = WindowSource(train, device, cfg.data.history_dropout, cfg.data.augmentation)
         self._validation = WindowSource(validation, device, cfg.data.history_dropout)
         self._weights = pos_weights(self._train, cfg.data.pos_weight, cfg.data.pos_weight_cap)
+        self._errors = Errors(**cfg.loss.model_dump())
         self._types = [recording.session_type for recording in train]
         self._names = [recording.name for recording in validation]
         return Split(self._train, self._validation, _summary(parts, self._train, self._weights))
@@ -56,14 +55,20 @@ class ControlsProject(Project[ControlsConfig]):
 
     def model(self, cfg: ControlsConfig, data: Split) -> nn.Module:
         model = self.build(cfg)
-        model.normalise(*self._train.feature_statistics())
+        model.normalise(*self._train.feature_statistics(), self._train.whitening() if cfg.model.whiten else None)
         return model
 
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
-        return run_losses(model(batch["features"], batch["mask"]), batch, self._weights, ctx, self._losses)
+        outputs = model(batch["features"], batch["mask"])
+        losses = head_losses(outputs, batch, self._weights, off_controls(ctx), self._errors)
+        return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
     def counts(self, batch: Batch, ctx: Context) -> Mapping[str, Tensor]:
-        return {name: mask.sum() for name, mask in loss_masks(batch, off_controls(ctx)).items() if name in ctx.heads}
+        return {
+            name: mask.sum()
+            for name, mask in loss_masks(batch, off_controls(ctx), self._errors.look_rest).items()
+            if name in ctx.heads
+        }
 
     def select(self, cfg: ControlsConfig, data: Split, data_filter: str) -> NDArray[np.int64]:
         """The windows of training sessions whose type is `data_filter`."""
@@ -76,11 +81,14 @@ class ControlsProject(Project[ControlsConfig]):
         of_type = np.array([name == data_filter for name in self._types])
         return np.flatnonzero(of_type[self._train.sessions])
 
+    def optimizer(self, groups: list[dict[str, Any]], cfg: ControlsConfig) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(groups, lr=cfg.training.lr, betas=(0.9, cfg.training.beta2), fused=True)
+
     def evaluation(self, cfg: ControlsConfig, data: Split) -> ControlsEvaluation:
         validation = self._validation
         return ControlsEvaluation(
             self._weights, configured(cfg), validation.sessions, validation.times, tuned_through(cfg),
-            scoring(cfg, self.edition), cfg.loss,
+            scoring(cfg, self.edition), self._errors,
         )  # fmt: skip
 
     def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:

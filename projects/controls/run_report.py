@@ -67,11 +67,11 @@ class RunReport:
         self._cfg, self._model, self._source, self._names, self._weights = cfg, model, source, names, weights
         self._prediction, self._truth, self._off = result.prediction, result.truth, result.off
         self._edition, self._scoring = edition, scoring(cfg, edition)
-        self._sending = cfg.post_processing.rules
+        self._rules = cfg.post_processing.rules
         self._review = {
             **review_arrays(result.prediction, result.truth, source.sessions),
             "times": source.times,
-            **({} if tuned_through(cfg) is None else sending_arrays(source.times, self._sending)),
+            **({} if tuned_through(cfg) is None else sending_arrays(source.times, self._rules)),
         }
         self._default = configured(cfg)
         self._tuned = tuned(cfg, self._review)
@@ -131,12 +131,12 @@ class RunReport:
 
     def _sent(self, thresholds: Mapping[int, Thresholds]) -> Scores:
         """Of what is sent at the thresholds of each session."""
-        return self._score(decided(self._prediction, decisions(self._review, thresholds, self._sending)), Thresholds())
+        return self._score(decided(self._prediction, decisions(self._review, thresholds, self._rules)), Thresholds())
 
     def _sending(self) -> Table:
         """Each control as it is on and as it is sent, at the thresholds that the export holds."""
         raw, sent = self._score(self._prediction, self._tuned), self._sent(self._everywhere(self._tuned))
-        return sent_table(raw, sent, self._sending, presses(self._review))
+        return sent_table(raw, sent, self._rules, presses(self._review))
 
     def _calibration(self) -> Table:
         raw, on, judged = judged_buttons(self._prediction, self._truth)
@@ -173,7 +173,8 @@ class RunReport:
         }
 
     def _baselines(self, train: Sequence[Recording], held_out: Sequence[Recording]) -> dict[str, Scores]:
-        return self._counted(evaluate_baselines(train, held_out, Path(self._cfg.data.path).expanduser() / CEILING))
+        ceiling = Path(self._cfg.data.path).expanduser() / CEILING
+        return self._counted(evaluate_baselines(train, held_out, ceiling, trees=self._cfg.report.trees))
 
     def _test(self, train: Sequence[Recording], test: Sequence[Recording]) -> dict[str, Table]:
         """The headline: sessions that nothing was chosen on, at the thresholds chosen on validation."""

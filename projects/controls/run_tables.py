@@ -28,9 +28,10 @@ def not_made(error: Exception) -> Table:
 
 def change_table(predictors: Mapping[str, Scores]) -> Table:
     """F1 of each on-off control on the frames where it changes, one column a predictor."""
-    by_control = zip(*(scores.controls for scores in predictors.values()), strict=True)
+    known = {name: scores for name, scores in predictors.items() if scores.controls}
+    by_control = zip(*(scores.controls for scores in known.values()), strict=True)
     return Table(
-        columns=("control", "changes", *predictors),
+        columns=("control", "changes", *known),
         rows=tuple((same[0].name, same[0].changes, *(one.change_f1 for one in same)) for same in by_control),
         note="Changes: judged frames that differ from the frame before. To repeat the last controls scores 0 on them, "
         "however good it looks on all frames. Empty: the control never goes on.",

@@ -13,7 +13,17 @@ from torch import Tensor
 
 from engines.basics.errors import DataError
 from projects.controls.exported import ExportedConfig
-from projects.controls.layout import ACTION, CURSOR, HOTBAR, INV, LOOK, WINDOW
+from projects.controls.layout import (
+    ACTION,
+    CONTROL_SIZE,
+    CURSOR,
+    HISTORY,
+    HISTORY_FEATURES,
+    HOTBAR,
+    INV,
+    LOOK,
+    WINDOW,
+)
 from projects.controls.masks import Floats
 from projects.controls.model import ControlTransformer
 
@@ -75,20 +85,23 @@ class PolicyNetwork:
 
     def reset(self) -> None:
         """Forget all rows."""
-        self._rows = torch.zeros(1, WINDOW, self._model.positions.embedding_dim)
+        self._rows = torch.zeros(1, WINDOW, self._model.project.out_features)
+        self._past = torch.zeros(1, HISTORY * CONTROL_SIZE)
         self._mask = torch.zeros(1, WINDOW, dtype=torch.bool)
 
     @torch.inference_mode()
     def push(self, row: Floats) -> None:
         """Add the features of a new frame, `row: (671,)`."""
-        embedded = self._model.embed(torch.from_numpy(row))
+        features = torch.from_numpy(row)
+        embedded = self._model.embed(features)
+        self._past = features[None, HISTORY_FEATURES]
         self._rows = torch.cat([self._rows[:, 1:], embedded[None, None]], dim=1)
         self._mask = torch.cat([self._mask[:, 1:], torch.ones(1, 1, dtype=torch.bool)], dim=1)
 
     @torch.inference_mode()
     def answer(self) -> Outputs:
         """What the model says of the newest row."""
-        return outputs(self._model.read(self._rows, self._mask))
+        return outputs(self._model.read(self._rows, self._mask, self._past))
 
 
 def outputs(heads: dict[str, Tensor]) -> Outputs:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.training.comparison import LOSES, comparison, skill
+from engines.training.comparison import LOSES, STRONGEST, WORSE, comparison, skill
 
 PERFECT = {"accuracy": 1.0, "error": 0.0, "return": None}
 RUN = {"accuracy": 0.8, "error": 2.0, "return": 5.0, "other": 1.0}
@@ -30,6 +30,8 @@ def test_the_run_stands_first_and_each_row_says_what_it_is_better_in() -> None:
         ("ceiling", 1.0, None, None, ""),
         ("skill over still", pytest.approx(-1.0), 0.5, None, ""),
         ("skill over random", pytest.approx(0.75), -1.0, None, ""),
+        (STRONGEST, pytest.approx(-1.0), -1.0, None, ""),
+        (WORSE, "✗ still", "✗ random", "✗ random", ""),
     ]
     assert table.note.startswith("On 3 games. Skill:")
 
@@ -37,8 +39,20 @@ def test_the_run_stands_first_and_each_row_says_what_it_is_better_in() -> None:
 @pytest.mark.parametrize("value", [None, math.nan, math.inf])
 def test_what_cannot_be_compared_is_neither_lost_nor_won(value: float | None) -> None:
     table = comparison({"error": value}, {"still": {"error": 1.0}, "gone": {"error": value}}, {"error": 0.0})
-    assert [row[2] for row in table.rows] == [""] * 5
-    assert table.rows[3:] == (("skill over still", None, ""), ("skill over gone", None, ""))
+    assert [row[2] for row in table.rows] == [""] * 7
+    assert table.rows[3:5] == (("skill over still", None, ""), ("skill over gone", None, ""))
+    assert table.rows[5:] == ((STRONGEST, None, ""), (WORSE, "", ""))
+
+
+def test_the_mark_names_the_best_of_those_that_win_and_nothing_where_the_run_does() -> None:
+    baselines: dict[str, dict[str, float | None]] = {
+        "a": {"x": 3.0, "y": 1.0},
+        "b": {"x": 1.0, "y": 1.0},
+        "c": {"x": 2.0, "y": None},
+        "d": {},
+    }
+    table = comparison({"x": 2.5, "y": 1.0}, baselines, {"x": 0.0, "y": 0.0})
+    assert table.rows[-2:] == ((STRONGEST, -1.5, 0.0, ""), (WORSE, "✗ b", "", ""))
 
 
 def test_over_a_baseline_without_error_there_is_no_skill() -> None:

@@ -11,7 +11,7 @@ import torch
 from projects.controls.layout import BINARY, CONTROL_NAMES
 from projects.controls.model import ControlTransformer
 
-SIZES = {"d_model": 32, "nhead": 2, "num_layers": 2, "dim_feedforward": 32, "max_seq_len": 30}
+SIZES: dict[str, Any] = {"d_model": 32, "nhead": 2, "num_layers": 2, "dim_feedforward": 32, "max_seq_len": 30}
 THRESHOLDS = [round(0.3 + 0.02 * k, 2) for k in range(15)]
 
 

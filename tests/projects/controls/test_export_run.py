@@ -45,6 +45,7 @@ from tests.projects.controls.task_context import Listener
 
 CONFIG = """
 project: controls
+version: 2
 data: {path: recordings}
 model: {d_model: 32, nhead: 2, num_layers: 2, dim_feedforward: 32}
 training: {epochs: 3, steps_per_epoch: 8, batch_size: 16, warmup_epochs: 0, lr: 3e-3}

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from engines.training.comparison import STRONGEST, WORSE
 from engines.training.project import Context, Table
 from projects.controls.baselines import target_rows
 from projects.controls.batches import WindowSource
@@ -78,8 +79,8 @@ def test_the_run_stands_beside_its_baselines(made: tuple[Run, Mapping[str, Table
         "tuned thresholds", "as sent", "calibration", "reliability",
     ]  # fmt: skip
     baselines = rows(tables["baselines"])
-    beaten = ["all-zero", "repeat-last", "logistic"]
-    assert list(baselines) == ["this run", *beaten, *(f"skill over {name}" for name in beaten)]
+    beaten = ["all-zero", "repeat-last", "logistic", "window-linear"]
+    assert list(baselines) == ["this run", *beaten, *(f"skill over {name}" for name in beaten), STRONGEST, WORSE]
     assert baselines["this run"]["score"] == run.result.score
     assert baselines["this run"]["action_change_f1"] == run.result.values["action_change_f1"]
     assert baselines["repeat-last"]["action_change_f1"] == 0

@@ -141,7 +141,9 @@ def test_other_names_of_steps_and_no_chart_of_the_plan(tmp_path: Path, name: str
         ("21_best_told_again/loaded_best.log", "val_loss", None, 10, 0.58),
     ],
 )
-def test_the_cases_end_where_they_should(file: str, metric: str, step: float | None, epoch: float | None, value: float) -> None:
+def test_the_cases_end_where_they_should(
+    file: str, metric: str, step: float | None, epoch: float | None, value: float
+) -> None:
     found = read(CASES / file).series()
     series = found[metric]
     assert series.value[-1] == value

@@ -1,0 +1,158 @@
+"""The demo model of controls beside all its baselines, on sessions that nothing was chosen by.
+
+Trains `configs/controls_demo.yaml` with three seeds, each as a run of the engine, and scores the best weights of each
+on fresh test sessions. With `--minerl` the sessions are those of a person's log, the last quarter of it for the test.
+Boosted trees are among the baselines where scikit-learn is installed; they take more time than a training.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from engines.basics.errors import DataError
+from engines.contract.config import load_config
+from engines.contract.events import EventWriter
+from engines.contract.rundir import RunDirectory
+from engines.runs import launch
+from engines.runtime.listener import CommandListener
+from engines.training import engine
+from engines.training.comparison import comparison
+from engines.training.project import ENLARGE, Cell, Table
+from engines.training.trained import open_reviewed
+from projects.controls.baselines import evaluate_baselines
+from projects.controls.batches import WindowSource
+from projects.controls.demo.session import make_session
+from projects.controls.demo.task import CEILING
+from projects.controls.importers.task import parse
+from projects.controls.metrics import Scores, score_controls
+from projects.controls.predictions import predict
+from projects.controls.project import ControlsProject
+from projects.controls.recordings import Recording, read_folder, write_recording
+from projects.controls.report import PERFECT
+from projects.controls.split import read_split
+from projects.controls.tuning import tuned
+
+CONFIG = Path(__file__).parents[1] / "configs/controls_demo.yaml"
+MINERL = Path(__file__).parents[2] / "shared/data/minecraft/minerl_study_mc-0.jsonl"
+MINERL_SESSIONS, MINERL_TEST = 8, 2
+MINERL_SETTINGS = ("training.epochs=6", "training.warmup_epochs=1")
+"""A twelfth of the demo's frames: twenty epochs would learn them by heart."""
+SEEDS = (42, 43, 44)
+TRAIN_SEED, TRAIN_SESSIONS = 0, 12
+"""Of `cockpit demo`."""
+TEST_SEED, TEST_SESSIONS = 90210, 8
+MINUTES = 3.0
+SHOWN = ("action_f1", "action_change_f1", "look_mse", "cursor_pixels", "hotbar_accuracy", "score")
+
+
+class _Context:
+    """Of a task that nobody watches."""
+
+    def progress(self, done: float, total: float, unit: str) -> None: ...
+
+    def log(self, text: str) -> None:
+        say(text)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def table(minerl: bool = False) -> Table:
+    """A row each for the model's mean, its spread, its mean at exported thresholds, and every baseline.
+
+    Raises `DataError` where the log for `minerl` is not here.
+    """
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (_minerl if minerl else _demo)(folder)
+        train, test = folder / "train", read_folder(folder / "test")
+        settings = [f"data.path={train}", "launch.threads=1", *(MINERL_SETTINGS if minerl else ())]
+        found = [_trained(folder / f"run_{seed}", test, [*settings, f"training.seed={seed}"]) for seed in SEEDS]
+        known, _ = read_split(load_config(CONFIG, settings).settings.data)  # type: ignore[arg-type]
+        baselines = evaluate_baselines(known, test, folder / "test" / CEILING, trees=True)
+    return _beside([plain for plain, _ in found], [own for _, own in found], baselines, len(test))
+
+
+def _demo(folder: Path) -> None:
+    """Training sessions as `cockpit demo` makes them, and test sessions of a seed that nothing was chosen by."""
+    for part, seed, sessions in (("train", TRAIN_SEED, TRAIN_SESSIONS), ("test", TEST_SEED, TEST_SESSIONS)):
+        (folder / part / CEILING).mkdir(parents=True)
+        for number in range(sessions):
+            session = make_session(seed, number, MINUTES)
+            write_recording(folder / part / f"{session.recording.name}.npz", session.recording)
+            np.savez(folder / part / CEILING / f"{session.recording.name}.npz", expected=session.ceiling)
+
+
+def _minerl(folder: Path) -> None:
+    if not MINERL.is_file():
+        raise DataError(f"{MINERL}: does not exist; this table needs the log of a person there.")
+    order: dict[str, Any] = {"source": str(MINERL), "out": str(folder / "train"), "sessions": MINERL_SESSIONS}
+    parse(order, _Context())  # type: ignore[arg-type]
+    (folder / "test").mkdir()
+    for path in sorted((folder / "train").glob("*.npz"))[-MINERL_TEST:]:
+        path.rename(folder / "test" / path.name)
+
+
+def _trained(folder: Path, test: list[Recording], settings: list[str]) -> tuple[Scores, Scores]:
+    """Train one model, and score its best weights on `test` at the thresholds of the training and of its export."""
+    run = launch.prepare_training(CONFIG, settings, run_dir=folder)
+    began = time.process_time()
+    _train(run)
+    seconds = time.process_time() - began
+    trained, review = open_reviewed(run, lambda: None)
+    cfg: Any = trained.settings
+    model = trained.load_into(ControlsProject().build(cfg))
+    prediction, truth = predict(model, WindowSource(test, torch.device("cpu"), 0.0), ENLARGE * cfg.training.batch_size)
+    plain, own = score_controls(prediction, truth), score_controls(prediction, truth, tuned(cfg, review.arrays))
+    say(f"{folder.name}: {seconds:.0f} CPU s, best epoch {trained.log.best_epoch}, " + _figures(plain))
+    return plain, own
+
+
+def _train(run: RunDirectory) -> None:
+    """The engine's own loop, without the report at its end, which has all baselines in it."""
+    events = EventWriter(run.events, 1)
+    with contextlib.redirect_stdout(sys.stderr), CommandListener(run, 1, events) as listener:
+        engine.load(run, load_config(run.config), events, listener).train()
+
+
+def _figures(scores: Scores) -> str:
+    values = _values(scores)
+    return ", ".join(f"{name} {values[name]:.4f}" for name in SHOWN if values[name] is not None)
+
+
+def _values(scores: Scores) -> dict[str, float | None]:
+    return {name: scores.score if name == "score" else scores.values.get(name) for name in SHOWN}
+
+
+def _beside(plain: list[Scores], own: list[Scores], baselines: Mapping[str, Scores], sessions: int) -> Table:
+    values = {name: _values(scores) for name, scores in baselines.items()}
+    bounds = {CEILING: values.pop(CEILING)} if CEILING in values else {}
+    mean = {name: found for name, (found, _) in _spread(plain).items()}
+    note = f"Means of {len(plain)} seeds on {sessions} test sessions."
+    made = comparison(mean, values, {name: PERFECT[name] for name in SHOWN}, bounds=bounds, note=note)
+    more: list[tuple[Cell, ...]] = [
+        ("± of the seeds", *(deviation for _, deviation in _spread(plain).values()), ""),
+        ("this run, exported thresholds", *(found for found, _ in _spread(own).values()), ""),
+    ]
+    return Table(made.columns, (made.rows[0], *more, *made.rows[1:]), made.note)
+
+
+def _spread(scores: list[Scores]) -> dict[str, tuple[float | None, float | None]]:
+    """Mean and standard deviation (of a sample) of each value; None where a seed has none."""
+    found: dict[str, tuple[float | None, float | None]] = {}
+    for name in SHOWN:
+        numbers = [value for one in scores if (value := _values(one)[name]) is not None]
+        whole = len(numbers) == len(scores)
+        found[name] = (float(np.mean(numbers)), float(np.std(numbers, ddof=1))) if whole else (None, None)
+    return found
