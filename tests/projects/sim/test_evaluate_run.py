@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from engines.basics.errors import DataError
 from engines.contract.rundir import RunDirectory
@@ -17,6 +18,7 @@ from engines.training.engine import train
 from engines.training.trained import open_run
 from projects.sim.drives import write_drive
 from projects.sim.evaluate_run import evaluate
+from projects.sim.project import SimProject
 from projects.sim.spec import SPEC
 from tests.projects.controls.task_context import Listener
 from tests.projects.sim.logs import random_drive
@@ -51,14 +53,11 @@ def cached(trained: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_on_the_drive_that_validated_it_scores_as_the_run_said(trained: RunDirectory, tmp_path: Path) -> None:
-    (said,) = [
-        line for line in (trained.path / "logs").rglob("*") if line.is_file() and "whole drives" in line.read_text()
-    ]
-    held = said.read_text().split("validated on whole drives: ")[1].split()[0]
+    opened = open_run(trained)
+    held = SimProject().data(opened.settings, torch.device("cpu")).summary["split"].split("whole drives: ")[1]
     shutil.copy(trained.path.parent / "drives" / f"{held}.npz", tmp_path / f"{held}.npz")
     context = Listener()
     evaluate({"run": str(trained.path), "data": str(tmp_path)}, context)
-    opened = open_run(trained)
     found = {row[0]: row[1] for row in context.tables["headline"].rows}
     assert found.pop("score") == pytest.approx(opened.log.best_score, abs=1e-5)
     shown = [column.source.removeprefix("validation.") for column in SPEC.columns if "validation." in column.source]
