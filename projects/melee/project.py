@@ -62,11 +62,7 @@ class Melee(Project[MeleeConfig]):
             return GameWindows(store, [games[k] for k in indices], row_length(cfg), cfg.data.projectiles, device)
 
         self._train, self.validation = windows(held.train), windows(held.validation)
-        if not len(self._starts(cfg, 1)[0]):
-            raise DataError(
-                f"{path}: no game that validates is long enough for a rollout of {max(HORIZONS)} frames after the "
-                f"first {FIRST_START}; parse longer games."
-            )
+        self._check_lengths(cfg, path)
         summary = held.summary("game") | {"windows": len(self._train)}
         if lacking:
             left = "; ".join(f"{count} without {fields}" for fields, count in lacking.items())
@@ -77,6 +73,21 @@ class Melee(Project[MeleeConfig]):
             summary["scan"] = scan_path(mixer.in_proj.out_features, device)[1]
         validation = Chosen(self.validation, cfg.rollouts.windows)
         return Split(self._train, validation, summary, read_ahead=GameWindows.read_ahead)
+
+    def other_games(self, cfg: MeleeConfig, folder: Path, device: torch.device) -> Split:
+        """Every whole game of the store in `folder`, in the place of those that validate. Raises `DataError`."""
+        store = Store(folder)
+        games, _ = complete_games(store)
+        self.validation = GameWindows(store, games, row_length(cfg), cfg.data.projectiles, device)
+        self._check_lengths(cfg, folder)
+        return Split(self.validation, Chosen(self.validation, cfg.rollouts.windows))
+
+    def _check_lengths(self, cfg: MeleeConfig, path: Path) -> None:
+        if not len(self._starts(cfg, 1)[0]):
+            raise DataError(
+                f"{path}: no game that validates is long enough for a rollout of {max(HORIZONS)} frames after the "
+                f"first {FIRST_START}; parse longer games."
+            )
 
     def build(self, cfg: MeleeConfig) -> WorldModel:
         items, kinds = width(cfg.data.projectiles)

@@ -39,6 +39,7 @@ SPEC = Spec(
         "make": Task("projects.melee.demo.task:make", "make games of a simulated fight"),
         "parse": Task("projects.melee.parse:parse", "read replays into a store"),
         "export": Task("projects.melee.export:export", "write the weights of a run and their layout", needs="run"),
+        "evaluate": Task("projects.melee.evaluate_run:evaluate", "score a run on the games in `data`", needs="run"),
         "rollout": Task("projects.melee.rollouts:rollout", "roll a trained model out beside baselines", needs="run"),
         "play": Task("projects.melee.play:play", "play in the model's world", needs="run"),
     },

@@ -15,17 +15,17 @@ from engines.basics.errors import DataError, UserError
 from engines.training.precision import cpu_has_bf16
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
 from projects.sim.config import SimConfig
-from projects.sim.drives import drive_paths, read_drive
+from projects.sim.drives import Drive, drive_paths, read_drive
 from projects.sim.evaluation import SimEvaluation, SimResult
 from projects.sim.export import write_export
 from projects.sim.features import FeatureStore
-from projects.sim.items import ItemSource, read_items
+from projects.sim.items import PICTURES, ItemSource, read_items
 from projects.sim.labels import LABELS, TELEMETRY
 from projects.sim.losses import ClassWeights, loss_counts, sim_losses
 from projects.sim.network import SimNetwork, build
 from projects.sim.opened import said_of_models
 from projects.sim.report import report_tables
-from projects.sim.split import split_windows, support
+from projects.sim.split import split_windows, support, usable
 from projects.sim.vision import open_vision
 from projects.sim.windows import FrameRows, WindowSource
 
@@ -66,13 +66,40 @@ class SimProject(Project[SimConfig]):
         return Split(self.train, self.validation, summary)
 
     def _read_drives(self, cfg: SimConfig, device: torch.device) -> str:
-        paths = drive_paths(Path(cfg.data.path))
+        drives, rows = self._rows(cfg, Path(cfg.data.path), device)
+        windows = split_windows(drives, cfg.model.frames, cfg.data)
+        self.train = WindowSource(rows, windows.train, cfg.model.frames)
+        self.validation = WindowSource(rows, windows.validation, cfg.model.frames)
+        self._groups = windows.groups
+        return windows.how
+
+    def other_drives(self, cfg: SimConfig, folder: Path, device: torch.device) -> Split:
+        """Every window of the drives in `folder`, in the place of those that validate; `data` comes first.
+
+        Raises `DataError` where none has a label, and where they have frames and those of the training have not.
+        """
+        drives, rows = self._rows(cfg, folder, device)
+        starts = np.cumsum([0, *map(len, drives[:-1])])
+        ends = [usable(drive, cfg.model.frames) + start for drive, start in zip(drives, starts, strict=True)]
+        other = WindowSource(rows, np.concatenate(ends), cfg.model.frames)
+        if not len(other):
+            raise DataError(f"{folder}: no window of {cfg.model.frames} frames has a label; record more.")
+        names = [set(source.batch(torch.arange(1), None)) & set(PICTURES) for source in (self.train, other)]
+        if names[0] != names[1]:
+            shown = ["frames" if name else "no frames" for name in names]
+            raise DataError(f"{folder}: its drives have {shown[1]}, but the run was trained on drives with {shown[0]}.")
+        self.validation, self._groups = other, np.repeat(np.arange(len(drives)), [len(some) for some in ends])
+        return Split(self.train, self.validation)
+
+    def _rows(self, cfg: SimConfig, folder: Path, device: torch.device) -> tuple[list[Drive], FrameRows]:
+        """The drives in `folder` and their frames end to end, encoded where the config says so."""
+        paths = drive_paths(folder)
         drives = [read_drive(path) for path in paths]
         features = None
         with_frames = [drive.name for drive in drives if drive.frames is not None]
         if with_frames and len(with_frames) < len(drives):
             raise DataError(
-                f"{cfg.data.path}: {len(with_frames)} of {len(drives)} drives have frames ({with_frames[0]} …); "
+                f"{folder}: {len(with_frames)} of {len(drives)} drives have frames ({with_frames[0]} …); "
                 "expected all or none in one folder."
             )
         if with_frames and cfg.model.cached:
@@ -82,12 +109,7 @@ class SimProject(Project[SimConfig]):
                 store.features(drive, path, lambda done, total: self.data_progress(done, total, "frames encoded"))
                 for drive, path in zip(drives, paths, strict=True)
             ]
-        rows = FrameRows.of(drives, features, device)
-        windows = split_windows(drives, cfg.model.frames, cfg.data)
-        self.train = WindowSource(rows, windows.train, cfg.model.frames)
-        self.validation = WindowSource(rows, windows.validation, cfg.model.frames)
-        self._groups = windows.groups
-        return windows.how
+        return drives, FrameRows.of(drives, features, device)
 
     def model(self, cfg: SimConfig, data: Split) -> nn.Module:
         with said_of_models():

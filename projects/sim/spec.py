@@ -49,6 +49,7 @@ SPEC = Spec(
         "make": Task("projects.sim.demo.task:make", "make demo drives in the folder `out`"),
         "parse": Task("projects.sim.readers.task:parse", "turn the logs in `source` into drives in `out`"),
         "cache": Task("projects.sim.features:cache", "keep the features of a config's frames", needs="config"),
+        "evaluate": Task("projects.sim.evaluate_run:evaluate", "score a run on the drives in `data`", needs="run"),
         "export": Task("projects.sim.export:export", "write the export of a run again", needs="run"),
         "play": Task("projects.sim.play:step_through", "step through a drive with the model", needs="run"),
     },

@@ -22,6 +22,8 @@ def test_a_run_is_exported_by_a_task_with_a_run_directory_of_its_own(cockpit: Co
     task = next(run for run in list_runs(runs) if run.info.kind == "task")
     assert task.info.title == f"export of {training.info.id}"
     assert list(training.export.iterdir()) == []
+    answer = cockpit("export", "last", "--set", "flat=perhaps")
+    assert "flat is 'perhaps', expected true or false" in answer.stderr
 
 
 def test_what_cannot_be_exported_is_a_sentence(

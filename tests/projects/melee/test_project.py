@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,14 @@ from engines.training.step import split_batch
 from engines.training.trained import open_run
 from projects.melee import rollouts
 from projects.melee.config import MeleeConfig
+from projects.melee.evaluate_run import evaluate
 from projects.melee.evaluation import MODEL, fixed_starts
 from projects.melee.export import ABOUT, WEIGHTS, export
 from projects.melee.games import complete_games
 from projects.melee.play import MeleeSession, Order, _real_game
 from projects.melee.project import USUAL_FRAMES, Melee, first_ages, past_frames, row_length, samples_in_games
 from projects.melee.rollouts import rollout
+from projects.melee.spec import SPEC
 from projects.melee.store import Store
 from tests.projects.controls.task_context import Listener
 from tests.projects.melee.tables import columns, write_table
@@ -50,8 +52,12 @@ FRAMES = 260
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four games of random numbers; one is a little longer."""
-    folder, out = tmp_path_factory.mktemp("tables"), tmp_path_factory.mktemp("store") / "out"
-    for k in range(4):
+    return stored(tmp_path_factory.mktemp("tables"), range(4), tmp_path_factory.mktemp("store") / "out")
+
+
+def stored(folder: Path, numbers: Iterable[int], out: Path) -> Path:
+    """A store of the games of these numbers."""
+    for k in numbers:
         frames = FRAMES + 10 * (k == 2)
         game, random = columns(frames, k), np.random.default_rng(k)
         for player in (game["p0"], game["p1"]):  # nobody is dead, and actions last some frames
@@ -69,6 +75,32 @@ def trained(store: Path, tmp_path_factory: pytest.TempPathFactory) -> RunDirecto
     run = launch.prepare_training(base / "config.yaml", [], run_dir=base / "runs" / "a-run")
     assert carry_out(run, 1, train) == 0
     return run
+
+
+def test_on_the_games_that_validated_it_scores_as_the_run_said(trained: RunDirectory, tmp_path: Path) -> None:
+    """The one that validated, in a store of its own; the table's columns, and the rollouts beside the baselines."""
+    (tmp_path / "tables").mkdir()
+    other = stored(tmp_path / "tables", [1], tmp_path / "out")
+    context = Reporter()
+    evaluate({"run": str(trained.path), "data": str(other)}, context)
+    opened = open_run(trained)
+    found = {row[0]: row[1] for row in context.tables["Headline"].rows}
+    assert found.pop("score") == pytest.approx(opened.log.best_score, rel=1e-4)
+    shown = [column.source.removeprefix("validation.") for column in SPEC.columns if "validation." in column.source]
+    assert list(found) == shown
+    assert found == pytest.approx({name: opened.values[name] for name in shown}, rel=1e-4, abs=1e-5)
+    report = json.loads(trained.report.read_text())["tables"]["Position"]["rows"]
+    assert [row[0] for row in context.tables["Position"].rows] == [row[0] for row in report]
+    assert "was trained on" not in context.tables["Headline"].note
+
+
+def test_its_own_store_is_named_and_a_bad_one_refused(trained: RunDirectory, store: Path, tmp_path: Path) -> None:
+    context = Reporter()
+    evaluate({"run": str(trained.path), "data": str(store)}, context)
+    assert "in 4 games" in context.tables["Headline"].note
+    assert "was trained on most of them" in context.tables["Headline"].note
+    with pytest.raises(DataError, match=str(tmp_path / "nowhere")):
+        evaluate({"run": str(trained.path), "data": str(tmp_path / "nowhere")}, Reporter())
 
 
 def settings(store: Path, tmp_path: Path, *more: str) -> MeleeConfig:
