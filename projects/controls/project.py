@@ -16,7 +16,7 @@ from engines.basics.errors import UserError, nearest
 from engines.training.project import Batch, Context, Loss, Project, Result, Split, Table, TrainingLog
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
-from projects.controls.evaluation import ControlsEvaluation, ControlsResult
+from projects.controls.evaluation import ControlsEvaluation, ControlsResult, sending_arrays
 from projects.controls.export import write_export
 from projects.controls.layout import BINARY, CONTROL_NAMES
 from projects.controls.losses import PosWeights, head_losses, loss_masks, off_controls, pos_weights
@@ -74,9 +74,8 @@ class ControlsProject(Project[ControlsConfig]):
 
     def evaluation(self, cfg: ControlsConfig, data: Split) -> ControlsEvaluation:
         validation = self._validation
-        return ControlsEvaluation(
-            self._weights, configured(cfg), validation.sessions, validation.times, tuned_through(cfg)
-        )
+        sending = sending_arrays(validation.times, validation.fps, tuned_through(cfg))
+        return ControlsEvaluation(self._weights, configured(cfg), validation.sessions, sending)
 
     def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
         """The run beside its baselines, and what its numbers are worth."""
@@ -101,6 +100,7 @@ def _summary(
         "session_types": dict(sorted(Counter(r.session_type for r in (*train, *validation)).items())),
         "synthesised_pose": sum(r.synthesised_pose for r in (*train, *validation)),
         "train_windows": len(source),
+        "frames_per_second": source.fps,
         "pressed": pressed,
         "share": {name: round(float(mask.float().mean()), 4) for name, mask in masks.items()},
     }
