@@ -84,6 +84,8 @@ class WindowSource:
         """Which recording a window comes from: (windows,)."""
         self.times = np.concatenate([one.timestamps[list(target_frames(len(one)))] for one in recordings])
         """Seconds at which each window's target was recorded: (windows,)."""
+        self.fps = recordings[0].fps
+        """Frames a second, of all recordings about the same."""
         self._device = device
         self._history_dropout = history_dropout
         self._augmentation = augmentation

@@ -12,6 +12,7 @@ from engines.basics.errors import DataError
 from engines.contract.rundir import RunDirectory
 from engines.tasks import TaskContext
 from engines.tasks.arguments import as_struct
+from engines.thresholds.review import read_review
 from engines.training.precision import choose_device
 from engines.training.project import ENLARGE
 from engines.training.trained import open_run
@@ -23,7 +24,7 @@ from projects.controls.editions import scoring
 from projects.controls.metrics import score_controls
 from projects.controls.model import ControlTransformer
 from projects.controls.predictions import predict
-from projects.controls.recordings import Recording, read_folder
+from projects.controls.recordings import Recording, read_folder, refuse_rate
 from projects.controls.report import baseline_table, counted, score_tables
 from projects.controls.run_tables import change_table, not_made, session_table
 from projects.controls.split import read_parts
@@ -49,6 +50,7 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
     cfg = trained.settings
     assert isinstance(cfg, ControlsConfig)
     recordings = read_folder(order.data, cfg.data.look_deadzone)
+    _refuse_other_rate(trained.run, order.data, recordings)
     device = choose_device("auto")
     model = trained.load_into(ControlTransformer(**cfg.model.model_dump())).to(device)
     source = WindowSource(recordings, device, 0.0)
@@ -77,6 +79,15 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
         tables["baselines"] = not_made(error)
     context.report(tables)
     context.progress(3, STEPS, "steps")
+
+
+def _refuse_other_rate(run: RunDirectory, folder: Path, recordings: Sequence[Recording]) -> None:
+    """Raises `DataError` where the recordings are not of the run's frame rate, as far as it says one."""
+    review = read_review(run.review)
+    if review is not None and "fps" in review.arrays:
+        for recording in recordings:
+            file = folder / f"{recording.name}.npz"
+            refuse_rate(file, recording, float(review.arrays["fps"]), "the run was trained at")
 
 
 def _seen(train: Sequence[Recording], recordings: Sequence[Recording]) -> str:

@@ -33,9 +33,8 @@ class ControlsEvaluation(Evaluation):
     Args:
         weights: class weights of the losses.
         thresholds: from which probability on a control counts as pressed.
-        sessions, times: (windows,) which session each validation window is from, and seconds in it; windows are added
-            in this order.
-        sending: how the controls are sent, where thresholds are tuned through that.
+        sessions: (windows,) which session each validation window is from; windows are added in this order.
+        sending: `sending_arrays`, where thresholds are tuned as they are sent.
         scoring: how the values become the score.
         errors: how errors of look and cursor count in the losses.
     """
@@ -45,14 +44,13 @@ class ControlsEvaluation(Evaluation):
         weights: PosWeights,
         thresholds: Thresholds,
         sessions: NDArray[np.int64],
-        times: NDArray[np.float64],
-        sending: Rules | None = None,
+        sending: Mapping[str, NDArray[np.generic]],
         scoring: Scoring = SCORING,
         errors: Errors | None = None,
     ) -> None:
         self._weights = weights
         self._thresholds = thresholds
-        self._sessions, self._times, self._sending = sessions, times, sending
+        self._sessions, self._sending = sessions, sending
         self._scoring = scoring
         self._errors = errors or Errors()
         self._gathered = Gathered()
@@ -73,7 +71,7 @@ class ControlsEvaluation(Evaluation):
             score=scores.score,
             review={
                 **review_arrays(prediction, truth, self._sessions),
-                **({} if self._sending is None else sending_arrays(self._times, self._sending)),
+                **self._sending,
                 **self._weights.arrays(),
             },
             tables=score_tables(scores, self._weights.unsupported),
@@ -104,9 +102,11 @@ def review_arrays(prediction: Prediction, truth: Truth, sessions: NDArray[np.int
     }
 
 
-def sending_arrays(times: NDArray[np.float64], rules: Rules) -> dict[str, NDArray[np.generic]]:
-    """What a review holds beside that where thresholds are tuned as they are sent; n windows.
+def sending_arrays(times: NDArray[np.float64], fps: float, rules: Rules | None) -> dict[str, NDArray[np.generic]]:
+    """What a review holds beside that where thresholds are tuned as they are sent, by `rules`; n windows.
 
-    times: (n,) seconds. margins: (15,) of the hysteresis. holds: (15,) whether a control is held.
+    times: (n,) seconds. fps: (), frames a second. margins: (15,) of the hysteresis. holds: (15,) which are held.
     """
-    return {"times": times, "margins": rules.margins, "holds": rules.holds}
+    if rules is None:
+        return {}
+    return {"times": times, "fps": np.array(fps), "margins": rules.margins, "holds": rules.holds}

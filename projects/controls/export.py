@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -46,7 +45,7 @@ from projects.controls.thresholds import search_thresholds
 
 FILES = (POLICY_FILE, GRAPH_FILE, CONFIG_FILE, LOG_FILE)
 FLAT_FILES = (OLD_POLICY_FILE, OLD_CONFIG_FILE, OLD_LOG_FILE)
-Arrays = Mapping[str, NDArray[np.generic]]
+Arrays = Mapping[str, NDArray[Any]]
 REVIEWED = ("thresholds", "thresholds_unsupported", "thresholds_reviewed")
 """Keys of the config that a person's review settles."""
 REVIEW = "thresholds_review"
@@ -104,6 +103,7 @@ def policy_config(
             "history_frames": HISTORY,
             "state_lagged_one_frame": [STATE_NAMES[column] for column in LEAKING_STATE],
             "normalisation": "inside the model",
+            **({"frames_per_second": float(review["fps"])} if "fps" in review else {}),
         },
         "control_names": CONTROL_NAMES,
         **search_thresholds(review, cfg.thresholds.hotbar_min_confidence, cfg.thresholds.search),

@@ -44,6 +44,8 @@ OLD_LOG_FILE = "training_log.json"
 
 DEFAULT_THRESHOLD = 0.5
 DEFAULT_HOTBAR_CONFIDENCE = 0.3
+SLOWEST, FASTEST = 2.5, 1000.0
+"""Frames a second: a stream is broken after half a second without a frame."""
 LARGEST_CONFIG = 4 * 2**20
 """Bytes; a real one has under 100 kB."""
 _OUTPUTS = {"action": ACTION, "look": LOOK, "hotbar": HOTBAR, "cursor": CURSOR, "inv_click": INV}
@@ -109,6 +111,8 @@ class ExportedConfig:
     """State columns that are taken from the frame before."""
     statistics: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
     """Mean and deviation of the features, (671,) each, where the config holds them and not the weights."""
+    fps: float | None = None
+    """Frames a second that the model was trained at; None in an export of an earlier version."""
     policy_sha256: str | None = None
     """Digest of the weights this config belongs to."""
 
@@ -160,6 +164,7 @@ class _Reader:
             hotbar_confidence=self._number(thresholds, "hotbar_min_confidence", DEFAULT_HOTBAR_CONFIDENCE),
             post=self._post(post, {name: name for name in PostProcessing.__dataclass_fields__ if name != "kinds"}),
             lagged_state=self._state_columns(features.get("state_lagged_one_frame", [])),
+            fps=self._rate(features),
             policy_sha256=self._digest(config),
         )
 
@@ -260,6 +265,14 @@ class _Reader:
             if kind not in ("pulse", "hold"):
                 self._refuse(f"post_processing.kinds.{name}", kind, "pulse or hold")
         return dict(given)
+
+    def _rate(self, features: Mapping[str, Any]) -> float | None:
+        if "frames_per_second" not in features:
+            return None
+        fps = self._number(features, "frames_per_second", 0.0)
+        if not SLOWEST <= fps <= FASTEST:
+            self._refuse("features.frames_per_second", fps, f"a number from {SLOWEST:g} to {FASTEST:g}")
+        return fps
 
     def _digest(self, config: Mapping[str, Any]) -> str | None:
         digest = config.get("policy_sha256")

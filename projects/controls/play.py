@@ -20,7 +20,8 @@ from projects.controls.decisions import Decisions, decide, differences, judged, 
 from projects.controls.exported import read_exported
 from projects.controls.layout import BINARY, CONTROL_NAMES, CURSOR, LOOK, SCREEN_OPEN
 from projects.controls.policy import ControlPolicy
-from projects.controls.recordings import Recording, read_recording
+from projects.controls.recordings import Recording, read_recording, same_rate
+from projects.controls.resample import resampled
 from projects.controls.split import read_split
 from projects.controls.stick_figure import bounds, figure
 
@@ -53,6 +54,11 @@ def step_through(arguments: Mapping[str, Any], context: InteractiveContext) -> N
     policy = ControlPolicy.load(run.export)
     config = read_exported(run.export)
     recording = read_recording(Path(order.recording)) if order.recording else _first_validation_session(run)
+    if config.fps is not None and not same_rate(recording.fps, config.fps):
+        context.log(
+            f"{recording.name}: {recording.fps:.4g} frames a second are brought to the model's {config.fps:.4g}"
+        )
+        recording = resampled(recording, config.fps)
     total, done = 2 * len(recording), 0
 
     def tick() -> None:

@@ -17,7 +17,7 @@ from engines.training.project import Batch, Context, Loss, Project, Result, Spli
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
 from projects.controls.editions import NEWEST, scoring
-from projects.controls.evaluation import ControlsEvaluation, ControlsResult
+from projects.controls.evaluation import ControlsEvaluation, ControlsResult, sending_arrays
 from projects.controls.export import write_export
 from projects.controls.layout import BINARY, CONTROL_NAMES, WINDOW
 from projects.controls.losses import Errors, PosWeights, head_losses, loss_masks, off_controls, pos_weights
@@ -86,10 +86,9 @@ class ControlsProject(Project[ControlsConfig]):
 
     def evaluation(self, cfg: ControlsConfig, data: Split) -> ControlsEvaluation:
         validation = self._validation
-        return ControlsEvaluation(
-            self._weights, configured(cfg), validation.sessions, validation.times, tuned_through(cfg),
-            scoring(cfg, self.edition), self._errors,
-        )  # fmt: skip
+        sending = sending_arrays(validation.times, validation.fps, tuned_through(cfg))
+        by = scoring(cfg, self.edition)
+        return ControlsEvaluation(self._weights, configured(cfg), validation.sessions, sending, by, self._errors)
 
     def report(self, cfg: ControlsConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
         """The run beside its baselines, and what its numbers are worth."""
@@ -114,6 +113,7 @@ def _summary(parts: Parts, source: WindowSource, weights: PosWeights) -> dict[st
         "session_types": dict(sorted(Counter(r.session_type for r in everything).items())),
         "synthesised_pose": sum(r.synthesised_pose for r in everything),
         "train_windows": len(source),
+        "frames_per_second": source.fps,
         "pressed": pressed,
         "share": {name: round(float(mask.float().mean()), 4) for name, mask in masks.items()},
     }

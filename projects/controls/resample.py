@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
+
+from projects.controls.layout import BINARY, CONTROL_NAMES, COORDINATES, HOTBAR, LOOK
+from projects.controls.recordings import Recording
+from projects.controls.sending import PULSES
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -80,3 +86,40 @@ def limited(amounts: Floats, most: float) -> Floats:
         owed = owed - result[frame]
         owed[np.abs(owed) < _ROUNDING] = 0.0
     return result
+
+
+def resampled(recording: Recording, fps: float) -> Recording:
+    """The recording at `fps` frames a second: what happens between two frames belongs to the first of them.
+
+    Coordinates are interpolated; flags, visibilities, state and cursor are those of the newest frame by then. What is
+    held stays held, a press of one frame is one frame, a slot is chosen once, and turns keep their sums.
+    """
+    times = recording.timestamps - recording.timestamps[0]
+    clock = Clock(times, fps)
+    steady = np.arange(clock.frames) / fps
+    newest = np.searchsorted(times, steady + _ROUNDING, side="right") - 1
+    frames = recording.frames[newest]
+    after = np.minimum(newest + 1, len(times) - 1)
+    share = np.clip((steady - times[newest]) / np.maximum(times[after] - times[newest], _ROUNDING), 0, 1)[:, None]
+    step = recording.frames[after, :COORDINATES] - frames[:, :COORDINATES]
+    frames[:, :COORDINATES] += (share * step).astype(np.float32)
+    controls = recording.controls[newest]
+    controls[:, LOOK] = limited(clock.moved(recording.controls[:, LOOK].astype(np.float64)), 1.0)
+    controls[:, BINARY] = _on_off(recording.controls[:, BINARY] > 0.5, clock)
+    chosen = recording.controls[:, HOTBAR] > 0.5
+    controls[:, HOTBAR] = 0
+    choices = np.flatnonzero(chosen.any(axis=1))
+    places = clock.places(np.isin(np.arange(len(times)), choices))
+    slots = chosen[choices].argmax(axis=1)[places < clock.frames]
+    controls[places[places < clock.frames], HOTBAR[0] + slots] = 1
+    return replace(
+        recording, frames=frames, controls=controls, state=recording.state[newest], timestamps=steady, fps=fps
+    )
+
+
+def _on_off(on: Bools, clock: Clock) -> Bools:
+    """(ticks, 15) to (frames, 15): pulses of one tick stay pulses, all else is held."""
+    none = np.zeros((1, on.shape[1]), bool)
+    taps = on & ~np.concatenate([none, on[:-1]]) & ~np.concatenate([on[1:], none])
+    taps &= [CONTROL_NAMES[column] in PULSES for column in BINARY]
+    return clock.held(on & ~taps) | np.column_stack([clock.pulses(column) for column in taps.T])

@@ -71,7 +71,7 @@ class RunReport:
         self._review = {
             **review_arrays(result.prediction, result.truth, source.sessions),
             "times": source.times,
-            **({} if tuned_through(cfg) is None else sending_arrays(source.times, self._rules)),
+            **sending_arrays(source.times, source.fps, tuned_through(cfg)),
         }
         self._default = configured(cfg)
         self._tuned = tuned(cfg, self._review)

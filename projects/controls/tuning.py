@@ -19,7 +19,7 @@ from projects.controls.sending import Rules
 from projects.controls.thresholds import search_thresholds, sent_controls
 
 Review = Mapping[str, NDArray[Any]]
-OF_CONTROLS = ("names", "margins", "holds")
+OF_CONTROLS = ("names", "fps", "margins", "holds")
 """Arrays of a review that have no row a window."""
 
 

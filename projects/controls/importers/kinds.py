@@ -33,8 +33,10 @@ class Take(Protocol):
         ...
 
 
-Read = Callable[[Path, float, Meter], Sequence[Take]]
-"""(file, frames a second, meter) to what was played, checked to the end. Raises `DataError`."""
+LOG_FPS = 20.0
+"""Frames a second of what is made of a log, where no rate is asked for."""
+Read = Callable[[Path, float | None, Meter], Sequence[Take]]
+"""(file, frames a second if that is asked for, meter) to what was played, checked to the end. Raises `DataError`."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Kind:
 def _log(name: str, ticks: Callable[[Path, Meter], Iterator[Tick]]) -> Read:
     """The reader of a kind of log; sittings that are shorter than a window are left out, and said so."""
 
-    def read(path: Path, fps: float, meter: Meter) -> list[Play]:
+    def read(path: Path, wanted: float | None, meter: Meter) -> list[Play]:
+        fps = LOG_FPS if wanted is None else wanted
         rows = packed(ticks(path, meter))
         seconds = float(rows["time"][-1] - rows["time"][0]) if len(rows) else 0.0
         meter.say(f"{path}: a {name} log of {len(rows)} ticks in {seconds:.1f} s.")
@@ -74,7 +77,7 @@ KINDS = (
     Kind("minerl", "a JSON object a line with action.keyboard", minerl.recognises, _log("minerl", minerl.ticks)),
     Kind("vpt", "a JSON object a line with keyboard.keys and mouse", vpt.recognises, _log("vpt", vpt.ticks)),
     Kind("list", "one JSON array with camera", action_list.recognises, _log("list", action_list.ticks)),
-    Kind("v1", "a version-1 .npz recording", lambda start: start.startswith(ZIP_START), lambda p, _, m: v1.read(p, m)),
+    Kind("v1", "a version-1 .npz recording", lambda start: start.startswith(ZIP_START), v1.read),
 )
 
 

@@ -36,7 +36,7 @@ class _Order(msgspec.Struct):
     source: Path
     out: Path
     kind: str | None = None
-    fps: Annotated[float, Meta(ge=1, le=1000)] = 20.0
+    fps: Annotated[float, Meta(ge=1, le=1000)] | None = None
     sessions: Annotated[int, Meta(ge=1, le=10_000)] = 8  # so that some can be held out
 
 
@@ -44,9 +44,9 @@ def parse(arguments: Mapping[str, Any], context: TaskContext) -> None:
     """Read files, all to their end, and only then write what they become.
 
     arguments: source (a file or a folder of files), out (a new or empty folder), kind (else by how a file begins), fps
-    (20) and sessions (8) of what is made of logs: every sitting of a log gives at least one session, all together about
-    as many as asked for. A recording stays one and keeps its rate. Raises `UserError` for a bad argument and
-    `DataError` for a bad file or folder, naming the line.
+    (20 of logs; a recording keeps its own where this is not given) and sessions (8) of what is made of logs: every
+    sitting of a log gives at least one session, all together about as many as asked for. A recording stays one. Raises
+    `UserError` for a bad argument and `DataError` for a bad file or folder, naming the line.
     """
     order = as_struct(arguments, _Order)
     files = _files(order.source, order.kind, context)
@@ -116,7 +116,7 @@ def _summary(order: _Order, plan: Plan) -> str:
     said = f"{order.out}: {frames} frames in {sessions} sessions."
     logs = [take for take, _ in plan if isinstance(take, Play)]
     if logs:
-        said += f" Logs have {order.fps:g} frames a second now; their pose is made from the controls."
+        said += f" Logs have {logs[0].fps:g} frames a second now; their pose is made from the controls."
         if sessions < order.sessions:
             said += f" They are too short for {order.sessions} sessions of at least {WINDOW} frames."
     return said

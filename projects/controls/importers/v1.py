@@ -25,13 +25,15 @@ from projects.controls.layout import (
     STATE_NAMES,
 )
 from projects.controls.recordings import (
-    DEFAULT_FPS,
     UNKNOWN_SESSION,
     VERSION_1_WIDTHS,
     Recording,
-    frame_rate,
-    timestamps,
+    clock,
+    measured_rate,
+    read_timed,
+    refuse_clock,
 )
+from projects.controls.resample import resampled
 
 CONTROLS = (
     "move_forward", "strafe_left", "strafe_right", "sprint", "sneak", "jump", "attack", "use_item", "look_yaw",
@@ -68,24 +70,29 @@ class Filmed:
         yield replace(self.recording, name=titles[0])
 
 
-def read(path: Path, meter: Meter) -> list[Filmed]:
-    """The recording in version 2. Raises `DataError` naming file and row."""
+def read(path: Path, wanted: float | None, meter: Meter) -> list[Filmed]:
+    """The recording in version 2, at the `wanted` frames a second. Raises `DataError` naming file and row."""
     content = npz.load(path)
     meter.read(path.stat().st_size)
     controls_array = content.get("controls")
     if controls_array is not None and controls_array.ndim == 2 and controls_array.shape[1] == CONTROL_SIZE:
-        raise DataError(f"{path}: this is a version-2 recording already, expected version 1; use it as it is.")
+        if wanted is None:
+            raise DataError(
+                f"{path}: this is a version-2 recording already, expected version 1; use it as it is, or give a rate "
+                "to bring it to, as in --set fps=20."
+            )
+        return [_at_rate(path, read_timed(path, content), wanted, meter)]
     frames = npz.matrix(path, content, "frames", FRAME_SIZE)
     old_controls = npz.matrix(path, content, "controls", *VERSION_1_WIDTHS["controls"])
     old_state = npz.matrix(path, content, "game_state", *VERSION_1_WIDTHS["game_state"])
     npz.same_rows(path, frames=frames, controls=old_controls, game_state=old_state)
-    fps = frame_rate(path, content, DEFAULT_FPS)
+    times, fps = clock(path, content, len(frames))
     recording = Recording(
         name=path.stem,
         frames=frames,
         controls=new_controls(old_controls),
         state=new_state(old_state),
-        timestamps=timestamps(path, content, len(frames), fps),
+        timestamps=times,
         fps=fps,
         session_type=npz.text(path, content, "session_type", UNKNOWN_SESSION),
     )
@@ -94,7 +101,17 @@ def read(path: Path, meter: Meter) -> list[Filmed]:
         f"{path}: {len(frames)} frames of version 1, which did not record {', '.join(UNKNOWN)}: these controls are "
         f"zero, and {left} of the {len(STATE_NAMES)} state values are at their defaults."
     )
+    if wanted is not None:
+        return [_at_rate(path, recording, wanted, meter)]
+    refuse_clock(path, recording)
     return [Filmed(recording)]
+
+
+def _at_rate(path: Path, recording: Recording, fps: float, meter: Meter) -> Filmed:
+    """By its timestamps."""
+    found = measured_rate(recording.timestamps) if len(recording) > 1 else recording.fps
+    meter.say(f"{path}: {len(recording)} frames at {found:.4g} a second are brought to {fps:g}.")
+    return Filmed(resampled(recording, fps) if len(recording) > 1 else replace(recording, fps=fps))
 
 
 def new_controls(old: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ from projects.controls.layout import (
 from projects.controls.masks import Floats
 from projects.controls.policy.network import Outputs, PolicyNetwork
 from projects.controls.policy.rules import FULL_SCALE_DEGREES, Cursor, Hotbar, Hysteresis, Keys, Look, allowed
+from projects.controls.policy.ticks import Tick, Ticks
 from projects.controls.policy.window import FeatureStream
 from projects.controls.sending import LEAST_FRAMES, LONGEST_GAP
 
@@ -39,7 +40,7 @@ class Decision:
     """(28,) as recordings lay them out: held keys 1 while held, pulses 1 where they fire, look in [-1, 1] smoothed,
     a hotbar slot 1 where it is to change, the cursor in [0, 1] (its middle while no screen is open)."""
     degrees: Floats
-    """(2,) yaw and pitch to turn in this frame."""
+    """(2,) yaw and pitch to turn in this frame, for the time since the one before."""
     raw: Outputs
     why: str = ""
     """Where not ready: the reason, in words."""
@@ -64,9 +65,12 @@ class ControlPolicy:
         rules = post.rules
         self._binary = Hysteresis(np.concatenate([config.action, config.inv]), rules.margins)
         self._keys = Keys(rules.holds)
+        self._pulses = np.array(BINARY)[~rules.holds]
         self._look = Look(post.look_deadzone, post.look_ema_alpha, post.look_rate_limit)
         self._cursor = Cursor(post.cursor_ema_alpha)
         self._hotbar = Hotbar(config.hotbar_confidence)
+        self._fps = config.fps
+        self._ticks = Ticks(config.fps)
         self.reset()
 
     @classmethod
@@ -79,7 +83,9 @@ class ControlPolicy:
         """Forget all buffered frames and state."""
         self._time = -math.inf
         self._frames = 0
-        for part in (self._network, self._stream, self._binary, self._keys, self._look, self._cursor, self._hotbar):
+        self._newest = _nothing("no frame yet")
+        parts = (self._network, self._stream, self._ticks, self._binary, self._keys)
+        for part in (*parts, self._look, self._cursor, self._hotbar):
             part.reset()
 
     def release(self, why: str = "released") -> Decision:
@@ -91,7 +97,9 @@ class ControlPolicy:
         """Decide for one frame.
 
         frame: (260,) as recorded. state: (46,) game state, None where the game tells nothing: gameplay then, and the
-        slot in the hand is the one chosen last. time: seconds, of any clock that only goes forward.
+        slot in the hand is the one chosen last. time: seconds, of any clock that only goes forward. Frames may come at
+        any rate: the model is asked at its own, as `Ticks` has it. Between two ticks held keys and cursor stay, and
+        nothing fires; of several ticks at once every pulse fires.
 
         Raises ValueError for a wrong shape, with everything forgotten.
         """
@@ -102,13 +110,34 @@ class ControlPolicy:
         broken = self._broken(time)
         if broken:
             self.reset()
-        self._time = time
+        elapsed, self._time = time - self._time, time
+        decided = []
+        for tick in self._ticks.push(frame, known, time):
+            decided.append(self._tick(tick, state is not None, broken))
+            if self._time == -math.inf:  # the model's answer has released everything
+                return decided[-1]
+        self._newest = self._together(decided)
+        if self._fps is None or not self._newest.ready:
+            return self._newest
+        return replace(self._newest, degrees=self._newest.degrees * np.float32(elapsed * self._fps))
+
+    def _together(self, decided: list[Decision]) -> Decision:
+        """One decision for the ticks that came with a frame; of none, what is held of the one before."""
+        newest = decided[-1] if decided else self._newest
+        controls = newest.controls.copy()
+        controls[self._pulses] = np.max([one.controls[self._pulses] for one in decided], axis=0) if decided else 0
+        slots = [one.controls[list(HOTBAR)] for one in decided if one.controls[list(HOTBAR)].any()]
+        controls[list(HOTBAR)] = slots[-1] if slots else 0
+        return replace(newest, controls=controls)
+
+    def _tick(self, tick: Tick, told: bool, broken: str) -> Decision:
+        """Decide at the model's own rate; `told`: the game says its state."""
         self._frames += 1
-        self._network.push(self._stream.row(frame, known))
+        self._network.push(self._stream.row(tick.frame, tick.state))
         if broken or self._frames < LEAST_FRAMES:
             self._stream.observe(_rest())
             return _nothing(broken or f"{self._frames} of {LEAST_FRAMES} frames buffered")
-        return self._decide(known, None if state is None else _slot(known), time)
+        return self._decide(tick.state, _slot(tick.state) if told else None, tick.time)
 
     def observe(self, controls: Floats) -> None:
         """Replace the history entry of the frame just stepped, as by recorded `controls: (28,)`: teacher forcing."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from engines.basics.errors import DataError, UserError
@@ -80,6 +82,15 @@ def test_other_sessions_have_other_scores_and_rows(trained: RunDirectory, tmp_pa
     assert list(rows_of(tables["sessions"]))[:2] == ["new", "old"]
     assert [row[0] for row in list(rows_of(tables["sessions"]).values())[:2]] == [41, 31]  # less 29 frames of history
     assert "The run was trained on old:" in tables["baselines"].note
+
+
+def test_sessions_of_another_rate_are_refused(trained: RunDirectory, tmp_path: Path) -> None:
+    fast = random_session("fast", 70, 99)
+    write_recording(tmp_path / "fast.npz", replace(fast, fps=30.0, timestamps=np.arange(70) / 30))
+    with pytest.raises(
+        DataError, match=r"fast\.npz: has 30 frames a second, expected 20, as the run was trained at; `"
+    ):
+        tables_of(trained, tmp_path)
 
 
 def test_without_the_training_data_the_run_is_scored_all_the_same(trained: RunDirectory, tmp_path: Path) -> None:

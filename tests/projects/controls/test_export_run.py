@@ -140,6 +140,9 @@ def test_the_policy_decides_as_the_evaluation_judged(run: RunDirectory) -> None:
     np.testing.assert_allclose([decisions[k].raw.cursor for k in targets], heads["cursor"], atol=5e-6)
 
 
+SENDING = ("times", "fps", "margins", "holds")
+
+
 def reviewed(run: RunDirectory) -> dict[str, Any]:
     return {file.stem.rpartition("-")[0]: np.load(file) for file in run.review.glob("*.npy")}
 
@@ -148,6 +151,7 @@ def test_the_policy_sends_what_the_review_says_is_sent(run: RunDirectory) -> Non
     """Teacher-forced, from the first target of a window on, which is where a review begins."""
     config, arrays = exported_config(run), reviewed(run)
     assert config["post_processing"]["pulse_margin"] == 0.0
+    assert config["features"]["frames_per_second"] == 20.0
     session, _ = validation(run)
     policy = ControlPolicy.load(run.export)
     sent = []
@@ -172,11 +176,12 @@ def test_a_run_of_an_earlier_version_exports_as_it_did(run: RunDirectory) -> Non
     for key in ("pulse_margin", "kinds"):
         del tree["post_processing"][key]
     run.config.write_text(yaml12.write(tree))
-    arrays = {name: array for name, array in reviewed(run).items() if name not in ("times", "margins", "holds")}
+    arrays = {name: array for name, array in reviewed(run).items() if name not in SENDING}
     about = msgspec.json.decode((run.review / "about.json").read_bytes(), type=About)
     write_review(run.review, arrays, about)
     do_export(run)
     config = exported_config(run)
+    assert "frames_per_second" not in config["features"]
     assert list(config["post_processing"].items()) == [
         ("hysteresis_margin", 0.05), ("look_deadzone", 0.08), ("look_ema_alpha", 0.35), ("look_rate_limit", 0.3),
         ("cursor_ema_alpha", 0.5),

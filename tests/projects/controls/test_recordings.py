@@ -58,7 +58,7 @@ def test_a_synthesised_pose_is_marked(tmp_path: Path) -> None:
 
 def test_what_is_optional_is_filled_in_and_ranges_are_clipped(tmp_path: Path) -> None:
     content = arrays()
-    for key in ("timestamps", "fps", "version", "session_type"):
+    for key in ("timestamps", "version", "session_type"):
         del content[key]
     content["controls"] = content["controls"].astype(np.float64)
     content["controls"][0, [9, 10, 23, 24]] = [-3, 2, -0.5, 7]
