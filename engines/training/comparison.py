@@ -40,6 +40,8 @@ def comparison(
         lost = ", ".join(_lost(run, values, perfect)) if name in baselines else ""
         rows.append((name, *(values.get(metric) for metric in perfect), lost))
     for name, values in baselines.items():
+        if not values:  # one that could not be made
+            continue
         skills = (skill(run.get(metric), values.get(metric), best) for metric, best in perfect.items())
         rows.append((f"skill over {name}", *skills, ""))
     strongest = {metric: _strongest(baselines, metric, best) for metric, best in perfect.items()}

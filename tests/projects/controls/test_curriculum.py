@@ -182,4 +182,4 @@ def test_every_head_owns_the_parameters_it_names(folder: Path) -> None:
     model: nn.Module = project.model(cfg, project.data(cfg, torch.device("cpu")))
     project.freeze(model, [pattern for head in SPEC.heads for pattern in head.patterns])
     trained = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert trained == {"project", "positions", "encoder", "decay"}
+    assert trained == {"project", "filter", "encoder", "decay"}
