@@ -37,7 +37,7 @@ DEAD = 20
 LEAST_GOLD, MOST_GOLD = 30, 70
 PASSIVE_EVERY = 10
 """Frames from one gold that everyone gets to the next."""
-FADE = 0.5
+FADE = 0.7
 """What is left after a frame of the marks of taken gold and of a death."""
 NEAR_GOLD, NEAR_HUNTER = 0.9, 1.5
 """New gold lies at least so far from the player, and a player comes back so far from the hunter, where possible."""
@@ -80,9 +80,10 @@ class Arena:
 
     state: State
 
-    def reset(self, count: int, seed: int) -> None:
-        """Begin `count` episodes."""
-        self.resume(_beginning(count, np.random.default_rng(seed)), np.random.default_rng((seed, 1)))
+    def reset(self, count: int, *seed: int) -> None:
+        """Begin `count` episodes; the same ones for the same seed."""
+        random = np.random.default_rng(seed)
+        self.resume(_beginning(count, random), random)
 
     def resume(self, state: State, random: np.random.Generator) -> None:
         """Go on from a state, which is changed from now on."""
@@ -114,18 +115,19 @@ class Arena:
         return gained + (state.frame % PASSIVE_EVERY == 0), death
 
     def latents(self) -> NDArray[np.float32]:
-        """What is seen of each episode: (E, 6, 3, 3), as `picture.render` says."""
-        state = self.state
-        alive = state.dead == 0
-        life = np.where(alive, 1.0, -state.dead / DEAD)
-        return render(
-            [
-                (state.player, alive.astype(float)), (state.hunter, np.ones(len(alive))),
-                (state.gold, state.amount / MOST_GOLD), (state.taken[:, :2], state.taken[:, 2]),
-                (state.died[:, :2], state.died[:, 2]),
-            ],
-            life,
-        )  # fmt: skip
+        """What is seen of each episode now: (E, 6, 3, 3), as `picture.render` says."""
+        return seen(self.state)
+
+
+def seen(state: State) -> NDArray[np.float32]:
+    """What is seen of E episodes: (E, 6, 3, 3)."""
+    alive = state.dead == 0
+    things = [
+        (state.player, alive.astype(float)), (state.hunter, np.ones(len(alive))),
+        (state.gold, state.amount / MOST_GOLD), (state.taken[:, :2], state.taken[:, 2]),
+        (state.died[:, :2], state.died[:, 2]),
+    ]  # fmt: skip
+    return render(things, np.where(alive, 1.0, -state.dead / DEAD))
 
 
 def _beginning(count: int, random: np.random.Generator) -> State:
@@ -167,7 +169,8 @@ def _hunt(state: State, roam: Floats, alive: Bools) -> None:
 def _far(places: Floats, other: Floats, least: float) -> Floats:
     """Of the places (E, tries, 2) the first that is `least` from the other (E, 2), else the farthest: (E, 2)."""
     away = _length(places - other[:, None])
-    return places[np.arange(len(places)), np.minimum(away, least).argmax(axis=1)]
+    chosen: Floats = places[np.arange(len(places)), np.minimum(away, least).argmax(axis=1)]
+    return chosen
 
 
 def _length(vectors: Floats) -> Floats:

@@ -107,23 +107,24 @@ class Expert:
         abilities[:, W] = mind.noticed & (drawn[3] < habits.shouts)
         return movement, abilities
 
-    def odds(self, state: State) -> tuple[Floats, Floats]:
-        """The probabilities of what `act` would do, before it draws: movements (E, 19) and abilities (E, 8)."""
-        habits, mind, wishes = self._habits, self.mind, _wishes(state, self.mind.last)
-        notices = wishes.near * np.where(mind.near, mind.noticed, habits.notices)
-        straying = mind.stray >= 0
-        episodes = np.arange(len(notices))
-        sensible = np.zeros((len(notices), MOVEMENTS))
-        sensible[episodes, wishes.off] += notices
-        sensible[episodes, wishes.gold] += 1 - notices
-        movement = np.where(straying, habits.returns, 1 - habits.strays)[:, None] * sensible
-        movement += np.where(straying, 0.0, habits.strays / MOVEMENTS)[:, None]
-        movement[straying, mind.stray[straying]] += 1 - habits.returns
-        movement[~wishes.alive] = np.eye(MOVEMENTS)[NONE]
-        abilities = np.zeros((len(notices), len(ABILITIES)))
-        abilities[:, Q] = wishes.alive * np.where(wishes.reach, habits.takes, habits.presses)
-        abilities[:, W] = notices * habits.shouts
-        return movement, abilities
+
+def action_odds(state: State, mind: Mind, habits: Habits) -> tuple[Floats, Floats]:
+    """The probabilities of what an expert would do, before it draws: movements (E, 19) and abilities (E, 8)."""
+    wishes = _wishes(state, mind.last)
+    notices = wishes.near * np.where(mind.near, mind.noticed, habits.notices)
+    straying = mind.stray >= 0
+    episodes = np.arange(len(notices))
+    sensible = np.zeros((len(notices), MOVEMENTS))
+    sensible[episodes, wishes.off] += notices
+    sensible[episodes, wishes.gold] += 1 - notices
+    movement = np.where(straying, habits.returns, 1 - habits.strays)[:, None] * sensible
+    movement += np.where(straying, 0.0, habits.strays / MOVEMENTS)[:, None]
+    movement[straying, mind.stray[straying]] += 1 - habits.returns
+    movement[~wishes.alive] = np.eye(MOVEMENTS)[NONE]
+    abilities = np.zeros((len(notices), len(ABILITIES)))
+    abilities[:, Q] = wishes.alive * np.where(wishes.reach, habits.takes, habits.presses)
+    abilities[:, W] = notices * habits.shouts
+    return movement, abilities
 
 
 def _wishes(state: State, last: Ints) -> _Wishes:
