@@ -123,8 +123,10 @@ class Imagination(Section):
 
 
 class Played(Section):
-    """What each evaluation does beside the validation windows."""
+    """What each evaluation looks at."""
 
+    windows: Count = 512
+    """Validation windows that are judged, evenly spread."""
     episodes: Annotated[int, Field(ge=0)] = 48
     """Episodes that are played in the arena, where the data is the arena's."""
     frames: Count = 200

@@ -75,7 +75,7 @@ class AgentEvaluation(Evaluation):
         losses = {"dynamics": Loss(self._dynamics[-1][0], self._dynamics[-1][2])}
         if ctx.heads - {"dynamics"}:
             losses |= self._predicted(model, batch)
-        self._losses.append(losses)
+        self._losses.append(dict(losses))
         nothing = torch.zeros((), device=batch["present"].device)
         losses |= {name: Loss(nothing, nothing) for name in DREAMED}
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
@@ -150,15 +150,13 @@ class AgentEvaluation(Evaluation):
 
     def _play(self, net: AgentNet) -> Generator[Piece]:
         settings = self.cfg.played
-        for number, (name, greedy) in enumerate((("return", False), ("greedy", True))):
-            playing = play(
-                net, net.policy, greedy=greedy, episodes=settings.episodes, frames=settings.frames, seed=PLAYED_SEED,
-                noise=self.cfg.imagination.noise,
-            )  # fmt: skip
-            episodes = yield from pieces(playing, number * settings.frames, 2 * settings.frames)
-            self._values[f"played_{name}"] = float(episodes.returns.mean())
-            if not greedy:
-                self._values["played_deaths"] = float(episodes.death.sum(1).mean())
+        playing = play(
+            net, net.policy, greedy=False, episodes=settings.episodes, frames=settings.frames, seed=PLAYED_SEED,
+            noise=self.cfg.imagination.noise,
+        )  # fmt: skip
+        episodes = yield from pieces(playing, settings.frames)
+        self._values["played_return"] = float(episodes.returns.mean())
+        self._values["played_deaths"] = float(episodes.death.sum(1).mean())
 
     def _some(self, count: int) -> Batch:
         """Evenly spread windows of those that are judged."""
@@ -185,11 +183,11 @@ class AgentEvaluation(Evaluation):
         return float(total / count) * float(getattr(self.cfg.loss_weights, name))
 
 
-def pieces(playing: Generator[int, None, Episodes], before: int, total: int) -> Generator[Piece, None, Episodes]:
-    """The frames that are played as progress, after `before` others of a `total`; gives the episodes."""
+def pieces(playing: Generator[int, None, Episodes], total: int) -> Generator[Piece, None, Episodes]:
+    """The frames that are played, of a `total`, as progress; gives the episodes."""
     while True:
         try:
-            yield before + next(playing), total, "frames played"
+            yield next(playing), total, "frames played"
         except StopIteration as stop:
             episodes: Episodes = stop.value
             return episodes

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+import torch
 from msgspec import Meta
 from numpy.typing import NDArray
 
@@ -56,12 +57,14 @@ def step_through(arguments: Mapping[str, Any], context: InteractiveContext) -> N
     order = as_struct(arguments, Order)
     opened = open_agent(RunDirectory(order.run))
     recording = opened.recording(order.recording)
-    shown = show(opened.net, recording, order.horizon, lambda done, total: context.progress(done, total, "frames seen"))
+    net, cfg = opened.net, opened.cfg
+    with torch.inference_mode():
+        shown = show(net, cfg, recording, order.horizon, lambda done, total: context.progress(done, total, "frames"))
     filmed: list[Filmed] = []
     if order.episodes and opened.arena:
         context.log(f"playing {order.episodes} episodes of {order.frames} frames")
         filmed = film(
-            opened.net, order.episodes, order.frames, lambda done, total: context.progress(done, total, "frames played")
+            net, cfg, order.episodes, order.frames, lambda done, total: context.progress(done, total, "frames played")
         )
     context.log(f"{recording.name}: {len(shown)} frames, {len(filmed)} played episodes")
     play(AgentSession(opened, shown, filmed), context, order.idle_minutes)
@@ -102,10 +105,11 @@ class AgentSession:
     def _game(self, frame: int) -> Scene:
         shown, age = self._shown, int(self._shown.age[frame])
         items = draw(self._opened, shown.latents[frame], 0.0, "first")
-        items += draw(self._opened, shown.dreamed[frame], 1 + GAP, "second")
+        if age:
+            items += draw(self._opened, shown.dreamed[frame], 1 + GAP, "second")
         curves = [Curve(shown.reward, "first"), Curve(shown.said_reward, "second"), Curve(shown.value, "accent")]
         items += _curves(curves, frame, 2 + GAP)
-        title = f"true │ dreamed for {age} frames under the same actions" if age else "true │ a dream begins here"
+        title = f"true │ dreamed for {age} frames under the same actions" if age else "true │ no dream here"
         return Scene(
             title=shown.name,
             note=f"event {int(self._shown.events[: frame + 1].sum())} of {int(shown.events.sum())}",

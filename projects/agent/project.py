@@ -23,8 +23,6 @@ from projects.agent.recordings import read_recordings
 from projects.agent.report import report_tables
 from projects.agent.windows import Windows, statistics
 
-MOST_WINDOWS = 512
-"""Validation windows that are judged, evenly spread."""
 PLAIN = ("embedding", "position", "register", "token", "base")
 """Words in the names of parameters that get no decay, as norms and biases do."""
 
@@ -49,7 +47,7 @@ class Agent(Project[AgentConfig]):
         self._device, self._arena = device, is_arena(path)
         self.train = Windows(training, normal, cfg.data.frames, cfg.data.stride, device)
         seen = Windows([games[index] for index in held.validation], normal, cfg.data.frames, cfg.data.stride, device)
-        self.validation = Fixed(seen, MOST_WINDOWS)
+        self.validation = Fixed(seen, cfg.played.windows)
         share = len(self.train.relevant) / self.train.count
         summary = held.summary("game") | {
             "windows": self.train.count,

@@ -8,7 +8,6 @@ import numpy as np
 
 from engines.training.project import Cell, Result, Table
 from projects.agent.config import AgentConfig
-from projects.agent.evaluation import pieces
 from projects.agent.heads import PolicyHead
 from projects.agent.net import AgentNet
 from projects.agent.playing import Episodes, play
@@ -50,10 +49,9 @@ def finished(cfg: AgentConfig, net: AgentNet, head: PolicyHead, *, greedy: bool)
         net, head, greedy=greedy, episodes=EPISODES, frames=cfg.played.frames, seed=TEST_SEED,
         noise=cfg.imagination.noise,
     )  # fmt: skip
-    done = pieces(playing, 0, cfg.played.frames)
     while True:
         try:
-            next(done)
+            next(playing)
         except StopIteration as stop:
             episodes: Episodes = stop.value
             return episodes

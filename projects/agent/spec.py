@@ -30,7 +30,6 @@ SPEC = Spec(
         Column("Entropy", "train.entropy", wide=True),
         Column("Value", "train.value", wide=True),
         Column("Policy", "train.policy", wide=True),
-        Column("Greedy", "validation.played_greedy", ".1f", wide=True),
         Column("Deaths", "validation.played_deaths", wide=True),
         Column("DeathsDr", "validation.imagined_deaths", wide=True),
         Column("VlDyn", "validation.dynamics", wide=True),
