@@ -1,4 +1,4 @@
-"""What a model must beat, and what nobody can: repeat-last, linear models of the same window, the simulator's own odds."""
+"""What a model must beat, and what nobody can: repeat-last, linear models of the window, the simulator's own odds."""
 
 from __future__ import annotations
 
@@ -48,39 +48,33 @@ def baselines(train: Windows, seen: Windows, numbers: Tensor, offsets: int) -> d
 def ceiling(folder: Path, seen: Windows, numbers: Tensor, offsets: int) -> Guess | None:
     """What the simulator would say of the windows `numbers: (n,)`: the expert's likeliest next action, and the odds of
     events up to 8 frames ahead. None for a folder that is not of the arena. Raises `DataError` for damaged odds."""
-    rows = np.arange(seen.frames)
     parts = []
     for number in numbers.tolist():
-        one, start = seen.recordings[seen.game[number]], int(seen.start[number])
+        one, rows = seen.recordings[seen.game[number]], seen.start[number] + np.arange(seen.frames)
         odds = read_odds(folder, one.name, len(one))
         if odds is None:
             return None
-        following = np.minimum(start + rows + 1, len(one) - 1)
-        parts.append(
-            Guess(
-                odds.movement[following].argmax(axis=1),
-                odds.abilities[following] > 0.5,
-                odds.event[start + rows, :offsets].astype(np.float64),
-            )
-        )
-    return _joined([Guess(*(value[None] for value in (one.movement, one.abilities, one.chance))) for one in parts])
+        following = np.minimum(rows + 1, len(one) - 1)
+        moved, used = odds.movement[following].argmax(axis=1), odds.abilities[following] > 0.5
+        parts.append(Guess(moved[None], used[None], odds.event[None, rows, :offsets].astype(np.float64)))
+    return _joined(parts)
 
 
 class _Linear:
     """Softmax and logistic regressions on the latents and actions of the last frames, of all at once."""
 
     def __init__(self, train: Batch, offsets: int) -> None:
-        self._offsets = offsets
+        self._offsets, self._widths = offsets, [MOVEMENTS, len(ABILITIES), offsets]
         inputs = _inputs(train)
         rows = inputs.flatten(0, 1)
         deviation, self._mean = torch.std_mean(rows, 0, correction=0)
         self._scale = torch.where(deviation < 1e-4, 1.0, deviation)
-        self._weights = torch.zeros(rows.shape[1] + 1, MOVEMENTS + len(ABILITIES) + offsets)
+        self._weights = torch.zeros(rows.shape[1] + 1, sum(self._widths))
         self._fit(self._rows(inputs), train)
 
     def guess(self, batch: Batch) -> Guess:
         said = self._rows(_inputs(batch)) @ self._weights
-        movement, abilities, events = said.split((MOVEMENTS, len(ABILITIES), self._offsets), dim=-1)
+        movement, abilities, events = torch.split(said, self._widths, dim=-1)
         return Guess(movement.argmax(-1).numpy(), (abilities > 0).numpy(), events.double().sigmoid().numpy())
 
     def _rows(self, inputs: Tensor) -> Tensor:
@@ -100,7 +94,7 @@ class _Linear:
 
         def closure() -> Tensor:
             optimizer.zero_grad()
-            movement, abilities, chance = (rows @ weights).split((MOVEMENTS, len(ABILITIES), self._offsets), dim=-1)
+            movement, abilities, chance = torch.split(rows @ weights, self._widths, dim=-1)
             loss = F.cross_entropy(movement[:, :-1][known], moved[known], reduction="sum") / shares[0]
             pressed = F.binary_cross_entropy_with_logits(abilities[:, :-1], used, reduction="none").sum(-1)
             came = F.binary_cross_entropy_with_logits(chance, events.float(), reduction="none")
@@ -117,8 +111,8 @@ class _Linear:
 def _inputs(batch: Batch) -> Tensor:
     """At each frame latents, movement, abilities and presence of the last frames of the window: (n, T, inputs)."""
     latents = batch["latents"].flatten(0, 1)
-    size = [min(POOLED, cells) for cells in latents.shape[2:]]
-    seen = F.adaptive_avg_pool2d(latents, size).flatten(1).unflatten(0, batch["present"].shape)
+    height, width = (min(POOLED, cells) for cells in latents.shape[2:])
+    seen = F.adaptive_avg_pool2d(latents, (height, width)).reshape(*batch["present"].shape, -1)
     moved = F.one_hot(batch["movement"].clamp(min=0), MOVEMENTS) * (batch["movement"] >= 0)[..., None]
     frames = torch.cat([seen, moved.float(), batch["abilities"], batch["present"][..., None].float()], dim=-1)
     earlier = F.pad(frames, (0, 0, HISTORY - 1, 0)).unfold(1, HISTORY, 1)

@@ -1,4 +1,4 @@
-"""`cockpit data stats` of recorded games: frames and gaps, rewards, deaths, and what is done how often. Free of torch."""
+"""`cockpit data stats` of recorded games: frames, gaps, deaths, and what is done how often. Free of torch."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def tables(path: str | Path) -> dict[str, Table]:
         "reward not known", "repeats",
     )  # fmt: skip
     note = (
-        "Deaths and gold events (10 or more in a frame) count where the reward is known: 5 frames before and 3 after are "
-        "there. Repeats: share of the frames whose movement is that of the frame before."
+        "Deaths and gold events (10 or more in a frame) count where the reward is known: 5 frames before and 3 after "
+        "are there. Repeats: share of the frames whose movement is that of the frame before."
     )
     return {
         "games": Table(columns, tuple(map(_row, games)), note),
@@ -44,9 +44,8 @@ def _row(game: Recording) -> tuple[Cell, ...]:
 def _movements(games: list[Recording]) -> Table:
     every = np.concatenate([game.movement for game in games])
     names = {place: f"{360 // SLICES * place}°" for place in range(SLICES)} | {NONE: "none", UNKNOWN: "not known"}
-    rows = (
-        (name, int((every == place).sum()), float((every == place).mean().round(4))) for place, name in names.items()
-    )
+    counts = {name: int((every == place).sum()) for place, name in names.items()}
+    rows = ((name, count, round(count / len(every), 4)) for name, count in counts.items())
     return Table(("movement", "frames", "share"), tuple(rows), "0° is east, counter-clockwise.")
 
 
