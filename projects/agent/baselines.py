@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -48,10 +49,10 @@ def baselines(train: Windows, seen: Windows, numbers: Tensor, offsets: int) -> d
 def ceiling(folder: Path, seen: Windows, numbers: Tensor, offsets: int) -> Guess | None:
     """What the simulator would say of the windows `numbers: (n,)`: the expert's likeliest next action, and the odds of
     events up to 8 frames ahead. None for a folder that is not of the arena. Raises `DataError` for damaged odds."""
-    parts = []
+    parts, read = [], lru_cache(maxsize=1)(partial(read_odds, folder))
     for number in numbers.tolist():
         one, rows = seen.recordings[seen.game[number]], seen.start[number] + np.arange(seen.frames)
-        odds = read_odds(folder, one.name, len(one))
+        odds = read(one.name, len(one))
         if odds is None:
             return None
         following = np.minimum(rows + 1, len(one) - 1)
