@@ -46,10 +46,12 @@ def deaths(present: Bools, there: Bools) -> Bools:
     """Frames (n,) at which the bar was lost: each time once, and not again within 20 frames.
 
     present: whether the bar is there. there: whether the frame is; one that is missing is neither with bar nor without.
-    Lost: absent now, there in at least 3 of the 5 frames before, absent in at least 2 of the 3 after.
+    Lost: absent now, there in at least 3 of the 5 frames before, absent in at least 2 of the 3 after; this holds for
+    three frames in a row, of which the first one counts.
     """
     absent = there & ~present
-    found = np.flatnonzero(absent & (_sum(present & there, -BEFORE, 0) >= 3) & (_sum(absent, 1, AFTER + 1) >= 2))
+    lost = absent & (_sum(present & there, -BEFORE, 0) >= 3) & (_sum(absent, 1, AFTER + 1) >= 2)
+    found = np.flatnonzero(lost & ~np.concatenate([[False], lost[:-1]]))
     died = np.zeros(len(present), bool)
     last = -REFRACTORY
     for frame in found.tolist():

@@ -98,7 +98,7 @@ class Windows:
 
         latents (B, T, C, H, W), normalised, 0 where missing; present (B, T); movement (B, T) int64, -1 where not known;
         abilities (B, T, 8); acted (B, T), frames whose features are there; reward (B, T) and rewarded (B, T), frames
-        whose reward is known; relevant (B,).
+        whose reward is known; event (B, T), a gold step of 10 or a death among those; relevant (B,).
 
         Raises `DataError` for latents that are not finite.
         """
@@ -124,6 +124,7 @@ class Windows:
             "acted": one.acted[span],
             "reward": one.rewards.reward[span],
             "rewarded": one.rewards.known[span],
+            "event": one.rewards.event[span],
         }
 
     def _counted(
