@@ -67,7 +67,12 @@ class ValueHead(nn.Module):
 
 
 class Policy(ABC):
-    """Distributions over actions, of any leading shape (…)."""
+    """Distributions over actions, of any leading shape (…); what a head gives has (…, offsets)."""
+
+    @property
+    @abstractmethod
+    def offsets(self) -> int:
+        """Size of the last leading dimension."""
 
     @abstractmethod
     def at(self, offset: int) -> Policy:
@@ -114,6 +119,10 @@ class FactoredPolicy(Policy):
 
     movement: Tensor
     abilities: Tensor
+
+    @property
+    def offsets(self) -> int:
+        return self.movement.shape[-2]
 
     def at(self, offset: int) -> FactoredPolicy:
         return FactoredPolicy(self.movement[..., offset, :], self.abilities[..., offset, :])
@@ -166,6 +175,10 @@ class JointPolicy(Policy):
 
     logits: Tensor
     movements: int
+
+    @property
+    def offsets(self) -> int:
+        return self.logits.shape[-2]
 
     def at(self, offset: int) -> JointPolicy:
         return JointPolicy(self.logits[..., offset, :], self.movements)
@@ -278,8 +291,7 @@ def cloning_loss(
     policy: Policy, movement: Tensor, abilities: Tensor, acted: Tensor, seen: Tensor, independent: Tensor | None = None
 ) -> Loss:  # fmt: skip
     """-log π of the actions of the next frames, over all valid pairs. movement, acted, seen: (batch, time)."""
-    offsets = policy.odds()[0].shape[-2]
-    ahead = Ahead.of(movement.shape[1], offsets, 1, movement.device)
+    ahead = Ahead.of(movement.shape[1], policy.offsets, 1, movement.device)
     moved = ahead.values(movement)
     valid = ahead.valid(acted, seen, independent) & policy.covers(moved)
     each = -policy.log_prob(moved, ahead.values(abilities))

@@ -37,6 +37,7 @@ class TwoHot(nn.Module):
         super().__init__()
         self.in_symlog = in_symlog
         grid = torch.linspace(-span, span, bins, dtype=torch.float64)
+        grid = (grid - grid.flip(0)) / 2  # mirrored to the last bit
         self.register_buffer("centres", (grid if in_symlog else symexp(grid)).float(), persistent=False)
 
     def place(self, values: Tensor) -> tuple[Tensor, Tensor]:
