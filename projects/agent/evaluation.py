@@ -36,19 +36,27 @@ DEADLY = DEATH_REWARD / 2
 """A dreamed reward below this is a death."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class AgentResult(Result):
+    """With the predictions that the scores were made of; None in a stage of the dynamics alone."""
+
+    seen: Predictions | None
+
+
 class Fixed:
     """Some windows of a source, each once, evenly spread: what an evaluation sees."""
 
     def __init__(self, windows: Windows, most: int) -> None:
         self.windows = windows
         chosen = np.unique(np.linspace(0, windows.count - 1, min(most, windows.count)).round().astype(np.int64))
-        self._numbers = torch.from_numpy(chosen)
+        self.numbers = torch.from_numpy(chosen)
+        """Of the windows that are seen: (count,)."""
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self.numbers)
 
     def batch(self, indices: Tensor, rng: np.random.Generator | None, ctx: Context | None = None) -> Batch:
-        return self.windows.batch(self._numbers[indices], rng, ctx)
+        return self.windows.batch(self.numbers[indices], rng, ctx)
 
 
 @dataclass
@@ -167,15 +175,14 @@ class AgentEvaluation(Evaluation):
         error, shuffled, frames = torch.stack(self._dynamics).sum(0).tolist()
         values: dict[str, float | None] = {"action_gap": (shuffled - error) / frames} | self._values
         if not self._seen:
-            return Result(values=values, score=-error / frames)
+            return AgentResult(values=values, score=-error / frames, seen=None)
         seen = Predictions.joined(self._seen)
         values |= seen.values()
         if self._heads & DREAMED:
             score = values.get("played_return", values["imagined_return"])
         else:
             score = -sum(self._loss(name) for name in self._losses[0])
-        return Result(values=values, score=score, tables={"Rewards by offset": seen.table()})
-
+        return AgentResult(values=values, score=score, seen=seen)
 
     def _loss(self, name: str) -> float:
         """The mean of a loss over the windows, by the weight that it has in the config."""

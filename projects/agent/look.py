@@ -29,8 +29,7 @@ def draw(opened: Opened, latents: NDArray[np.float32], left: float, kind: Kind) 
     items: list[Any] = [Box(left, 0.0, 1.0, 1.0, kind)]
     if opened.arena:
         return items + _arena(latents, left, kind)
-    channels, height, width = latents.shape
-    if height * width == 1:
+    if latents[0].size == 1:
         return items + _numbers(opened.standardised(latents)[:, 0, 0], left, kind)
     return [_picture(opened.standardised(latents), left), *items]
 

@@ -1,4 +1,4 @@
-"""`cockpit play RUN`: a recorded game with its dream beside it, then the episodes that the policy played, worst first."""
+"""`cockpit play RUN`: a recorded game with its dream beside it, then the episodes that were played, worst first."""
 
 from __future__ import annotations
 
@@ -121,13 +121,12 @@ class AgentSession:
     def _horizons(self, frame: int) -> Panel:
         shown = self._shown
         top = max(1e-6, float(max(shown.error_by_horizon.max(), shown.still_by_horizon.max())))
-        rows: list[Words | Gauge] = [
-            Gauge(
-                label=f"{horizon} frame{'s' * (horizon > 1)}", value=round(float(shown.error_by_horizon[horizon - 1]), 3),
-                other=round(float(shown.still_by_horizon[horizon - 1]), 3), high=round(top, 3),
-            )
-            for horizon in HORIZONS if horizon <= len(shown.error_by_horizon)
-        ]  # fmt: skip
+        rows: list[Words | Gauge] = []
+        for horizon in HORIZONS:
+            if horizon <= len(shown.error_by_horizon):
+                dream, still = shown.error_by_horizon[horizon - 1], shown.still_by_horizon[horizon - 1]
+                label = f"{horizon} frame{'s' * (horizon > 1)}"
+                rows.append(Gauge(label=label, value=_rounded(dream), other=_rounded(still), high=round(top, 3)))
         rows.append(Gauge(label="here", value=round(float(shown.error[frame]), 3), high=round(top, 3), kind="accent"))
         return Panel("Error of dreams: █ dream ◆ nothing moves", rows, note="in deviations of the latents")
 

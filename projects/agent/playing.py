@@ -51,12 +51,14 @@ class Episodes:
     @property
     def rewards(self) -> NDArray[np.float64]:
         """Of each frame."""
-        return GOLD_REWARD * self.gold + DEATH_REWARD * self.death
+        rewards: NDArray[np.float64] = GOLD_REWARD * self.gold + DEATH_REWARD * self.death
+        return rewards
 
     @property
     def returns(self) -> NDArray[np.float64]:
         """The sum of rewards of each episode."""
-        return self.rewards.sum(axis=1)
+        returns: NDArray[np.float64] = self.rewards.sum(axis=1)
+        return returns
 
 
 @torch.no_grad()
@@ -87,5 +89,5 @@ def play(
         agent, cache = look(net.dynamics, cache, net.normalised(arena.latents()), chosen, how)
         if (frame + 1) % PIECE == 0:
             yield frame + 1
-    columns = [np.stack(column, axis=1) for column in zip(*rows, strict=True)]
-    return Episodes(*columns, np.stack(seen, axis=1))
+    gold, death, moved, pressed, values = (np.stack(column, axis=1) for column in zip(*rows, strict=True))
+    return Episodes(gold, death, moved, pressed, values, np.stack(seen, axis=1))

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.training.project import Batch, Cell, Table
+from engines.training.project import Batch
 from projects.agent.heads import Ahead, Policy
-from projects.agent.layout import DEATH_REWARD, EVENT_GOLD, GOLD_REWARD
+from projects.agent.layout import EVENT_GOLD, GOLD_REWARD
 from projects.agent.net import AgentNet
 from projects.agent.scores import auc, changes, r2, share
 from projects.agent.twohot import symexp
@@ -53,7 +53,7 @@ class Predictions:
         acted = following.valid(batch["acted"], batch["present"])[..., 0]
         changed = torch.from_numpy(changes(batch["movement"].cpu().numpy(), batch["acted"].cpu().numpy()))
         found = (
-            chance, reward, came.abs() > EVENT, came, ahead.valid(batch["rewarded"], batch["present"]),
+            chance, reward, ahead.values(batch["event"]), came, ahead.valid(batch["rewarded"], batch["present"]),
             movement, abilities > 0.5, following.values(batch["movement"])[..., 0],
             following.values(batch["abilities"])[:, :, 0] > 0.5, acted,
             following.values(changed.to(agent.device))[..., 0] & acted,
@@ -66,37 +66,31 @@ class Predictions:
 
     def values(self) -> dict[str, float | None]:
         """The scores by the names of the table's columns: rewards of this frame, actions of the next."""
-        known = self.acted & (self.moved >= 0)
-        right = self.movement == self.moved
         return {
-            "reward_auc": self.auc(0),
+            "reward_auc": self.auc(self.chance, 0),
             "reward_r2": self.r2(0),
-            "movement_accuracy": share(right, known),
-            "change_accuracy": share(right, self.changed),
-            "ability_accuracy": share((self.abilities == self.used).mean(-1), self.acted),
-            "repeats": share(~self.changed, known),
+            **self.right(self.movement, self.abilities),
         }
 
-    def auc(self, offset: int) -> float | None:
-        """Of events so many frames ahead."""
+    def right(self, movement: NDArray[np.int64], abilities: NDArray[np.bool_]) -> dict[str, float | None]:
+        """How often guesses of the next actions (n, time) and (n, time, 8), by whomever, are right."""
+        right, pressed = movement == self.moved, abilities.any(-1) | self.used.any(-1)
+        return {
+            "movement_accuracy": share(right, self.acted & (self.moved >= 0)),
+            "change_accuracy": share(right, self.changed),
+            "ability_accuracy": share((abilities == self.used).mean(-1), self.acted),
+            "press_accuracy": share((abilities == self.used).all(-1), self.acted & pressed),
+        }
+
+    def auc(self, chance: NDArray[np.floating], offset: int) -> float | None:
+        """Of events so many frames ahead, by anybody's chances (n, time, offsets)."""
         counted = self.counted[..., offset]
-        return auc(self.chance[..., offset][counted], self.event[..., offset][counted])
+        return auc(chance[..., offset][counted], self.event[..., offset][counted])
 
     def r2(self, offset: int) -> float | None:
         """Of rewards so many frames ahead."""
         counted = self.counted[..., offset]
         return r2(self.reward[..., offset][counted], self.came[..., offset][counted])
-
-    def table(self) -> Table:
-        """Rewards by how many frames ahead they are."""
-        rows: list[tuple[Cell, ...]] = []
-        for offset in range(self.chance.shape[-1]):
-            counted = self.counted[..., offset]
-            event = self.event[..., offset] & counted
-            died = event & (self.came[..., offset] < DEATH_REWARD / 2)
-            rows.append((offset, self.auc(offset), self.r2(offset), int(event.sum()), int(died.sum())))
-        note = "0 is the transition that ended in the frame. An event is a gold step of 10 or more, or a death."
-        return Table(("frames ahead", "AUC of events", "R² of rewards", "events", "deaths"), tuple(rows), note)
 
 
 def event_chance(net: AgentNet, agent: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from engines.training.order import MixedOrder, Order, ShuffledOrder
 from engines.training.project import Batch, Context, Evaluation, Loss, Project, Result, Split, Table, TrainingLog
 from engines.training.samples import Ranges
 from projects.agent.config import AgentConfig
-from projects.agent.evaluation import AgentEvaluation, Fixed
+from projects.agent.evaluation import AgentEvaluation, AgentResult, Fixed
 from projects.agent.export import layout, write_export
 from projects.agent.losses import DREAMED, agent_losses
 from projects.agent.net import AgentNet, build
@@ -110,7 +110,8 @@ class Agent(Project[AgentConfig]):
             cast(AgentNet, model).begin_dreams()
 
     def report(self, cfg: AgentConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
-        return report_tables(cfg, self.train, self.validation.windows, cast(AgentNet, model), result, arena=self._arena)
+        assert isinstance(result, AgentResult)
+        return report_tables(cfg, self.train, self.validation, cast(AgentNet, model), result, arena=self._arena)
 
     def export(
         self, cfg: AgentConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog

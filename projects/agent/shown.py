@@ -14,7 +14,7 @@ from engines.basics.errors import DataError
 from projects.agent.config import AgentConfig
 from projects.agent.dynamics import Actions
 from projects.agent.imagine import continued, look_back
-from projects.agent.layout import DEATH_REWARD, EVENT_GOLD, MOVEMENTS
+from projects.agent.layout import ABILITIES, DEATH_REWARD, EVENT_GOLD, MOVEMENTS
 from projects.agent.net import AgentNet, dreaming
 from projects.agent.playing import play
 from projects.agent.predictions import event_chance
@@ -34,10 +34,10 @@ Tick = Callable[[int, int], None]
 class Shown:
     """A game of F frames; what is not known of a frame is NaN.
 
-    latents, dreamed: (F, C, H, W) as recorded. age: (F,) frames since the dream began, 0 where there is none. error: (F,)
-    of the dream, root mean square over cells in deviations; error_by_horizon, still_by_horizon: (H,) the same in mean
-    over all dreams, and where nothing moves. reward, said_reward, said_event, value: (F,). movement: (F,), abilities:
-    (F, 8), said_movement: (F, 19), said_abilities: (F, 8). changed, events: (F,). used: (8,) abilities used at all.
+    latents, dreamed: (F, C, H, W) as recorded. age: (F,) frames since the dream began, 0 without one. error: (F,) of the
+    dream, root mean square over cells in deviations; error_by_horizon, still_by_horizon: (H,) the same in mean over all
+    dreams, and where nothing moves. reward, said_reward, said_event, value: (F,). movement: (F,), abilities: (F, 8),
+    said_movement: (F, 19), said_abilities: (F, 8). changed, events: (F,). used: (8,) abilities used at all.
     """
 
     name: str
@@ -122,7 +122,8 @@ def show(net: AgentNet, cfg: AgentConfig, game: Recording, horizon: int, tick: T
         reward=np.where(game.rewards.known, game.rewards.reward, np.nan).astype(np.float32),
         said_reward=said.reward, said_event=said.event, value=said.value, movement=movement, abilities=game.abilities,
         said_movement=said.movement, said_abilities=said.abilities,
-        changed=changes(movement[None], game.acted[None])[0], events=game.rewards.event, used=game.abilities.any(0),
+        changed=changes(movement[None], game.acted[None])[0], events=game.rewards.event,
+        used=np.asarray(game.abilities.any(axis=0)),
     )  # fmt: skip
 
 
@@ -145,7 +146,10 @@ class _Said:
             return np.full((frames, *shape), np.nan, np.float32)
 
         age = np.zeros(frames, np.int64)
-        return cls(nothing(*latent), age, *(nothing() for _ in range(4)), nothing(MOVEMENTS), nothing(8))
+        return cls(
+            nothing(*latent), age, nothing(), nothing(), nothing(), nothing(), nothing(MOVEMENTS),
+            nothing(len(ABILITIES)),
+        )  # fmt: skip
 
     def note(self, net: AgentNet, rows: NDArray[np.int64], agent: Tensor, skipped: int) -> None:
         """Heads on agent tokens (stretches, time, width) of the frames `rows`; the first `skipped` saw too little."""
