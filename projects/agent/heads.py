@@ -164,7 +164,7 @@ class FactoredPolicy(Policy):
 
 def joint_action(movement: Tensor, abilities: Tensor, movements: int) -> Tensor:
     """movement + `movements` · (0 without an ability, else 1 + the place of the first one by priority): (…) int64."""
-    ranked = abilities[..., list(PRIORITY)] > 0.5
+    ranked = torch.stack([abilities[..., k] for k in PRIORITY], dim=-1) > 0.5
     first = torch.where(ranked.any(-1), 1 + ranked.float().argmax(-1), 0)
     return movement + movements * first
 
@@ -212,7 +212,7 @@ class JointPolicy(Policy):
         return moved, self._by_ability(pairs.sum(-1)[..., 1:])
 
     def _apart(self, pair: Tensor) -> tuple[Tensor, Tensor]:
-        used = F.one_hot(pair // self.movements, 1 + ABILITIES)[..., 1:]
+        used = (pair // self.movements)[..., None] == torch.arange(1, 1 + ABILITIES, device=pair.device)
         return pair % self.movements, self._by_ability(used.float())
 
     @staticmethod

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from projects.agent.dynamics import Actions, Dynamics
-from projects.agent.heads import PolicyHead, RewardHead
+from projects.agent.heads import PolicyHead, RewardHead, ValueHead, cloning_loss, reward_loss
 from projects.agent.imagine import Dreaming, continued, imagine, look_back
+from projects.agent.returns import lambda_returns, pmpo
+from projects.agent.rms import RunningRMS
 from projects.agent.shortcut import context_level, denoise, draw_levels, half_steps, noised, ramp, shortcut_loss
 from projects.agent.twohot import TwoHot
 from tests.projects.agent.nets import LATENT, actions, dynamics, frames
@@ -253,3 +255,28 @@ def test_a_continuation_is_a_dream_under_the_true_actions() -> None:
     assert torch.equal(other[:, 0], made[:, 0])
     assert torch.equal(other_agent[:, 0], agent[:, 0])
     assert not torch.allclose(other[:, 1], made[:, 1])
+
+
+@pytest.mark.parametrize("joint", [0, 19])
+def test_no_loss_looks_at_its_numbers(joint: int) -> None:
+    """On a device without any a value that is looked at raises: so no step waits for a GPU."""
+    with torch.device("meta"):
+        model = Dynamics(LATENT, width=32, layers=2, heads=2, time_every=2, registers=1, patch=2)
+        policy, twohot = PolicyHead(32, 16, 8, joint), TwoHot(11, 3.0)
+        reward, value = RewardHead(32, 16, 8, twohot), ValueHead(32, 16, twohot)
+        latents, known = torch.randn(8, 6, *LATENT), torch.ones(8, 6, dtype=torch.bool)
+        acts = Actions(torch.zeros(8, 6, dtype=torch.long), torch.zeros(8, 6, 8), known)
+        rows = torch.ones(8, dtype=torch.bool)
+        forced = shortcut_loss(model, latents, acts, known, independent=rows, counted=rows, steady=rows)
+        losses = [
+            reward_loss(reward, forced.agent, torch.zeros(8, 6), known, known, rows),
+            cloning_loss(policy(forced.agent), acts.movement, acts.abilities, known, known, rows),
+        ]
+        scales = [RunningRMS()(loss.total, loss.count) for loss in losses]
+        dream = imagine(model, policy, reward, latents, acts, known, 2, Dreaming())
+        values = value.twohot.mean(value(dream.agent))
+        returns = lambda_returns(dream.reward, values, 0.99, 0.95)
+        chosen = policy(dream.agent[:, :-1]).at(0)
+        found = pmpo(chosen.log_prob(dream.movement, dream.abilities), returns - values[:, 1:], chosen.kl(chosen))
+        every = [(forced.loss * forced.weight).sum(), *(loss.total for loss in losses), *scales, found.loss]
+        torch.autograd.backward(torch.stack(every).sum())
