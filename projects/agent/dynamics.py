@@ -28,7 +28,8 @@ from projects.agent.attention import (
 MOVEMENTS = 19
 """18 directions of 20 degrees, and none."""
 ABILITIES = 8
-TOKEN_STD = 0.02
+TOKEN_STD = 1.0
+"""As large as what the latents become: with .02 cells are hard to tell apart, and cloning took twice the steps."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ class ActionToken(nn.Module):
         self.base = nn.Parameter(torch.randn(width) * TOKEN_STD)
         self.movement = nn.Embedding(MOVEMENTS, width)
         self.abilities = nn.Embedding(2 * ABILITIES, width)
-        for table in (self.movement, self.abilities):
-            nn.init.normal_(table.weight, std=TOKEN_STD)
+        nn.init.normal_(self.movement.weight, std=TOKEN_STD)
+        nn.init.normal_(self.abilities.weight, std=TOKEN_STD / math.sqrt(ABILITIES))
 
     def forward(self, actions: Actions) -> Tensor:
         """Tokens (…, width) of actions (…)."""
