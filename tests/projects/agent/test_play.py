@@ -130,9 +130,7 @@ def test_episodes_come_worst_first(filmed: list[Filmed]) -> None:
         assert one.total == pytest.approx(0.01 * one.gold - 10 * one.deaths, abs=1e-3)
 
 
-def test_every_scene_can_be_sent_and_says_where_it_is(
-    opened: Opened, shown: Shown, filmed: list[Filmed]
-) -> None:
+def test_every_scene_can_be_sent_and_says_where_it_is(opened: Opened, shown: Shown, filmed: list[Filmed]) -> None:
     session = AgentSession(opened, shown, filmed)
     assert session.total == len(shown) + 4 * 30
     for position in range(0, session.total, 7):
