@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ def bars(text: str) -> NDArray[np.float64]:
     return np.array([[40.0, 50.0] if letter == "1" else [np.nan, np.nan] for letter in text])
 
 
-def of(text: str, **columns: NDArray[np.float64]) -> Rewards:
+def of(text: str, **columns: Any) -> Rewards:
     return rewards(features_of(range(len(text)), bar=bars(text), **columns))
 
 

@@ -89,14 +89,14 @@ def test_b8_with_a_share_p_of_windows_with_an_event_half_and_half_of_p_are_drawn
     windows = Windows(games, PLAIN, 8, 1, CPU)
     share = len(windows.relevant) / windows.count
     sets = [range(windows.count), range(windows.count, len(windows))]
-    order = MixedOrder(sets, [0.5, 0.5], 500, seed=3, draws=10_000)
-    assert order.steps_per_pass == 20
-    drawn = torch.cat([order.indices(epoch, step) for epoch in range(2) for step in range(20)])
+    order = MixedOrder(sets, [0.5, 0.5], 500, seed=3, draws=2000)
+    assert order.steps_per_pass == 4
+    drawn = torch.cat([order.indices(epoch, step) for epoch in range(2) for step in range(4)])
     own = windows.batch(drawn, None)["relevant"]
-    assert float(own.float().mean()) == pytest.approx(0.5, abs=0.015)
+    assert float(own.float().mean()) == pytest.approx(0.5, abs=0.03)
     with_event = torch.from_numpy(np.isin(drawn.numpy(), windows.relevant)) | own
     assert 0.1 < share < 0.3
-    assert float(with_event.float().mean()) == pytest.approx(0.5 + 0.5 * share, abs=0.015)
+    assert float(with_event.float().mean()) == pytest.approx(0.5 + 0.5 * share, abs=0.03)
 
 
 def test_mean_and_deviation_are_those_of_the_frames_that_are_there(games: list[Recording]) -> None:
