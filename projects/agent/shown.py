@@ -34,10 +34,11 @@ Tick = Callable[[int, int], None]
 class Shown:
     """A game of F frames; what is not known of a frame is NaN.
 
-    latents, dreamed: (F, C, H, W) as recorded. age: (F,) frames since the dream began, 0 without one. error: (F,) of
-    the dream, root mean square over cells in deviations; error_by_horizon, still_by_horizon: (H,) the same in mean over all
-    dreams, and where nothing moves. reward, said_reward, said_event, value: (F,). movement: (F,), abilities: (F, 8),
-    said_movement: (F, 19), said_abilities: (F, 8). changed, events: (F,). used: (8,) abilities used at all.
+    latents, dreamed: (F, C, H, W) as recorded. age: (F,) frames since the dream began, 0 where there is none.
+    error: (F,) of the dream, root mean square over cells in deviations.
+    error_by_horizon, still_by_horizon: (H,) the same in mean over all dreams, and where nothing moves.
+    reward, said_reward, said_event, value: (F,). movement: (F,), abilities: (F, 8), said_movement: (F, 19),
+    said_abilities: (F, 8). changed, events: (F,). used: (8,) abilities used at all.
     """
 
     name: str

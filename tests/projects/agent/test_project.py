@@ -134,7 +134,10 @@ def test_the_losses_of_dreams_are_the_formulas(data: Path) -> None:
     with torch.no_grad():
         found = dreamed_losses(net, dream, cfg)
         value = net.value.twohot.mean(net.value(dream.agent))
-        good, bad, away, entropy = [], [], [], []
+        good: list[float] = []
+        bad: list[float] = []
+        away: list[float] = []
+        entropy: list[float] = []
         loss = 0.0
         for row in range(4):
             after = float(value[row, 3])
@@ -168,7 +171,7 @@ def test_dreams_teach_value_and_policy_alone_each_by_its_own_loss(data: Path) ->
     for name, part in (("value", "value"), ("policy", "policy")):
         net.zero_grad()
         losses = agent_losses(net, batch, cfg, ["value", "policy"])
-        losses[name].total.backward()
+        losses[name].total.backward()  # type: ignore[no-untyped-call]
         reached = {key.split(".")[0] for key, each in net.named_parameters() if each.grad is not None}
         assert reached == {part}
 
@@ -222,7 +225,7 @@ def test_the_score_of_phase_2_is_the_weighted_loss_on_validation(data: Path) -> 
     ctx = context(cfg, *RECORDED)
     totals: dict[str, list[float]] = {name: [0.0, 0.0] for name in RECORDED}
     with torch.inference_mode():
-        for rows in torch.arange(8).split(3):
+        for rows in torch.arange(8).split(3):  # type: ignore[no-untyped-call]
             for name, loss in evaluation.add(net, split.validation.batch(rows, None), ctx).items():
                 totals[name][0] += float(loss.total)
                 totals[name][1] += float(loss.count)
