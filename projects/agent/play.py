@@ -80,9 +80,10 @@ class AgentSession:
         self._opened, self._shown, self._filmed = opened, shown, filmed
         self._starts = np.cumsum([0, len(shown), *(len(one) for one in filmed)])
         self.total = int(self._starts[-1])
-        happened = [shown.events, *(one.events for one in filmed)]
-        self._events = np.flatnonzero(np.concatenate(happened))
-        self._levels = [_levels(each) for each in happened]
+        happened = np.concatenate([shown.events, *(one.events for one in filmed)])
+        self._events = np.flatnonzero(happened)
+        stretches = np.array_split(happened, min(STRETCHES, self.total))
+        self._strip = Strip("events of the game, then of what was played", [float(one.any()) for one in stretches])
 
     def act(self, action: str, position: int) -> int:
         later, earlier = self._events[self._events > position], self._events[self._events < position]
@@ -115,7 +116,7 @@ class AgentSession:
             note=f"event {int(self._shown.events[: frame + 1].sum())} of {int(shown.events.sum())}",
             view=View((0.0, CURVE[0]), (2 + GAP, 1.0), items, title=title),
             panels=[_actions(shown, frame), _rewards(shown, frame), self._horizons(frame)],
-            strip=Strip("events of the game", self._levels[0]),
+            strip=self._strip,
         )
 
     def _horizons(self, frame: int) -> Panel:
@@ -147,7 +148,7 @@ class AgentSession:
             note=f"frame {frame + 1} of {len(one)}",
             view=View((0.0, CURVE[0]), (1.0, 1.0), items, title="the policy plays"),
             panels=[Panel("Played in the arena", rows)],
-            strip=Strip("events of the episode", self._levels[number + 1]),
+            strip=self._strip,
         )
 
 
@@ -227,8 +228,3 @@ def _pressed(abilities: NDArray[np.bool_]) -> str:
 
 def _ordinal(number: int) -> str:
     return "" if not number else f"{number + 1}{ {1: 'nd', 2: 'rd'}.get(number, 'th') } "
-
-
-def _levels(events: NDArray[np.bool_]) -> list[float]:
-    parts = np.array_split(events, min(STRETCHES, len(events)))
-    return [float(part.any()) for part in parts]
