@@ -14,11 +14,10 @@ from projects.agent.config import AgentConfig
 from projects.agent.dynamics import Actions
 from projects.agent.heads import cloning_loss, reward_loss
 from projects.agent.imagine import look, look_back
-from projects.agent.layout import DEATH_REWARD
 from projects.agent.losses import DREAMED, actions, dream_of, dreamed_losses
 from projects.agent.net import AgentNet, dreaming
 from projects.agent.playing import Episodes, play
-from projects.agent.predictions import Predictions
+from projects.agent.predictions import Predictions, death_chance
 from projects.agent.scores import share
 from projects.agent.shortcut import noised
 from projects.agent.windows import Windows
@@ -32,8 +31,6 @@ LEVELS = 4
 DREAMS = 64
 """Windows after which is dreamed."""
 LOSS = ("total", "count")
-DEADLY = DEATH_REWARD / 2
-"""A dreamed reward below this is a death."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +150,7 @@ class AgentEvaluation(Evaluation):
         self._values |= {name: float(losses[key].total / losses[key].count) for name, key in names.items()}
         frames = self.cfg.played.frames
         self._values["imagined_return"] = float(dream.reward.mean()) * frames
-        self._values["imagined_deaths"] = float((dream.reward < DEADLY).float().mean()) * frames
+        self._values["imagined_deaths"] = float(death_chance(net, dream.agent[:, 1:]).mean()) * frames
         yield 1, 1, "dreams"
 
     def _play(self, net: AgentNet) -> Generator[Piece]:

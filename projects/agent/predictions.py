@@ -12,10 +12,10 @@ from torch import Tensor
 
 from engines.training.project import Batch
 from projects.agent.heads import Ahead, Policy
-from projects.agent.layout import EVENT_GOLD, GOLD_REWARD
+from projects.agent.layout import DEATH_REWARD, EVENT_GOLD, GOLD_REWARD
 from projects.agent.net import AgentNet
 from projects.agent.scores import auc, changes, r2, share
-from projects.agent.twohot import symexp
+from projects.agent.twohot import log_softmax, symexp
 
 EVENT = GOLD_REWARD * EVENT_GOLD / 2
 """Bins of rewards farther from 0 than this are those of events: the reward of an event is twice as large at least."""
@@ -96,6 +96,15 @@ class Predictions:
 def event_chance(net: AgentNet, agent: Tensor) -> tuple[Tensor, Tensor]:
     """Chance of an event and mean reward (…, offsets) by the reward head, of agent tokens (…, width)."""
     logits = net.reward(agent)
+    return log_softmax(logits).exp() @ (raw_bins(net).abs() > EVENT).float(), net.reward.twohot.mean(logits)
+
+
+def death_chance(net: AgentNet, agent: Tensor) -> Tensor:
+    """Chance (…) that the transition that ended in this frame was a death: bins below half of its reward."""
+    return log_softmax(net.reward(agent)[..., 0, :]).exp() @ (raw_bins(net) < DEATH_REWARD / 2).float()
+
+
+def raw_bins(net: AgentNet) -> Tensor:
+    """The rewards that the bins of the reward head are for: (bins,)."""
     twohot = net.reward.twohot
-    centres = symexp(twohot.centres) if twohot.in_symlog else twohot.centres
-    return logits.float().softmax(-1) @ (centres.abs() > EVENT).float(), twohot.mean(logits)
+    return symexp(twohot.centres) if twohot.in_symlog else twohot.centres
