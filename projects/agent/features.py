@@ -9,28 +9,31 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from engines.basics.errors import DataError
 from engines.basics.files import replace_bytes
-from projects.agent.layout import ABILITIES, NONE, SLICES, UNKNOWN
+from projects.agent.layout import ABILITIES, MOST_FRAMES, MOST_GOLD, NONE, SLICES, UNKNOWN
 
 Floats = NDArray[np.float64]
 KEYS = ("ability_q", "ability_w", "ability_e", "ability_r", "summoner_d", "summoner_f", "item_used", "recall_b")
 """The keys of `ABILITIES`, in their order."""
 FPS = 20
-MOST_FRAMES = 10_000_000
-"""From the first frame number to the last, 139 hours: more is a damaged number."""
+
+
+_Whole = Annotated[int, Meta(ge=-(2**62), le=2**62)]
 
 
 class _Frame(msgspec.Struct):
-    frame_idx: int
+    frame_idx: _Whole
     movement_dx: float | None
     movement_dy: float | None
-    movement_slice: int | None
+    movement_slice: _Whole | None
     ability_q: bool
     ability_w: bool
     ability_e: bool
@@ -39,7 +42,7 @@ class _Frame(msgspec.Struct):
     summoner_f: bool
     item_used: bool
     recall_b: bool
-    gold_gained: float
+    gold_gained: Annotated[float, Meta(ge=-MOST_GOLD, le=MOST_GOLD)]
     health_bar_x: float | None
     health_bar_y: float | None
     timestamp_ms: float | None = None

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from engines.basics.errors import DataError
 from engines.basics.files import make_directory, replace_with
+from projects.agent.layout import MOST_FRAMES
 
 LATENTS, NUMBERS = "latents.npy", "frame_indices.npy"
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -84,6 +85,11 @@ def _numbers(path: Path, archive: zipfile.ZipFile) -> NDArray[np.int64]:
         raise DataError(
             f"{path}: frame_indices is {number[place + 1]} after {number[place]} (row {place + 1}); expected rising "
             "numbers, each once."
+        )
+    if number[-1] - number[0] >= MOST_FRAMES:
+        raise DataError(
+            f"{path}: frame_indices go from {number[0]} to {number[-1]}, expected at most {MOST_FRAMES:,} frames in a "
+            "video."
         )
     return number
 

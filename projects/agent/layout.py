@@ -22,5 +22,9 @@ BEFORE, AFTER = 5, 3
 """Frames that the rule of deaths looks at before and after a frame."""
 REFRACTORY = 20
 """Frames after a death in which there is no other."""
+MOST_FRAMES = 10_000_000
+"""From the first frame number of a video to the last, 139 hours: more is a damaged number."""
+MOST_GOLD = 1_000_000.0
+"""In a frame, or of a player: more is a damaged number."""
 OFFSETS = 8
 """Frames ahead that rewards and actions are predicted."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from engines.basics import npz
 from engines.basics.errors import DataError
 from projects.agent.features import Features
-from projects.agent.layout import ABILITIES, NONE, SLICES, UNKNOWN
+from projects.agent.layout import ABILITIES, MOST_GOLD, NONE, SLICES, UNKNOWN
 
 Floats = NDArray[np.float64]
 NEEDED = ("gt", "hp", "hp_max", "gold_total", "level", "cw_x", "cw_y", "cs_x", "cs_y")
@@ -69,6 +69,8 @@ def read_game(path: Path) -> Game:
     rows = {name: _column(path, content, name) for name in (*NEEDED, *OPTIONAL)}
     count = len(rows["gt"])
     known = np.isfinite([rows[name] for name in ("gt", "hp", "hp_max", "gold_total", "level", "cw_x", "cw_y")]).all(0)
+    with np.errstate(invalid="ignore"):
+        known &= np.abs(rows["gold_total"]) < MOST_GOLD
     if count < 2 or not known.any():
         raise DataError(f"{path}: has no frame with time, hp, gold, level and position; expected some.")
     if (np.diff(rows["gt"][known]) <= 0).any():

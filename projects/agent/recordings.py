@@ -68,7 +68,7 @@ def names_at(folder: Path) -> list[str]:
     if not described and not packed:
         raise DataError(
             f"{folder}: holds no game, expected {FEATURES}/VIDEO/{FILE} and {LATENTS}/VIDEO.npz; make some with "
-            f"`cockpit data make agent {folder}`, or parse some with `cockpit data parse GAMES {folder}`."
+            "`cockpit data make agent OUT`, or parse some with `cockpit data parse GAMES OUT`."
         )
     for name in sorted(described ^ packed):
         lacking = f"{LATENTS}/{name}.npz" if name in described else f"{FEATURES}/{name}/{FILE}"

@@ -78,6 +78,12 @@ class Windows:
         game = numbered.sequences(every)
         start = numbered.first_rows(every) - (ends - [len(one) for one in recordings])[game]
         kept = self._counted(game, start, [one.rows >= 0 for one in recordings]) >= LEAST_PRESENT * frames
+        if not kept.any():
+            longest = max(recordings, key=len)
+            raise DataError(
+                f"{len(recordings)} games, the longest of them {longest.name} with {len(longest)} frames, have no "
+                f"window of {frames} frames with latents for half of them; set data.frames lower, or take longer games."
+            )
         self.game, self.start = game[kept], start[kept]
         """Which game each window is of, and its first frame on the timeline of that: (count,) each."""
         events = self._counted(self.game, self.start, [one.rewards.event for one in recordings])

@@ -100,6 +100,8 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         ([frame(0, health_bar_x=float("-inf"))], {}, "health_bar_x is -Infinity in frame 1 of frames"),
         ([frame(0), {k: v for k, v in frame(1).items() if k != "gold_gained"}], {}, r"frames\[1\]: .*`gold_gained`"),
         ([frame(0, ability_w="yes")], {}, r"frames\[0\]\.ability_w: Expected `bool`, got `str`"),
+        ([frame(0), frame(10**20)], {}, r"frames\[1\]\.frame_idx: "),
+        ([frame(0, gold_gained=1e300)], {}, r"frames\[0\]\.gold_gained: Expected `float` <= 1000000"),
         ([frame(0)], {"frames": 3}, "frames: Expected `array`"),
     ],
 )

@@ -76,6 +76,7 @@ def test_the_same_values_make_the_same_bytes(tmp_path: Path) -> None:
         ({"latents": values()[:, 0], "frame_indices": NUMBERS}, r"latents is \(5, 2, 4\) of float16"),
         ({"latents": values().astype(int), "frame_indices": NUMBERS}, "of int64; expected latents"),
         ({"latents": values(), "frame_indices": NUMBERS[::-1]}, r"frame_indices is 9 after 10 \(row 1\)"),
+        ({"latents": values(), "frame_indices": NUMBERS.astype(np.int64) << 27}, "expected at most 10,000,000 frames"),
         ({"latents": values(), "frame_indices": NUMBERS / 2}, r"frame_indices is \(5,\) of float64"),
         ({"latents": values().astype(object), "frame_indices": NUMBERS}, "latents is .* of object"),
     ],

@@ -99,6 +99,11 @@ def test_b8_with_a_share_p_of_windows_with_an_event_half_and_half_of_p_are_drawn
     assert float(with_event.float().mean()) == pytest.approx(0.5 + 0.5 * share, abs=0.03)
 
 
+def test_games_that_are_too_short_are_said(games: list[Recording]) -> None:
+    with pytest.raises(DataError, match="2 games, the longest of them b with 80 frames, have no window of 81 frames"):
+        Windows(games, PLAIN, 81, 1, CPU)
+
+
 def test_mean_and_deviation_are_those_of_the_frames_that_are_there(games: list[Recording]) -> None:
     found = statistics(games)
     every = np.concatenate([np.asarray(one.latents, np.float64) for one in games])
