@@ -25,8 +25,9 @@ SMALL_MELEE = (
     "training.warmup_epochs=0", "rollouts.starts=2", "rollouts.windows=8", "launch.threads=1",
 )  # fmt: skip
 SMALL_AGENT = (
-    "model.width=16", "model.layers=4", "model.heads=2", "model.hidden=16", "training.steps_per_epoch=2",
-    "training.batch_size=4", "played.windows=8", "played.episodes=2", "played.frames=20", "launch.threads=1",
+    "model.width=16", "model.heads=2", "model.hidden=16", "played.windows=8", "played.episodes=2", "played.frames=20",
+    "training.epochs=2", "training.steps_per_epoch=2", "training.batch_size=4", "launch.threads=1",
+    "training.stages=[{name: agent, epochs: 1, heads: [dynamics, reward, bc]}, {name: dream, heads: [value, policy]}]",
 )  # fmt: skip
 TRAIN = "train configs/controls_v2.yaml --set training.lr=3e-4"
 KEYS = (
@@ -135,7 +136,9 @@ def dream_of_melee(story: Story) -> None:
 
 
 def dream_of_an_agent(story: Story, terminal: Callable[..., Terminal]) -> None:
-    """The demo, made small, and what play shows of it."""
+    """The demo, made small, on a few games, and what play shows of it."""
+    games = called("data", "make", "agent", "data/demo/agent", "--set", "games=3", "--set", "frames=60")
+    assert games.returncode == 0, games.stderr
     small = [part for one in SMALL_AGENT for part in ("--set", one)]
     story.tell("demo agent", "--headless", *small)
     play = terminal(f"{COCKPIT} {story.fill('play last')}; echo it has left; cat")
