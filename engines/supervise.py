@@ -25,7 +25,9 @@ from engines.basics.jsonl import last_lines
 from engines.basics.lock import RunLock
 from engines.contract import events as ev
 from engines.contract import on_finish as on_finish_of
+from engines.contract import spec as specs
 from engines.contract.rundir import Attempt, End, RunDirectory
+from engines.contract.spec import Spec
 from engines.host.facts import boot_id, device_name
 from engines.host.queue import Place
 from engines.runs import provenance, resumption
@@ -200,7 +202,10 @@ class Supervisor:
         def spent() -> float:
             return before + (time.time() - attempt.started) / 3600 * price
 
-        return [recorder, Watchdog(self.run, attempt.number, budget=budget, usd_per_hour=price, spent=spent)]
+        known = specs.installed().get(self.run.info.project)
+        proxies = known.proxies if isinstance(known, Spec) else {}
+        watchdog = Watchdog(self.run, attempt.number, budget=budget, usd_per_hour=price, spent=spent, proxies=proxies)
+        return [recorder, watchdog]
 
     def _record_end(self, attempt: Attempt) -> None:
         """Write the end; on a full disk into the space that was kept for it."""

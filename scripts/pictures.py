@@ -1,6 +1,7 @@
 """Makes the pictures of the README: `.venv/bin/python scripts/pictures.py` trains three small models and looks at them.
 
-It takes some minutes and needs Chromium, which turns the app's own screenshots into PNG files.
+It takes some minutes and needs Chromium, which turns the app's own screenshots into PNG files. `pictures.py play RUN
+NAME KEY…` makes a picture NAME of Play, of a run that is there, after these keys.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
+from cockpit.core.scenes.play import open_play
 from cockpit.core.settings import SettingsFile
 from engines.contract.rundir import RunDirectory
 from engines.runs.state import RunReader
-from engines.runs.store import list_runs
+from engines.runs.store import find_run, list_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "img"
@@ -67,12 +68,11 @@ def trainings() -> list[RunDirectory]:
     return [run for run in list_runs() if run.info.kind == "training"]
 
 
-async def take(
-    name: str, size: tuple[int, int], shows: str, *keys: str, opened: Callable[[], RunDirectory | None]
-) -> None:
-    """One picture: the app opened, `keys` pressed, and `shows` on the screen."""
-    app = CockpitApp(open_run=opened(), settings=SettingsFile(Path("settings.json")))
+async def take(name: str, size: tuple[int, int], shows: str, *keys: str, app: CockpitApp, first: str = "") -> None:
+    """One picture: the app opened until `first` is there, `keys` pressed, and `shows` on the screen."""
     async with app.run_test(size=size) as pilot:
+        while first not in words(pilot):
+            await pilot.pause(0.2)
         for key in keys:
             await pilot.press(key)
             await pilot.pause(1.5)  # what a key opens reads files in threads
@@ -80,6 +80,11 @@ async def take(
             await pilot.pause(0.2)
         await pilot.pause(3.0)
         write_png(name, app.export_screenshot(title="cockpit"))
+
+
+def opened(run: RunDirectory | None = None) -> CockpitApp:
+    """The app at a run, or at the list of runs."""
+    return CockpitApp(open_run=run, settings=SettingsFile(Path("settings.json")))
 
 
 def words(pilot: Pilot[None]) -> str:
@@ -105,15 +110,26 @@ def write_png(name: str, svg: str) -> None:
         )  # fmt: skip
 
 
+def play(run: str, name: str, *keys: str) -> None:
+    """A picture of Play, the user's own settings aside; its engine ends by itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = SettingsFile(Path(folder) / "settings.json")
+        app = CockpitApp(play=open_play(find_run(run)), settings=settings)
+        asyncio.run(take(name, (140, 36), "Reward and value", *keys, app=app, first="Reward and value"))
+
+
 def main() -> None:
     assert shutil.which("chromium"), "chromium is not installed"
+    if sys.argv[1:2] == ["play"]:
+        play(*sys.argv[2:])
+        return
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         os.environ |= {"COCKPIT_RUNS": f"{folder}/runs", "XDG_STATE_HOME": folder}
         train()
-        asyncio.run(take("runs", (140, 20), "one layer", opened=lambda: None))
-        asyncio.run(take("run", (140, 40), "Score", opened=newest))
-        asyncio.run(take("compare", (188, 44), "num_layers", "asterisk", "c", opened=lambda: None))
+        asyncio.run(take("runs", (140, 20), "one layer", app=opened()))
+        asyncio.run(take("run", (140, 40), "Score", app=opened(newest())))
+        asyncio.run(take("compare", (188, 44), "num_layers", "asterisk", "c", app=opened()))
         cockpit("stop", "last")
 
 

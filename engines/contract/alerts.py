@@ -6,7 +6,7 @@ The rules would rather miss than cry wolf: docs/alerts.md has the rates, measure
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -20,13 +20,15 @@ NONFINITE, CHECKPOINT_FAILED, FULL_DISK = "nonfinite", "checkpoint-failed", "dis
 """Told by the loop itself, or by a script's Reporter; the others by the watchdog."""
 PLATEAU, OVERFIT, GRADIENT, DATA_WAIT = "plateau", "overfit", "gradient", "data-wait"
 STALL, DISK, BUDGET = "stall", "disk", "budget"
+EXPLOIT = "exploit"
 LASTING = frozenset(
-    {NONFINITE, CHECKPOINT_FAILED, FULL_DISK, PLATEAU, OVERFIT, GRADIENT, DATA_WAIT, STALL, DISK, BUDGET}
+    {NONFINITE, CHECKPOINT_FAILED, FULL_DISK, PLATEAU, OVERFIT, GRADIENT, DATA_WAIT, STALL, DISK, BUDGET, EXPLOIT}
 )
 """What holds until it is over; other alerts tell of something that has happened."""
 
 PLATEAU_EPOCHS, PLATEAU_SHARE = 12, 0.25
 OVERFIT_EPOCHS, OVERFIT_FALL, OVERFIT_CLIMB, OVERFIT_RISE = 8, -2.0, 4.0, 0.05
+EXPLOIT_EPOCHS, EXPLOIT_TREND = 5, 3.0
 SPARE_CHECKPOINTS, SPARE_BYTES = 2, 64 * 10**6
 """A new checkpoint is written beside the last one, and where links are not possible the best is a copy."""
 NEAR = 0.9
@@ -99,6 +101,34 @@ def overfit(rows: Sequence[Epoch], tried: int, *, told: bool = False) -> Finding
     return Finding(
         OVERFIT, f"the training loss falls while validation rises: from {least:.4g} in epoch {epoch} to {now:.4g}"
     )
+
+
+def exploit(rows: Sequence[Epoch], proxies: Mapping[str, str], *, told: bool = False) -> Finding | None:
+    """What a model says of itself rises while what it stands for, measured, falls, both beyond doubt.
+
+    `rows` are epochs of one stage since the user last changed something; `proxies` are validation values, as
+    {"imagined_return": "played_return"}. Looked at are the epochs after the best measured one, five or more of them.
+    Once `told` it holds until a better measured value or a change.
+    """
+    for said, measured in proxies.items():
+        pairs = [(row.validation.get(said), row.validation.get(measured), row.epoch) for row in rows]
+        known = [(rises, falls, epoch) for rises, falls, epoch in pairs if rises is not None and falls is not None]
+        if not known:
+            continue
+        best = max(range(len(known)), key=lambda index: known[index][1])
+        since = known[best + 1 :]
+        if len(since) < EXPLOIT_EPOCHS:
+            continue
+        rising = trend([rises for rises, _, _ in since]) >= EXPLOIT_TREND
+        falling = trend([falls for _, falls, _ in since]) <= -EXPLOIT_TREND
+        if told or (rising and falling):
+            text = f"{_words(said)} rises while {_words(measured)} falls: from {known[best][1]:.4g} in epoch"
+            return Finding(EXPLOIT, f"{text} {known[best][2]} to {since[-1][1]:.4g}")
+    return None
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def disk_low(free: int, checkpoint: int) -> Finding | None:

@@ -91,6 +91,9 @@ class Spec:
     """`module:function` giving the paths of the files that a config's data is read from, torch-free: a resume or a
     replay tells which of them have changed. All that `data.path` holds where absent; None where the project reads none.
     """
+    proxies: Mapping[str, str] = field(default_factory=dict)
+    """Validation values that the model gives of itself, and the measured ones they stand for, as {"imagined_return":
+    "played_return"}: an alert where the first rises while the second falls."""
     tasks: Mapping[str, Task] = field(default_factory=dict)
     """Other long work by name: `cockpit task` starts any of it."""
     reads: str | None = None

@@ -11,7 +11,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import get_args
 
@@ -39,6 +39,7 @@ OVER = {
     alerts.DATA_WAIT: "data comes fast enough again",
     alerts.STALL: "it goes on",
     alerts.DISK: "there is room on the run's disk again",
+    alerts.EXPLOIT: "the measured value rises again, or something was changed",
     alerts.BUDGET: "the budget is larger now",
 }
 
@@ -46,12 +47,15 @@ OVER = {
 class Watchdog(threading.Thread):
     """`spent` gives the US dollars spent so far, over all attempts. Nothing that goes wrong here touches the run.
 
+    `proxies` are those of the project's spec.
+
     `least_silence`: seconds without a sign of life that are never told; 0 leaves it to the phase.
     """
 
     def __init__(
         self, run: RunDirectory, attempt: int, *, budget: float = 0.0, usd_per_hour: float = 0.0,
         spent: Callable[[], float] = lambda: 0.0, least_silence: float = 0.0,
+        proxies: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(name="watchdog", daemon=True)
         self._run, self._attempt = run, attempt
@@ -59,6 +63,7 @@ class Watchdog(threading.Thread):
         self._reader = RunReader(run)
         self._events = EventWriter(run.events, attempt)
         self._stall = StallRule(least_silence)
+        self._proxies = proxies or {}
         self._signs = 0
         """Events that show the engine at work; that it hears commands is no such sign."""
         self._usual_norm: float | None = None
@@ -120,6 +125,8 @@ class Watchdog(threading.Thread):
         yield alerts.plateau(rows, tried, told=alerts.PLATEAU in told)
         alike = [row for row in rows if row.weights == rows[-1].weights]
         yield alerts.overfit(alike, tried, told=alerts.OVERFIT in told)
+        changed = [row for row in rows if row.step > change]
+        yield alerts.exploit(changed, self._proxies, told=alerts.EXPLOIT in told)
         yield from self._of_steps(change, told)
         free = shutil.disk_usage(self._run.path).free / (RELIEF if alerts.DISK in told else 1)
         yield alerts.disk_low(int(free), history.checkpoints[-1].size if history.checkpoints else 0)

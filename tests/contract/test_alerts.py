@@ -12,13 +12,14 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from engines.contract import alerts
 from engines.contract import events as ev
-from engines.contract.alerts import Finding, budget_near, disk_low, overfit, plateau, trend
+from engines.contract.alerts import Finding, budget_near, disk_low, exploit, overfit, plateau, trend
 from engines.contract.events import Epoch
 from engines.contract.step_alerts import exploding, starving, usual_norm
 from engines.runs.history import History
@@ -353,3 +354,57 @@ def test_what_stands_is_of_the_newest_attempt_and_ends_with_what_ends_it() -> No
     assert say(ev.Alert(code="disk", level="info", text="room again", over=True)) == ["stall"]
     assert say(ev.Phase(phase="loading"), attempt=2) == []
     assert len(history.alerts) == 5
+
+
+# -- exploit ---------------------------------------------------------------------------------------------------------
+
+PROXIES = {"imagined_return": "played_return"}
+
+
+def with_returns(imagined: Floats, played: Sequence[float | None] | npt.NDArray[np.float64]) -> list[Epoch]:
+    made = rows(list(played))
+    return [
+        msgspec.structs.replace(row, validation={"imagined_return": float(imagined[place]), "played_return": seen})
+        for place, (row, seen) in enumerate(zip(made, played, strict=True))
+    ]
+
+
+def first_exploit(imagined: Floats, played: Sequence[float | None] | npt.NDArray[np.float64]) -> int | None:
+    made = with_returns(imagined, played)
+    return next((n for n in range(1, len(made) + 1) if exploit(made[:n], PROXIES)), None)
+
+
+def test_how_often_noise_is_called_an_exploit() -> None:
+    random = np.random.default_rng(0)
+    at = np.arange(20.0)
+
+    def share(course: npt.NDArray[np.float64]) -> float:
+        found = 0
+        for _ in range(100):
+            imagined = 0.3 * at + 0.5 * random.standard_normal(20)
+            found += first_exploit(imagined, course + random.standard_normal(20)) is not None
+        return found / 100
+
+    assert share(0 * at) <= 0.04
+    assert share(0.3 * at) == 0
+    assert share(-0.3 * at) >= 0.97
+
+
+def test_an_exploit_names_both_values_and_lasts_until_a_better_measured_one() -> None:
+    imagined, played = [1.0, 2, 3, 4, 5, 6, 7], [5.0, 9, 7.1, 6.8, 6.1, 5.2, 4.9]
+    made = with_returns(imagined, played)
+    found = exploit(made, PROXIES)
+    assert found is not None
+    assert found.text == "imagined return rises while played return falls: from 9 in epoch 2 to 4.9"
+    assert exploit(made[:-1], PROXIES) is None  # four epochs are too few
+    assert exploit(with_returns([-value for value in imagined], played), PROXIES) is None
+    assert exploit(made, {}) is None
+    steady = with_returns([*imagined, 7.0, 7.0], [*played, 6.0, 6.5])
+    assert exploit(steady, PROXIES) is None
+    assert exploit(steady, PROXIES, told=True) is not None
+    assert exploit(with_returns([*imagined, 8.0], [*played, 9.5]), PROXIES, told=True) is None
+
+
+def test_epochs_without_a_measured_value_are_left_out() -> None:
+    played: list[float | None] = [9.0, None, 7.1, None, 6.8, 6.1, 5.2, 4.9]
+    assert first_exploit(list(range(8)), played) == 8

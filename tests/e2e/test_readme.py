@@ -24,6 +24,11 @@ SMALL_MELEE = (
     "model.d_model=32", "model.n_layers=1", "training.epochs=1", "training.steps_per_epoch=3", "training.batch_size=4",
     "training.warmup_epochs=0", "rollouts.starts=2", "rollouts.windows=8", "launch.threads=1",
 )  # fmt: skip
+SMALL_AGENT = (
+    "model.width=16", "model.heads=2", "model.hidden=16", "played.windows=8", "played.episodes=2", "played.frames=20",
+    "training.epochs=2", "training.steps_per_epoch=2", "training.batch_size=4", "launch.threads=1",
+    "training.stages=[{name: agent, epochs: 1, heads: [dynamics, reward, bc]}, {name: dream, heads: [value, policy]}]",
+)  # fmt: skip
 TRAIN = "train configs/controls_v2.yaml --set training.lr=3e-4"
 KEYS = (
     "forward", "back", "left", "right", "jump", "sneak", "sprint", "drop", "swapHands", "inventory", "ESC",
@@ -130,6 +135,18 @@ def dream_of_melee(story: Story) -> None:
     story.run = before
 
 
+def dream_of_an_agent(story: Story, terminal: Callable[..., Terminal]) -> None:
+    """The demo, made small, on a few games, and what play shows of it."""
+    games = called("data", "make", "agent", "data/demo/agent", "--set", "games=3", "--set", "frames=60")
+    assert games.returncode == 0, games.stderr
+    small = [part for one in SMALL_AGENT for part in ("--set", one)]
+    story.tell("demo agent", "--headless", *small)
+    play = terminal(f"{COCKPIT} {story.fill('play last')}; echo it has left; cat")
+    play.wait_text("next event")
+    play.press("q")
+    play.wait_text("it has left")
+
+
 def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: Callable[..., Terminal]) -> None:
     story.tell("init controls")
     assert "complete" in story.tell("completion bash")
@@ -175,6 +192,7 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     play.wait_text("it has left")
 
     dream_of_melee(story)
+    dream_of_an_agent(story, terminal)
     losses = story.folder / "losses.jsonl"
     losses.write_text("".join(json.dumps({"step": step, "loss": 1 / (step + 1)}) + "\n" for step in range(20)))
     story.places |= {"LOG…": str(losses), "PATH…": str(losses)}

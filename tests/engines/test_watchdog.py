@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -135,6 +136,16 @@ def test_overfit_is_told_of_epochs_with_the_same_weights(fake: FakeRun) -> None:
         fake.say(row)
         watch.look(5)
     assert told(fake.run) == [("overfit", False), ("plateau", False)]
+
+
+def test_an_exploit_is_told_once_with_its_end(fake: FakeRun) -> None:
+    watch = Watchdog(fake.run, fake.attempt, proxies={"imagined": "played"})
+    played = [5.0, 9, 7.1, 6.8, 6.1, 5.2, 4.9, 4.2, 9.5]
+    for number, value in enumerate(played, 1):
+        made = epoch(number, score=value)
+        fake.say(msgspec.structs.replace(made, validation={"imagined": float(number), "played": value}))
+        watch.look(5)
+    assert told(fake.run) == [("exploit", False), ("exploit", True)]
 
 
 def test_losses_of_other_weights_are_no_overfit(fake: FakeRun) -> None:

@@ -31,6 +31,7 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
     alerts.GRADIENT: (_LOWER, _STOP),
     alerts.PLATEAU: (_EARLY,),
     alerts.OVERFIT: (_EARLY,),
+    alerts.EXPLOIT: (_EARLY,),
     alerts.DATA_WAIT: (Remedy("show.system", "see what the machine does"),),
     alerts.STALL: (Remedy("show.log", "see its log"), Remedy("run.stop", "stop it, twice: harder", "stop {run}")),
     alerts.DISK: (_ROOM,),

@@ -1,0 +1,58 @@
+"""What is seen of the arena: latents of six channels on three cells by three, and where things are in such latents.
+
+player, hunter, gold, taken, died: a smooth blob at the place, as high as the thing is bright (gold by its amount, the
+marks of taken gold and of a death fading). life, the same in all cells: 1 while the player lives, from -1 up to 0 while
+it is dead. A dead player has no blob.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+CELLS = 3
+SIZE = float(CELLS)
+CHANNELS = ("player", "hunter", "gold", "taken", "died", "life")
+BLOB = 0.7
+"""Standard deviation of a blob, in cells: it is seen in all cells around it."""
+FINE = 60
+"""Places along each side that `locate` tries."""
+_CENTRES = np.arange(CELLS) + 0.5
+
+
+def render(things: Sequence[tuple[Floats, Floats]], life: Floats) -> NDArray[np.float32]:
+    """Latents (E, 6, 3, 3) of places (E, 2) with brightness (E,), in the order of the channels, and `life` (E,).
+
+    Row 0 is the top (largest y), as in a picture.
+    """
+    latents = np.empty((len(life), len(CHANNELS), CELLS, CELLS), np.float32)
+    for channel, (place, bright) in enumerate(things):
+        latents[:, channel] = bright[:, None, None] * _blobs(place)
+    latents[:, -1] = life[:, None, None]
+    return latents
+
+
+def locate(latents: NDArray[np.floating]) -> tuple[Floats, Floats]:
+    """Where each thing is in latents (E, 6, 3, 3), and how bright: (E, 5, 2) and (E, 5).
+
+    The place and height whose blob fits a channel with least square error, on a grid of SIZE / 60.
+    """
+    grid = (np.arange(FINE) + 0.5) * (SIZE / FINE)
+    places = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+    blobs = _blobs(places).reshape(len(places), -1)
+    energy = (blobs**2).sum(axis=1)
+    seen = latents[:, :-1].reshape(len(latents), len(CHANNELS) - 1, -1).astype(np.float64)
+    fit = np.maximum(seen @ blobs.T, 0.0)
+    best = (fit**2 / energy).argmax(axis=2)
+    return places[best], np.take_along_axis(fit, best[..., None], axis=2)[..., 0] / energy[best]
+
+
+def _blobs(place: Floats) -> Floats:
+    """Blobs of height 1 at places (n, 2): (n, rows, columns)."""
+    across = np.exp(-((_CENTRES - place[:, :1]) ** 2) / (2 * BLOB**2))
+    up = np.exp(-((_CENTRES[::-1] - place[:, 1:]) ** 2) / (2 * BLOB**2))
+    blobs: Floats = up[:, :, None] * across[:, None, :]
+    return blobs

@@ -1,0 +1,190 @@
+"""A small run from its config to its report, its export and what play shows of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from engines.basics import yaml12
+from engines.basics.errors import DataError
+from engines.contract.rundir import RunDirectory
+from engines.contract.scenes import Box, Gauge, Line, Scene, Text, Words, encode
+from engines.runs import launch
+from engines.runtime.attempt import carry_out
+from engines.training.engine import train
+from projects.agent.baselines import CEILING, LINEAR, REPEAT
+from projects.agent.export import ABOUT, WEIGHTS, export
+from projects.agent.layout import NONE, UNKNOWN
+from projects.agent.look import draw
+from projects.agent.net import build
+from projects.agent.opened import Opened, open_agent, placed
+from projects.agent.play import AgentSession, way
+from projects.agent.shown import Filmed, Shown, film, show
+from tests.projects.agent.runs import config, games
+from tests.projects.controls.task_context import Listener
+
+HORIZON = 9
+
+
+def nothing(done: int, total: int) -> None:
+    """Progress that nobody hears."""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A finished run."""
+    base = tmp_path_factory.mktemp("trained")
+    settings = config(games(base / "games")).model_dump(mode="json", exclude_none=True)
+    (base / "config.yaml").write_text(yaml12.write(settings))
+    run = launch.prepare_training(base / "config.yaml", [], run_dir=base / "runs" / "a-run")
+    assert carry_out(run, 1, train) == 0
+    return run
+
+
+@pytest.fixture(scope="module")
+def opened(trained: RunDirectory) -> Opened:
+    return open_agent(trained)
+
+
+@pytest.fixture(scope="module")
+def shown(opened: Opened) -> Shown:
+    with torch.inference_mode():
+        return show(opened.net, opened.cfg, opened.recording(""), HORIZON, nothing)
+
+
+@pytest.fixture(scope="module")
+def filmed(opened: Opened) -> list[Filmed]:
+    return film(opened.net, opened.cfg, 4, 30, nothing)
+
+
+def test_the_report_has_baselines_ceilings_dreams_and_players(trained: RunDirectory) -> None:
+    tables = json.loads(trained.report.read_text())["tables"]
+    actions = {row[0] for row in tables["Actions"]["rows"]}
+    assert {"this run", REPEAT, LINEAR, CEILING, f"skill over {REPEAT}"} <= actions
+    changes = {row[0]: row[2] for row in tables["Actions"]["rows"]}
+    assert changes[REPEAT] == 0
+    assert [row[0] for row in tables["Rewards"]["rows"]] == list(range(8))
+    assert [row[0] for row in tables["Dreams"]["rows"]] == list(range(1, 7))
+    players = {row[0]: row[1] for row in tables["Played"]["rows"]}
+    assert players["careful expert"] > players["expert"]
+    assert {"this run, sampled", "this run, greedy", "prior, sampled", "prior, greedy"} <= players.keys()
+    assert len(tables["stages"]["rows"]) == 3
+
+
+def test_the_export_says_how_to_build_the_model(trained: RunDirectory) -> None:
+    (trained.export / WEIGHTS).unlink()
+    export({"run": str(trained.path)}, Listener())
+    about = json.loads((trained.export / ABOUT).read_text())
+    net = build(open_agent(trained).cfg, tuple(about["latents"]))
+    net.load_state_dict(torch.load(trained.export / WEIGHTS, weights_only=True))
+    assert about["layout"]["abilities"][0] == "q"
+    cloned = Listener()
+    export({"run": str(trained.path), "stage": 2}, cloned)
+    assert cloned.lines[0].startswith("epoch 2")
+
+
+def test_a_game_is_found_by_either_of_its_files(opened: Opened, tmp_path: Path) -> None:
+    folder = Path(opened.cfg.data.path)
+    name = opened.validated[0]
+    assert placed(folder / "features" / name / "features.json") == placed(folder / "latents" / f"{name}.npz")
+    assert opened.recording(str(folder / "latents" / f"{name}.npz")).name == name
+    with pytest.raises(DataError, match="is no file of a game"):
+        opened.recording(str(tmp_path / "x.json"))
+    with pytest.raises(DataError, match="so set horizon lower"):
+        show(opened.net, opened.cfg, opened.recording(""), 200, nothing)
+
+
+def test_dreams_begin_one_after_the_other_with_true_frames(opened: Opened, shown: Shown) -> None:
+    context = opened.cfg.imagination.context
+    assert shown.age[:context].tolist() == [0] * context
+    assert shown.age[context : context + 2 * HORIZON].tolist() == [*range(1, HORIZON + 1)] * 2
+    dreamed = shown.age > 0
+    deviation = opened.net.deviation.numpy()
+    off = ((shown.dreamed - shown.latents)[dreamed] / deviation) ** 2
+    np.testing.assert_allclose(shown.error[dreamed], np.sqrt(off.mean((1, 2, 3))), rtol=1e-3, atol=1e-4)
+    first = shown.error[shown.age == 1].mean()
+    assert shown.error_by_horizon[0] == pytest.approx(first, rel=1e-4)
+    begins = np.flatnonzero(shown.age == 1)
+    still = ((shown.latents[begins - 1] - shown.latents[begins]) / deviation) ** 2
+    assert shown.still_by_horizon[0] == pytest.approx(np.sqrt(still.mean((1, 2, 3))).mean(), rel=1e-3)
+
+
+def test_predictions_lie_on_the_frames_that_they_are_about(opened: Opened, shown: Shown) -> None:
+    """The same as the whole sequence gives, up to the noise on what is looked back at."""
+    known = ~np.isnan(shown.said_movement[:, 0])
+    last = int(np.flatnonzero(shown.age)[-1])
+    assert known.tolist() == [0 < frame <= last for frame in range(len(shown))]
+    np.testing.assert_allclose(shown.said_movement[known].sum(1), 1, rtol=1e-4)
+    assert (~np.isnan(shown.value)).tolist() == [frame <= last for frame in range(len(shown))]
+
+
+def test_episodes_come_worst_first(filmed: list[Filmed]) -> None:
+    totals = [one.total for one in filmed]
+    assert totals == sorted(totals)
+    for one in filmed:
+        assert one.latents.shape == (30, 6, 3, 3)
+        assert one.total == pytest.approx(0.01 * one.gold - 10 * one.deaths, abs=1e-3)
+
+
+def test_every_scene_can_be_sent_and_says_where_it_is(opened: Opened, shown: Shown, filmed: list[Filmed]) -> None:
+    session = AgentSession(opened, shown, filmed)
+    assert session.total == len(shown) + 4 * 30
+    for position in range(0, session.total, 7):
+        assert len(encode(session.scene(position))) < 100_000
+    first = session.act("episode", 3)
+    assert first == len(shown)
+    assert session.act("episode", first) == first + 30
+    assert session.act("episode", session.total - 1) == first
+    assert session.act("game", first) == 0
+    assert "worst of 4" in session.scene(first).title
+    event = session.act("event", 0)
+    assert shown.events[event]
+    assert session.act("back-event", event + 1) == event
+
+
+def test_recorded_and_predicted_actions_stand_side_by_side(opened: Opened, shown: Shown) -> None:
+    session = AgentSession(opened, shown, [])
+    frame = 20
+    scene = session.scene(frame)
+    said = [span.text.strip() for span in words(scene, 0)]
+    assert said[1] == way(int(shown.movement[frame]))
+    assert said[2] == way(int(shown.said_movement[frame].argmax()))
+    chance = next(row for row in scene.panels[0].rows if isinstance(row, Gauge) and row.label == "P(recorded)")
+    assert chance.value == pytest.approx(shown.said_movement[frame][shown.movement[frame]], abs=1e-3)
+    horizons = [row for row in scene.panels[2].rows if isinstance(row, Gauge)]
+    assert [row.label for row in horizons] == ["1 frame", "2 frames", "4 frames", "8 frames", "here"]
+    assert horizons[0].other == pytest.approx(float(shown.still_by_horizon[0]), abs=1e-3)
+
+
+def words(scene: Scene, panel: int) -> list[Text]:
+    row = scene.panels[panel].rows[0]
+    assert isinstance(row, Words)
+    return row.spans  # type: ignore[return-value]
+
+
+def test_movements_in_words() -> None:
+    assert [way(movement) for movement in (0, 4, 9, 13, NONE, UNKNOWN)] == [
+        "→ 0°", "↑ 80°", "← 180°", "↓ 260°", "stays", "?",
+    ]  # fmt: skip
+
+
+def test_things_are_drawn_where_they_are(opened: Opened, filmed: list[Filmed]) -> None:
+    one = filmed[-1]
+    boxes = [item for item in draw(opened, one.latents[0], 0.0, "second") if isinstance(item, Box)]
+    assert {"second", "bad", "good"} <= {box.kind for box in boxes}
+    assert all(0 <= box.x <= 1 and box.x + box.width <= 1 + 1e-6 for box in boxes)
+
+
+def test_latents_without_an_arena_are_a_line_or_a_picture(opened: Opened) -> None:
+    from dataclasses import replace
+
+    plain = replace(opened, arena=False)
+    picture = draw(plain, np.zeros((6, 3, 3), np.float32), 0.0, "first")
+    assert any(type(item).__name__ == "Image" for item in picture)
+    vector = np.zeros((6, 1, 1), np.float32)
+    lines = [item for item in draw(plain, vector, 1.0, "first") if isinstance(item, Line)]
+    assert len(lines[-1].points) == 6
