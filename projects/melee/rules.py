@@ -36,6 +36,8 @@ LIMITS = {
 }  # fmt: skip
 """Least and most of a column, in game units. A dead fighter may lie outside its stage's blast zones."""
 WHOLE = (HITLAG, STOCKS, COMBO)
+RESPAWN = 12
+"""The action of a fighter that comes back: its percent begins again."""
 RESPAWN_HEIGHT = 60.0
 FALLING = 29
 """The action of a fighter that falls, not hurt."""
@@ -47,9 +49,10 @@ LEAST_HIT = 0.5
 class Prediction:
     """What a model says of the next frame, for both fighters, scaled: every tensor is (…, 2, n).
 
-    continuous: Δ of percent, x, y, shield. velocity: Δ of the five speeds. dynamics: hitlag, stocks, combo. binary:
-    logits of facing, invulnerable, on_ground. classes: logits by the names of `CLASSES`; what has no head is carried
-    forward. age: rate in frames and logit of a reset, of models that learn it.
+    continuous: Δ of percent, x, y, shield; of models that learn hits, percent's is what a hit would add. velocity: Δ of
+    the five speeds. dynamics: hitlag, stocks, combo. binary: logits of facing, invulnerable, on_ground. classes: logits
+    by the names of `CLASSES`; what has no head is carried forward. Of models that learn them, age: rate in frames and
+    logit of a reset, hit: logit of being hurt.
     """
 
     continuous: Tensor
@@ -58,6 +61,7 @@ class Prediction:
     binary: Tensor
     classes: Mapping[str, Tensor]
     age: Tensor | None = None
+    hit: Tensor | None = None
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Prediction:
         """`change` applied to every tensor; it may touch the leading dimensions alone."""
@@ -68,6 +72,7 @@ class Prediction:
             change(self.binary),
             {name: change(logits) for name, logits in self.classes.items()},
             None if self.age is None else change(self.age),
+            None if self.hit is None else change(self.hit),
         )
 
     def at(self, index: int | slice) -> Prediction:
@@ -86,9 +91,7 @@ def advance(last: Frames, said: Prediction, control: Tensor, first_age: Tensor) 
     """
     state = last.state.clone()
     change = said.continuous.detach().float()
-    hit = change[..., PERCENT : PERCENT + 1]
-    small = hit.abs() < LEAST_HIT * SCALE[PERCENT]
-    state[..., CONTINUOUS] += torch.cat([hit.masked_fill(small, 0), change[..., 1:]], dim=-1)
+    state[..., CONTINUOUS] += torch.cat([_hurt(change[..., :1], said.hit), change[..., 1:]], dim=-1)
     state[..., VELOCITY] += said.velocity.detach().float()
     state[..., DYNAMICS] = said.dynamics.detach().float()
     state[..., BINARY] = (said.binary.detach() > 0).float()
@@ -100,8 +103,17 @@ def advance(last: Frames, said: Prediction, control: Tensor, first_age: Tensor) 
         value = state[..., column] / SCALE[column]
         state[..., column] = (value.round() if column in WHOLE else value).clamp(least, most) * SCALE[column]
     state[..., STOCKS] = torch.minimum(state[..., STOCKS], last.state[..., STOCKS])
+    if said.hit is not None:  # else the change of percent says it
+        state[..., PERCENT].masked_fill_(ints[..., ACTION] == RESPAWN, 0)
     state[..., AGE] = next_age(last, state, ints, said.age, first_age) * SCALE[AGE]
     return Frames(state, control, ints, last.stage, _left_behind(last, state), last.kinds)
+
+
+def _hurt(change: Tensor, hit: Tensor | None) -> Tensor:
+    """What is added to percent: (…, 2, 1). A hit is rare, so that its mean would be a little in every frame."""
+    if hit is None:
+        return change.masked_fill(change.abs() < LEAST_HIT * SCALE[PERCENT], 0)
+    return torch.where(hit.detach() > 0, change.clamp(min=0), 0)
 
 
 def _left_behind(last: Frames, state: Tensor) -> Tensor:

@@ -18,9 +18,17 @@ CLAMPED = {
 }  # fmt: skip
 
 
+def small_left_out(change: torch.Tensor) -> torch.Tensor:
+    return torch.where(change.abs() * 100 < 0.5, 0.0, change)
+
+
+@pytest.mark.parametrize("learned", [True, False])
 @pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
-def test_each_column_follows_its_rule(size: float) -> None:
-    last, said = frames(6, 4), prediction(6, 4, size=size)
+def test_each_column_follows_its_rule(size: float, learned: bool) -> None:
+    last, said = frames(6, 4), prediction(6, 4, size=size, learned=learned)
+    with torch.no_grad():
+        said.classes["action"][:3, :2, :, 12] += 1000  # some come back after a death
+    hit = torch.zeros(1) if said.hit is None else said.hit.detach()[..., 0]
     led = frames(6, 4, seed=9).control
     frame = advance(last, said, led, FIRST)
     assert torch.equal(frame.control, led)
@@ -32,8 +40,10 @@ def test_each_column_follows_its_rule(size: float) -> None:
         if k in block:
             change = (said.continuous if k < 4 else said.velocity)[..., k if k < 4 else k - 4].detach()
             if name == "percent":
-                change = torch.where(change.abs() * 100 < 0.5, 0.0, change)
+                change = torch.where(hit > 0, change.clamp(min=0), 0) if learned else small_left_out(change)
             expected = before + change
+            if name == "percent" and learned:
+                expected = torch.where(said.classes["action"].argmax(-1) == 12, 0, expected)
         elif k < 13:
             expected = said.dynamics[..., k - 10].detach()
         else:

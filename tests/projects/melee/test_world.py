@@ -15,6 +15,7 @@ from projects.melee.views import SIDEWAYS
 from projects.melee.world import WorldModel
 from tests.projects.melee.made import called, frames
 
+BATTLEFIELD = 24
 KINDS = {
     "mamba": {"architecture": "mamba", "K": 12},
     "mamba windows": {"architecture": "mamba", "K": 5, "carry": False},
@@ -37,7 +38,7 @@ def small(kind: str, view: str = "fighter") -> WorldModel:
 
 
 def values(said: Prediction) -> dict[str, Tensor]:
-    named = {name: getattr(said, name) for name in ("continuous", "velocity", "dynamics", "binary", "age")}
+    named = {name: getattr(said, name) for name in ("continuous", "velocity", "dynamics", "binary", "age", "hit")}
     return {name: value for name, value in {**named, **said.classes}.items() if value is not None}
 
 
@@ -121,7 +122,7 @@ def test_the_fighter_view_does_not_know_who_is_first(kind: str) -> None:
 
 
 def test_the_fighter_view_is_the_same_in_a_mirror() -> None:
-    model, sequence = small("mamba"), frames(2, 8)
+    model, sequence = small("mamba"), replace(frames(2, 8), stage=torch.full((2, 8), BATTLEFIELD))
     state, control = sequence.state.clone(), sequence.control.clone()
     state[..., SIDEWAYS] *= -1
     state[..., FACING] = 1 - state[..., FACING]
