@@ -42,7 +42,11 @@ RESPAWN_HEIGHT = 60.0
 FALLING = 29
 """The action of a fighter that falls, not hurt."""
 LEAST_HIT = 0.5
-"""Percent: a smaller predicted change is none."""
+"""Percent: a smaller predicted change is none, of models that do not learn hits."""
+SURE = 3.0
+"""Logit of a hit that is not drawn. Likelier than not is not enough: what is learned of a thousand hits is too sure."""
+HURT, CAPTURED = slice(75, 92), slice(223, 233)
+"""Actions of who is hit, and of who is held."""
 
 
 @dataclass(frozen=True)
@@ -84,14 +88,20 @@ class Prediction:
         return self.map(lambda part: part[::every])
 
 
-def advance(last: Frames, said: Prediction, control: Tensor, first_age: Tensor) -> Frames:
+def advance(last: Frames, said: Prediction, control: Tensor, first_age: Tensor, least: Tensor | float = SURE) -> Frames:
     """The frame after `last` (…): no gradient passes.
 
-    control: (…, 2, 13), what the players do. first_age: (400,) the age that an action begins with.
+    control: (…, 2, 13), what the players do. first_age: (400,) the age that an action begins with. least: the logit
+    that a hit is above, (…, 2) or a number: that of a random number draws hits as often as they are likely.
     """
     state = last.state.clone()
     change = said.continuous.detach().float()
-    state[..., CONTINUOUS] += torch.cat([_hurt(change[..., :1], said.hit), change[..., 1:]], dim=-1)
+    hit = None if said.hit is None else said.hit[..., 0].detach() > least
+    if hit is None:
+        added = change[..., PERCENT].masked_fill(change[..., PERCENT].abs() < LEAST_HIT * SCALE[PERCENT], 0)
+    else:
+        added = change[..., PERCENT].clamp(min=0) * hit
+    state[..., CONTINUOUS] += torch.cat([added[..., None], change[..., PERCENT + 1 :]], dim=-1)
     state[..., VELOCITY] += said.velocity.detach().float()
     state[..., DYNAMICS] = said.dynamics.detach().float()
     state[..., BINARY] = (said.binary.detach() > 0).float()
@@ -99,21 +109,23 @@ def advance(last: Frames, said: Prediction, control: Tensor, first_age: Tensor) 
     for name, column in zip(CLASSES, CLASS_COLUMNS, strict=True):
         if name in said.classes:
             ints[..., column] = said.classes[name].detach().argmax(-1)
+    if hit is not None:
+        _hurt(state, ints, hit, said.classes["action"])
     for column, (least, most) in LIMITS.items():
         value = state[..., column] / SCALE[column]
         state[..., column] = (value.round() if column in WHOLE else value).clamp(least, most) * SCALE[column]
     state[..., STOCKS] = torch.minimum(state[..., STOCKS], last.state[..., STOCKS])
-    if said.hit is not None:  # else the change of percent says it
-        state[..., PERCENT].masked_fill_(ints[..., ACTION] == RESPAWN, 0)
     state[..., AGE] = next_age(last, state, ints, said.age, first_age) * SCALE[AGE]
     return Frames(state, control, ints, last.stage, _left_behind(last, state), last.kinds)
 
 
-def _hurt(change: Tensor, hit: Tensor | None) -> Tensor:
-    """What is added to percent: (…, 2, 1). A hit is rare, so that its mean would be a little in every frame."""
-    if hit is None:
-        return change.masked_fill(change.abs() < LEAST_HIT * SCALE[PERCENT], 0)
-    return torch.where(hit.detach() > 0, change.clamp(min=0), 0)
+def _hurt(state: Tensor, ints: Tensor, hit: Tensor, actions: Tensor) -> None:
+    """Give who is `hit: (…, 2)` the likeliest action of the hurt, and who comes back no percent, in place."""
+    action = ints[..., ACTION]
+    is_hurt = (action >= HURT.start) & (action < HURT.stop) | (action >= CAPTURED.start) & (action < CAPTURED.stop)
+    likeliest = actions[..., HURT].detach().argmax(-1) + HURT.start
+    ints[..., ACTION] = torch.where(hit & ~is_hurt, likeliest, action)
+    state[..., PERCENT].masked_fill_(ints[..., ACTION] == RESPAWN, 0)
 
 
 def _left_behind(last: Frames, state: Tensor) -> Tensor:

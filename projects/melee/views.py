@@ -182,7 +182,7 @@ class FighterView(nn.Module):
         for table in (self.action_age, self.character_action):
             nn.init.zeros_(table.weight)
         self.items = ItemTables(kinds) if kinds else None
-        embedded = 32 + 16 + 8 + 8 + 8 + 20 + 6 + 24 + 24
+        embedded = 32 + 16 + 8 + 8 + 8 + 20 + 6 + 24 + 24 + 24
         self.surfaces = Surfaces()
         floats = 2 * len(STATE) + 2 + 3 * CONTROLLER + 8 + 4 * len(THRESHOLDS) + 4 * len(WAVES) + Surfaces.width
         self.width = embedded + floats + items + 8 * kinds // 2 + kinds // 2
@@ -245,12 +245,13 @@ class FighterView(nn.Module):
             "ground": GROUND,
             "last_attack": LAST_ATTACK,
         }
+        moment = self.action_age(action * VOCABULARY["state_age"] + age)
         return [
             self.action(action), self.age(age), self.character(character),
             self.other_action(action.flip(-1)), self.other_character(character.flip(-1)),
             *(table(ints[..., columns[name]]) for name, table in self.small.items()),
             self.stage(frames.stage)[..., None, :].expand(*action.shape, -1),
-            self.action_age(action * VOCABULARY["state_age"] + age),
+            moment, moment.flip(-2),
             self.character_action(character * VOCABULARY["action"] + action),
         ]  # fmt: skip
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from projects.melee.frames import ACTION, AGE, CLASS_COLUMNS, CLASSES, HITLAG, PERCENT, SCALE, STATE, STOCKS, X, units
-from projects.melee.rules import advance, next_age, violations
+from projects.melee.rules import HURT, SURE, advance, next_age, violations
 from tests.projects.melee.made import called, frames, prediction
 
 FIRST = torch.zeros(400).index_fill(0, torch.arange(0, 400, 3), -1.0)
@@ -28,7 +28,7 @@ def test_each_column_follows_its_rule(size: float, learned: bool) -> None:
     last, said = frames(6, 4), prediction(6, 4, size=size, learned=learned)
     with torch.no_grad():
         said.classes["action"][:3, :2, :, 12] += 1000  # some come back after a death
-    hit = torch.zeros(1) if said.hit is None else said.hit.detach()[..., 0]
+    hit = torch.full((1,), -9.0) if said.hit is None else said.hit.detach()[..., 0]
     led = frames(6, 4, seed=9).control
     frame = advance(last, said, led, FIRST)
     assert torch.equal(frame.control, led)
@@ -40,10 +40,10 @@ def test_each_column_follows_its_rule(size: float, learned: bool) -> None:
         if k in block:
             change = (said.continuous if k < 4 else said.velocity)[..., k if k < 4 else k - 4].detach()
             if name == "percent":
-                change = torch.where(hit > 0, change.clamp(min=0), 0) if learned else small_left_out(change)
+                change = torch.where(hit > SURE, change.clamp(min=0), 0) if learned else small_left_out(change)
             expected = before + change
             if name == "percent" and learned:
-                expected = torch.where(said.classes["action"].argmax(-1) == 12, 0, expected)
+                expected = torch.where(frame.ints[..., ACTION] == 12, 0, expected)
         elif k < 13:
             expected = said.dynamics[..., k - 10].detach()
         else:
@@ -56,7 +56,11 @@ def test_each_column_follows_its_rule(size: float, learned: bool) -> None:
             units = torch.minimum(units, last.value(STOCKS).round())
         torch.testing.assert_close(frame.value(k), units, atol=1e-3, rtol=1e-4, msg=called(name))
     for name, column in zip(CLASSES, CLASS_COLUMNS, strict=True):
-        assert torch.equal(frame.ints[..., column], said.classes[name].argmax(-1))
+        most = said.classes[name].argmax(-1)
+        if name == "action":
+            hurt = (most >= 75) & (most <= 91) | (most >= 223) & (most <= 232)
+            most = torch.where((hit > SURE) & ~hurt, said.classes[name][..., HURT].argmax(-1) + 75, most)
+        assert torch.equal(frame.ints[..., column], most)
     assert not frame.state.requires_grad
 
 
