@@ -83,6 +83,21 @@ def test_what_has_no_head_is_carried_forward() -> None:
     assert torch.equal(frame.ints[..., ACTION], said.classes["action"].argmax(-1))
 
 
+def test_hits_are_drawn_as_often_as_they_are_likely() -> None:
+    last = frames(1, 1).at(0).map(lambda x: x.expand(5000, *x.shape[1:]))
+    said = prediction(1, 1).at(0).map(lambda x: x.expand(5000, *x.shape[1:]))
+    likely = torch.tensor([0.2, 0.7])
+    said = replace(said, hit=likely.logit()[:, None].expand(5000, 2, 1), continuous=torch.full((5000, 2, 4), 0.08))
+    luck = torch.rand(5000, 2, generator=torch.Generator().manual_seed(4)).logit()
+    frame = advance(last, said, last.control, FIRST, luck)
+    hit = frame.value(PERCENT) > last.value(PERCENT)
+    assert hit.float().mean(0).tolist() == pytest.approx(likely.tolist(), abs=0.03)
+    torch.testing.assert_close((frame.value(PERCENT) - last.value(PERCENT))[hit], torch.full((int(hit.sum()),), 8.0))
+    hurt = (frame.ints[..., ACTION] >= 75) & (frame.ints[..., ACTION] <= 91)
+    assert hurt[hit].all()  # the likeliest action is no other of those who are hit
+    assert not hurt[~hit].any()
+
+
 def test_the_age_follows_the_action() -> None:
     last = frames(1, 5)
     last.ints[..., ACTION] = 20

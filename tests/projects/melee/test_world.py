@@ -134,17 +134,20 @@ def test_the_fighter_view_is_the_same_in_a_mirror() -> None:
         torch.testing.assert_close(value, mirrored, atol=1e-5, rtol=1e-4, msg=called(name))
 
 
-def test_a_branch_goes_its_own_way() -> None:
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_branch_goes_its_own_way(seed: int | None) -> None:
     model, past = small("mamba"), frames(1, 6)
     first, second = frames(1, 8, seed=1).control, frames(1, 8, seed=2).control
-    stream = Stream(model, past)
+    stream = Stream(model, past, seed)
     for t in range(3):
         stream.step(first[:, t])
     branch = stream.branch()
     for t in range(3, 8):
         branch.step(second[:, t])
         stream.step(first[:, t])
-    torch.testing.assert_close(stream.frame.state, roll(model, past, first).state[:, -1])
+    torch.testing.assert_close(stream.frame.state, roll(model, past, first, seed).state[:, -1])
+    if seed is not None:  # of a model that knows little every other hit is one
+        assert not torch.equal(stream.frame.state, roll(model, past, first, seed + 1).state[:, -1])
 
 
 def test_a_checkpoint_without_combat_heads_loads_and_carries_them_forward() -> None:
