@@ -26,14 +26,11 @@ from projects.melee import rollouts
 from projects.melee.config import MeleeConfig
 from projects.melee.evaluation import MODEL, fixed_starts
 from projects.melee.export import ABOUT, WEIGHTS, export
-from projects.melee.frames import ACTION, HITLAG, PERCENT, STOCKS
 from projects.melee.games import complete_games
 from projects.melee.play import MeleeSession, Order, _real_game
 from projects.melee.project import USUAL_FRAMES, Melee, first_ages, past_frames, row_length, samples_in_games
-from projects.melee.rollout import roll
 from projects.melee.rollouts import rollout
 from projects.melee.store import Store
-from projects.melee.world import WorldModel
 from tests.projects.controls.task_context import Listener
 from tests.projects.melee.tables import columns, write_table
 from tests.projects.melee.test_parse import parsed
@@ -129,34 +126,6 @@ def test_rollouts_are_reported_and_hear_a_stop(trained: RunDirectory, monkeypatc
 def test_a_rollout_that_cannot_be_is_refused(trained: RunDirectory, more: dict[str, Any], sentence: str) -> None:
     with pytest.raises((DataError, UserError), match=sentence):
         rollout({"run": str(trained.path), **more}, Listener())
-
-
-def random_controls(frames: int, seed: int) -> torch.Tensor:
-    """Controllers (1, frames, 2, 13) of players who tilt a stick or press something for some frames, at random."""
-    random, control = np.random.default_rng(seed), np.zeros((frames, 2, 13), np.float32)
-    for player in (0, 1):
-        first = 0
-        while first < frames:
-            held = slice(first, first := first + int(random.integers(1, 30)))
-            control[held, player, :4] = random.choice([0, 0.5, 1], 4, p=[0.25, 0.5, 0.25])
-            control[held, player, 4:] = random.random(9) < 0.1
-    return torch.from_numpy(control)[None]
-
-
-@torch.inference_mode()
-def test_a_minute_of_random_keys_breaks_no_rule(trained: RunDirectory) -> None:
-    opened = open_run(trained)
-    cfg = opened.settings
-    model = opened.load_into(Melee().build(cfg))
-    assert isinstance(model, WorldModel)
-    game, _ = _real_game(cfg, Order(run=trained.path))
-    dream = roll(model, game.at(slice(None, past_frames(cfg))), random_controls(3600, seed=0), seed=0)
-    assert dream.frames == 3600
-    assert dream.state.isfinite().all()
-    assert (dream.value(PERCENT) >= 0).all()
-    assert (dream.value(HITLAG) >= 0).all()
-    assert (dream.value(STOCKS).diff(dim=1) <= 0).all()
-    assert len(set(dream.ints[..., ACTION].flatten().tolist())) > 3  # it is no picture that stays
 
 
 def test_the_export_can_be_written_again(trained: RunDirectory) -> None:
