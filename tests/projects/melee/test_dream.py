@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.contract.config import load_config
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runtime.attempt import carry_out
@@ -57,7 +56,7 @@ def anything(frames: int, seed: int) -> Tensor:
 @pytest.fixture(scope="module")
 def dream(trained: RunDirectory) -> Frames:
     opened = open_run(trained)
-    project, cfg = Melee(), load_config(trained.config).settings
+    project, cfg = Melee(), opened.settings
     project.data(cfg, torch.device("cpu"))
     model = opened.load_into(project.build(cfg))
     assert isinstance(model, WorldModel)
