@@ -43,8 +43,8 @@ FALLING = 29
 """The action of a fighter that falls, not hurt."""
 LEAST_HIT = 0.5
 """Percent: a smaller predicted change is none, of models that do not learn hits."""
-SURE = 3.0
-"""Logit of a hit that is not drawn. Likelier than not is not enough: what is learned of a thousand hits is too sure."""
+SURE = 4.0
+"""Logit of a hit that is not drawn, by validation: what is learned of a thousand hits is too sure of them."""
 HURT, CAPTURED = slice(75, 92), slice(223, 233)
 """Actions of who is hit, and of who is held."""
 

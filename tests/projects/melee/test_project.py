@@ -111,6 +111,10 @@ def test_rollouts_are_reported_and_hear_a_stop(trained: RunDirectory, monkeypatc
         for ours, theirs in zip(table.rows, again.tables[name].rows, strict=True):
             assert ours[0] == theirs[0]
             assert ours[1:] == pytest.approx(theirs[1:], abs=2e-4), name
+    drawn = Reporter()
+    rollout({"run": str(trained.path), "starts": 4, "horizons": "1,5,20", "draw": True}, drawn)
+    sure, likely = (float(str(tables["Hits"].rows[0][1])) for tables in (whole, drawn.tables))
+    assert likely > sure  # a model that knows nothing finds many hits likely and none sure
     held_out = Reporter()
     rollout({"run": str(trained.path), "starts": 2, "horizons": "5", "games": "test"}, held_out)
     assert any("2 starts in 1 games" in line for line in held_out.lines)
