@@ -8,6 +8,7 @@ import torch
 from projects.melee.frames import FACING, ON_GROUND, SCALE, SPEED_AIR_X, SPEED_ATTACK_X, SPEED_GROUND_X, Frames, X, Y
 from projects.melee.stages import STAGE
 from projects.melee.surfaces import SUNK, Surfaces
+from projects.melee.views import FighterView
 from tests.projects.melee.made import frames
 
 FOUNTAIN = 8
@@ -61,8 +62,6 @@ def test_the_numbers_of_a_place_are_bounded_and_know_the_edge() -> None:
 
 
 def test_a_fighter_that_lands_is_on_the_ground() -> None:
-    from projects.melee.views import FighterView
-
     view, sequence = FighterView(16, kinematic=True, items=0, kinds=0), frames(40, 1)
     sequence.stage.fill_(24)
     moved = torch.randn(40, 1, 2, 2)
