@@ -75,6 +75,8 @@ class MeleeLossWeights(Section):
     last_attack: NonNegative = 0.3
     age: NonNegative = 0.1
     """The age of the action on frames where the action stays."""
+    hit: NonNegative = 1.0
+    """Whether percent rises."""
 
 
 class SelfForcing(Section):

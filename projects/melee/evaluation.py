@@ -60,15 +60,17 @@ def fixed_starts(
     return np.concatenate([nothing, *games]), np.concatenate([nothing, *rows])
 
 
-def rollout_pieces(model: WorldModel, games: Frames, past: int, scores: Scores) -> Generator[int]:
+def rollout_pieces(
+    model: WorldModel, games: Frames, past: int, scores: Scores, seed: int | None = None
+) -> Generator[int]:
     """Add rollouts of the model, both baselines and the truth to `scores`, yielding after each frame of the model.
 
-    games: (batch, past + horizon) true frames; the newest of the past is the start.
+    games: (batch, past + horizon) true frames; the newest of the past is the start. seed: of drawn hits.
     """
     before, truth = games.at(slice(None, past)), games.at(slice(past, None))
     start, horizon = before.at(-1), games.frames - past
     rolled = []
-    for frame in roll_steps(model, before, truth.control):
+    for frame in roll_steps(model, before, truth.control, seed):
         rolled.append(frame)
         yield len(rolled)
     scores.add(MODEL, start, stack(rolled), truth)

@@ -58,7 +58,7 @@ def sequence_losses(
 def pass_losses(objective: Objective, said: Prediction, last: Frames, truth: Frames) -> dict[str, Loss]:
     """Losses of what was said after `last` (batch, time), for all frames but the newest of `truth`."""
     before, target = truth.at(slice(None, -1)), truth.at(slice(1, None))
-    return head_losses(objective, said, last, target, head_weights(objective, before, target))
+    return head_losses(objective, said, last, before, target)
 
 
 def sequence_counts(

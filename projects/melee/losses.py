@@ -19,6 +19,7 @@ from projects.melee.frames import (
     CLASSES,
     CONTINUOUS,
     DYNAMICS,
+    PERCENT,
     SCALE,
     VELOCITY,
     Frames,
@@ -28,7 +29,7 @@ from projects.melee.rules import Prediction
 
 BETA = 0.1
 """Game units: smaller errors count squared, larger ones by themselves."""
-HEADS = ("continuous", "velocity", "dynamics", "binary", *CLASSES, "age")
+HEADS = ("continuous", "velocity", "dynamics", "binary", *CLASSES, "age", "hit")
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,18 @@ class Objective:
 
 
 def head_losses(
-    objective: Objective, said: Prediction, last: Frames, target: Frames, weights: Mapping[str, Tensor]
+    objective: Objective, said: Prediction, last: Frames, before: Frames, target: Frames
 ) -> dict[str, Loss]:
     """One loss per head for the frame after `last`, which may be a predicted one, on the true `target`.
 
-    weights: of `head_weights`, a head each: (…, 2).
+    before: the true frames before `target`.
     """
+    weights = head_weights(objective, before, target)
     change, units_of = target.state - last.state, units(last.state.device)
+    if said.hit is not None:  # what a hit would add is only known where there was one
+        hurt = target.state[..., PERCENT] > before.state[..., PERCENT]
+        known = torch.where(hurt, change[..., PERCENT], said.continuous[..., PERCENT].detach())
+        change = torch.cat([known[..., None], change[..., PERCENT + 1 :]], dim=-1)
     losses = {}
     for name, block in (("continuous", CONTINUOUS), ("velocity", VELOCITY), ("dynamics", DYNAMICS)):
         truth = (target.state if name == "dynamics" else change)[..., block]
@@ -62,7 +68,10 @@ def head_losses(
             losses[name] = _classes(said.classes[name], target.ints[..., column], weights[name], objective.unimix)
     if said.age is not None:
         losses["age"] = _age(said.age, change[..., AGE] / SCALE[AGE], weights["age"])
-    return losses
+    if said.hit is not None:
+        losses["hit"] = _bits(said.hit, hurt[..., None].float(), weights["hit"])
+    nothing = Loss(0 * losses["binary"].total, 0 * losses["binary"].count)  # of what the model has no head for
+    return {name: losses.get(name, nothing) for name in HEADS}
 
 
 def head_weights(objective: Objective, before: Frames, target: Frames) -> dict[str, Tensor]:

@@ -139,7 +139,7 @@ class MeleeSession:
 
     @torch.inference_mode()
     def begin(self) -> State:
-        return State(Stream(self._model, self._game.at(slice(None, self._past))), (Pad(), Pad()))
+        return State(Stream(self._model, self._game.at(slice(None, self._past)), seed=0), (Pad(), Pad()))
 
     @torch.inference_mode()
     def step(self, state: State, presses: Sequence[Press], viewers: Sequence[str]) -> State:

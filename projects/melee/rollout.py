@@ -20,7 +20,7 @@ from projects.melee.frames import (
     Y,
     stack,
 )  # fmt: skip
-from projects.melee.rules import advance
+from projects.melee.rules import SURE, advance
 from projects.melee.world import Memory, WorldModel
 
 ITEM_FRAMES = 30
@@ -33,10 +33,11 @@ class Stream:
     Args:
         model: in eval mode.
         past: frames (batch, time) that it begins from; the newest is the first that it steps on.
+        seed: of the hits, which are drawn as often as they are likely; without one only sure hits are hits.
     """
 
-    def __init__(self, model: WorldModel, past: Frames) -> None:
-        self._model = model
+    def __init__(self, model: WorldModel, past: Frames, seed: int | None = None) -> None:
+        self._model, self._seed = model, seed
         self.frame = past.at(-1)
         """The newest frame: (batch)."""
         self._memory: Memory = model.begin(past.at(slice(None, -1)), past.control[:, 1:])
@@ -45,12 +46,19 @@ class Stream:
     def step(self, control: Tensor) -> Frames:
         """The next frame, led by `control` (batch, 2, 13)."""
         said, self._memory = self._model.step(self.frame, control, self._memory)
-        self.frame = advance(self.frame, said, control, self._model.first_age)
+        self.frame = advance(self.frame, said, control, self._model.first_age, self._least())
         self._steps += 1
         if self._steps == ITEM_FRAMES:
             gone = torch.zeros_like(self.frame.items), torch.zeros_like(self.frame.kinds)
             self.frame = replace(self.frame, items=gone[0], kinds=gone[1])
         return self.frame
+
+    def _least(self) -> Tensor | float:
+        """The logit from which on a hit is one: of the frame's number alone, so that a branch draws the same."""
+        if self._seed is None:
+            return SURE
+        random = torch.Generator().manual_seed(self._seed + self._steps)
+        return torch.rand(len(self.frame), 2, generator=random).logit().to(self.frame.state.device)
 
     @property
     def size(self) -> int:
@@ -65,20 +73,23 @@ class Stream:
     def branch(self) -> Stream:
         """A stream that continues from here by itself; nothing that a stream holds is ever changed in place."""
         other = object.__new__(Stream)
-        other._model, other._memory = self._model, self._memory
+        other._model, other._seed, other._memory = self._model, self._seed, self._memory
         other.frame, other._steps = self.frame, self._steps
         return other
 
 
 @torch.inference_mode()
-def roll(model: WorldModel, past: Frames, controls: Tensor) -> Frames:
-    """The frames (batch, horizon) after `past` (batch, time), led by `controls` (batch, horizon, 2, 13)."""
-    return stack(list(roll_steps(model, past, controls)))
+def roll(model: WorldModel, past: Frames, controls: Tensor, seed: int | None = None) -> Frames:
+    """The frames (batch, horizon) after `past` (batch, time), led by `controls` (batch, horizon, 2, 13).
+
+    seed: of a `Stream`.
+    """
+    return stack(list(roll_steps(model, past, controls, seed)))
 
 
-def roll_steps(model: WorldModel, past: Frames, controls: Tensor) -> Iterator[Frames]:
+def roll_steps(model: WorldModel, past: Frames, controls: Tensor, seed: int | None = None) -> Iterator[Frames]:
     """The same, a frame (batch) at a time, so that who waits for it can stop in between."""
-    stream = Stream(model, past)
+    stream = Stream(model, past, seed)
     for control in controls.unbind(1):
         yield stream.step(control)
 

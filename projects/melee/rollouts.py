@@ -50,6 +50,8 @@ class Order(msgspec.Struct):
     data: Path | None = None
     """Another store than the run's."""
     seed: Annotated[int, Meta(ge=0)] = 0
+    draw: bool = False
+    """Draw hits as often as they are likely, as in play; else only sure hits are hits."""
 
     def __post_init__(self) -> None:
         if not self.horizons:
@@ -79,7 +81,7 @@ def rollout(arguments: Mapping[str, Any], context: TaskContext) -> None:
         for first in range(0, len(which), BATCH):
             some = slice(first, first + BATCH)
             true = true_games(games, which[some], rows[some], past, horizons[-1])
-            for frame in rollout_pieces(model, true, past, scores):
+            for frame in rollout_pieces(model, true, past, scores, order.seed + first if order.draw else None):
                 context.progress(done + frame * len(true), len(which) * horizons[-1], "frames")
             done += len(true) * horizons[-1]
     tables = {"Against the baselines": _skill(scores), **scores.tables()}

@@ -36,20 +36,27 @@ LIMITS = {
 }  # fmt: skip
 """Least and most of a column, in game units. A dead fighter may lie outside its stage's blast zones."""
 WHOLE = (HITLAG, STOCKS, COMBO)
+RESPAWN = 12
+"""The action of a fighter that comes back: its percent begins again."""
 RESPAWN_HEIGHT = 60.0
 FALLING = 29
 """The action of a fighter that falls, not hurt."""
 LEAST_HIT = 0.5
-"""Percent: a smaller predicted change is none."""
+"""Percent: a smaller predicted change is none, of models that do not learn hits."""
+SURE = 4.0
+"""Logit of a hit that is not drawn, by validation: what is learned of a thousand hits is too sure of them."""
+HURT, CAPTURED = slice(75, 92), slice(223, 233)
+"""Actions of who is hit, and of who is held."""
 
 
 @dataclass(frozen=True)
 class Prediction:
     """What a model says of the next frame, for both fighters, scaled: every tensor is (…, 2, n).
 
-    continuous: Δ of percent, x, y, shield. velocity: Δ of the five speeds. dynamics: hitlag, stocks, combo. binary:
-    logits of facing, invulnerable, on_ground. classes: logits by the names of `CLASSES`; what has no head is carried
-    forward. age: rate in frames and logit of a reset, of models that learn it.
+    continuous: Δ of percent, x, y, shield; of models that learn hits, percent's is what a hit would add. velocity: Δ of
+    the five speeds. dynamics: hitlag, stocks, combo. binary: logits of facing, invulnerable, on_ground. classes: logits
+    by the names of `CLASSES`; what has no head is carried forward. Of models that learn them, age: rate in frames and
+    logit of a reset, hit: logit of being hurt.
     """
 
     continuous: Tensor
@@ -58,6 +65,7 @@ class Prediction:
     binary: Tensor
     classes: Mapping[str, Tensor]
     age: Tensor | None = None
+    hit: Tensor | None = None
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Prediction:
         """`change` applied to every tensor; it may touch the leading dimensions alone."""
@@ -68,6 +76,7 @@ class Prediction:
             change(self.binary),
             {name: change(logits) for name, logits in self.classes.items()},
             None if self.age is None else change(self.age),
+            None if self.hit is None else change(self.hit),
         )
 
     def at(self, index: int | slice) -> Prediction:
@@ -79,16 +88,20 @@ class Prediction:
         return self.map(lambda part: part[::every])
 
 
-def advance(last: Frames, said: Prediction, control: Tensor, first_age: Tensor) -> Frames:
+def advance(last: Frames, said: Prediction, control: Tensor, first_age: Tensor, least: Tensor | float = SURE) -> Frames:
     """The frame after `last` (…): no gradient passes.
 
-    control: (…, 2, 13), what the players do. first_age: (400,) the age that an action begins with.
+    control: (…, 2, 13), what the players do. first_age: (400,) the age that an action begins with. least: the logit
+    that a hit is above, (…, 2) or a number: that of a random number draws hits as often as they are likely.
     """
     state = last.state.clone()
     change = said.continuous.detach().float()
-    hit = change[..., PERCENT : PERCENT + 1]
-    small = hit.abs() < LEAST_HIT * SCALE[PERCENT]
-    state[..., CONTINUOUS] += torch.cat([hit.masked_fill(small, 0), change[..., 1:]], dim=-1)
+    hit = None if said.hit is None else said.hit[..., 0].detach() > least
+    if hit is None:
+        added = change[..., PERCENT].masked_fill(change[..., PERCENT].abs() < LEAST_HIT * SCALE[PERCENT], 0)
+    else:
+        added = change[..., PERCENT].clamp(min=0) * hit
+    state[..., CONTINUOUS] += torch.cat([added[..., None], change[..., PERCENT + 1 :]], dim=-1)
     state[..., VELOCITY] += said.velocity.detach().float()
     state[..., DYNAMICS] = said.dynamics.detach().float()
     state[..., BINARY] = (said.binary.detach() > 0).float()
@@ -96,12 +109,23 @@ def advance(last: Frames, said: Prediction, control: Tensor, first_age: Tensor) 
     for name, column in zip(CLASSES, CLASS_COLUMNS, strict=True):
         if name in said.classes:
             ints[..., column] = said.classes[name].detach().argmax(-1)
+    if hit is not None:
+        _hurt(state, ints, hit, said.classes["action"])
     for column, (least, most) in LIMITS.items():
         value = state[..., column] / SCALE[column]
         state[..., column] = (value.round() if column in WHOLE else value).clamp(least, most) * SCALE[column]
     state[..., STOCKS] = torch.minimum(state[..., STOCKS], last.state[..., STOCKS])
     state[..., AGE] = next_age(last, state, ints, said.age, first_age) * SCALE[AGE]
     return Frames(state, control, ints, last.stage, _left_behind(last, state), last.kinds)
+
+
+def _hurt(state: Tensor, ints: Tensor, hit: Tensor, actions: Tensor) -> None:
+    """Give who is `hit: (…, 2)` the likeliest action of the hurt, and who comes back no percent, in place."""
+    action = ints[..., ACTION]
+    is_hurt = (action >= HURT.start) & (action < HURT.stop) | (action >= CAPTURED.start) & (action < CAPTURED.stop)
+    likeliest = actions[..., HURT].detach().argmax(-1) + HURT.start
+    ints[..., ACTION] = torch.where(hit & ~is_hurt, likeliest, action)
+    state[..., PERCENT].masked_fill_(ints[..., ACTION] == RESPAWN, 0)
 
 
 def _left_behind(last: Frames, state: Tensor) -> Tensor:

@@ -15,6 +15,10 @@ from projects.melee.rules import violations
 HORIZONS = (1, 5, 10, 20, 60)
 LOST = 10.0
 """Game units: a fighter further from its true place is lost."""
+MINUTE = 3600
+"""Frames."""
+LEAST_RISE = 0.01
+"""Percent; less is rounding."""
 
 
 @dataclass
@@ -50,6 +54,11 @@ class Scores:
             for name, value in sums.items() if name.startswith("rule ")
         }  # fmt: skip
 
+    def hits(self, line: str) -> float:
+        """Rises of percent in a minute of a game, of both fighters together."""
+        sums = self._sums[line]
+        return float(sums["hits"] / sums["frames"]) * 2 * MINUTE
+
     def _mean(self, line: str, what: str, frames: slice) -> float | None:
         sums = self._sums[line]
         count = float(sums[f"{what} count"][frames].sum())
@@ -69,12 +78,14 @@ class Scores:
         broken = tuple(
             (line, *(rounded(self.violations(line)[rule], 5) for rule in rules)) for line in self._sums
         )  # fmt: skip
+        hits = tuple((line, rounded(self.hits(line), 1)) for line in self._sums)
         return {
             "Position": Table(columns, rows("position"), "mean over the first frames of (|Δx| + |Δy|) / 2, game units"),
             "Percent": Table(columns, rows("percent"), "mean error at the frame"),
             "Action": Table(columns, rows("action"), "share of right actions at the frame"),
             "Action changes": Table(columns, rows("change"), "the same, where the true action begins there"),
             "Survival": Table(columns, rows("survival"), f"share that was never more than {LOST:g} units away"),
+            "Hits": Table(("", "a minute"), hits, "rises of percent, of both fighters together"),
             "Rules broken": Table(("", *rules), broken, "share of frames; real games do some of it too"),
         }
 
@@ -107,5 +118,6 @@ def _measured(start: Frames, rolled: Frames, truth: Frames) -> dict[str, Tensor]
     last = join([first, rolled.at(slice(None, -1))])
     for name, broken in violations(last, rolled).items():
         sums[f"rule {name}"] = broken.double().sum()
+    sums["hits"] = (rolled.value(PERCENT) > last.value(PERCENT) + LEAST_RISE).double().sum()
     sums["frames"] = torch.ones_like(error).double().sum()
     return sums

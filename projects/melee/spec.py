@@ -34,6 +34,7 @@ SPEC = Spec(
         Head(name="ground", title="What it stands on"),
         Head(name="last_attack", title="Last attack that hit"),
         Head(name="age", title="Age of the action"),
+        Head(name="hit", title="Whether percent rises"),
     ),
     tasks={
         "make": Task("projects.melee.demo.task:make", "make games of a simulated fight"),

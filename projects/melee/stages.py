@@ -57,3 +57,4 @@ STAGE: dict[int, Stage] = {
     _FINAL: Stage(STAGES[_FINAL], -246, 246, 188, -140, 88.474, 85.566),
 }  # fmt: skip
 """Fountain of Dreams' side platforms move; here they are where they begin."""
+MOVING = _FOUNTAIN

@@ -44,6 +44,7 @@ from projects.melee.frames import (
     units,
 )  # fmt: skip
 from projects.melee.rules import Prediction
+from projects.melee.surfaces import Surfaces
 
 CONTROLLER = 13
 SIDEWAYS = (X, SPEED_AIR_X, SPEED_GROUND_X, SPEED_ATTACK_X)
@@ -140,12 +141,14 @@ class ItemTables(nn.Module):
 
 
 HEAD_SIZES = {
-    "continuous": 4, "velocity": 5, "dynamics": 3, "binary": 3, **{name: VOCABULARY[name] for name in CLASSES},
-    "age": 2, "gate": 2,
+    "continuous": 4, "velocity": 5, "dynamics": 3, "gate": 2, "land": 1, "reset": 5,
+    "binary": 3, **{name: VOCABULARY[name] for name in CLASSES}, "age": 2, "hit": 1,
 }  # fmt: skip
-
-
-MOTION = sum(HEAD_SIZES[name] for name in ("continuous", "velocity", "dynamics"))
+MOTION = ("continuous", "velocity", "dynamics", "gate", "land", "reset")
+"""Heads that come first: what they say depends on the next action too."""
+MOTION_SIZE, DELTAS = sum(HEAD_SIZES[name] for name in MOTION), sum(HEAD_SIZES[name] for name in MOTION[:3])
+SHUT = -4.0
+"""First logit of a gate that opens where the data says so."""
 
 
 class FighterView(nn.Module):
@@ -179,11 +182,14 @@ class FighterView(nn.Module):
         for table in (self.action_age, self.character_action):
             nn.init.zeros_(table.weight)
         self.items = ItemTables(kinds) if kinds else None
-        embedded = 32 + 16 + 8 + 8 + 8 + 20 + 6 + 24 + 24
-        floats = 2 * len(STATE) + 2 + 3 * CONTROLLER + 8 + 4 * len(THRESHOLDS) + 4 * len(WAVES)
+        embedded = 32 + 16 + 8 + 8 + 8 + 20 + 6 + 24 + 24 + 24
+        self.surfaces = Surfaces()
+        floats = 2 * len(STATE) + 2 + 3 * CONTROLLER + 8 + 4 * len(THRESHOLDS) + 4 * len(WAVES) + Surfaces.width
         self.width = embedded + floats + items + 8 * kinds // 2 + kinds // 2
         self.heads = nn.Linear(d_model, sum(HEAD_SIZES.values()))
-        nn.init.zeros_(self.heads.weight[:MOTION])  # no change: in game units even a small one is a large loss
+        nn.init.zeros_(self.heads.weight[:DELTAS])  # no change: in game units even a small one is a large loss
+        self.by_action = nn.Linear(actions, MOTION_SIZE, bias=False)
+        nn.init.zeros_(self.by_action.weight)
         self.stay = nn.Parameter(torch.tensor([STAY_CLASS] * len(CLASSES) + [STAY_BIT] * 3))
         clear = torch.ones(len(STATE))
         clear[VELOCITY] = SPEED_CLEAR
@@ -215,6 +221,7 @@ class FighterView(nn.Module):
             fresh,
             self._tilts(pressed),
             self._places(frames, own),
+            self.surfaces(frames, self.surfaces.below(frames)),
         ]
         return torch.cat([*floats, *self._embedded(frames), self._near(frames, side)], dim=-1), None
 
@@ -238,12 +245,13 @@ class FighterView(nn.Module):
             "ground": GROUND,
             "last_attack": LAST_ATTACK,
         }
+        moment = self.action_age(action * VOCABULARY["state_age"] + age)
         return [
             self.action(action), self.age(age), self.character(character),
             self.other_action(action.flip(-1)), self.other_character(character.flip(-1)),
             *(table(ints[..., columns[name]]) for name, table in self.small.items()),
             self.stage(frames.stage)[..., None, :].expand(*action.shape, -1),
-            self.action_age(action * VOCABULARY["state_age"] + age),
+            moment, moment.flip(-2),
             self.character_action(character * VOCABULARY["action"] + action),
         ]  # fmt: skip
 
@@ -260,25 +268,30 @@ class FighterView(nn.Module):
         said = dict(
             zip(HEAD_SIZES, torch.split(self.heads(hidden).float(), list(HEAD_SIZES.values()), dim=-1), strict=True)
         )
+        classes = {}
+        for k, (name, column) in enumerate(zip(CLASSES, CLASS_COLUMNS, strict=True)):
+            here = frames.ints[..., column, None]
+            classes[name] = said[name].scatter_add(-1, here, self.stay[k].expand(here.shape))
+        moved = self.by_action(classes["action"].detach().softmax(-1))
+        for name, part in zip(MOTION, torch.split(moved, [HEAD_SIZES[name] for name in MOTION], dim=-1), strict=True):
+            said[name] = said[name] + part
         side, scale = _side(frames), units(hidden.device)
         velocity = said["velocity"] * scale[VELOCITY]
         velocity = torch.cat(
             [velocity[..., :1] * side, velocity[..., 1:2], velocity[..., 2:4] * side, velocity[..., 4:]], -1
         )
+        velocity = velocity - (said["reset"] + SHUT).sigmoid() * frames.state[..., VELOCITY]
         present = frames.state[..., BINARY]
         binary = torch.cat([said["binary"][..., :1] * side, said["binary"][..., 1:]], dim=-1)
         binary = binary + self.stay[len(CLASSES) :] * (2 * present - 1)
         change = said["continuous"] * scale[CONTINUOUS]
         move = torch.cat([change[..., X : X + 1] * side, change[..., Y : Y + 1]], dim=-1)
         if self.kinematic:
-            move = move + self._kinematic(said["gate"], frames.state[..., SPEED_AIR_X:AGE] + velocity, binary)
-        classes = {}
-        for k, (name, column) in enumerate(zip(CLASSES, CLASS_COLUMNS, strict=True)):
-            here = frames.ints[..., column, None]
-            classes[name] = said[name].scatter_add(-1, here, self.stay[k].expand(here.shape))
+            moved = self._kinematic(said["gate"], frames.state[..., SPEED_AIR_X:AGE] + velocity, binary)
+            move = move + self._landed(moved, said["land"], frames)
         return Prediction(
             torch.cat([change[..., :1], move, change[..., 3:]], dim=-1), velocity,
-            frames.state[..., DYNAMICS] + said["dynamics"] * scale[DYNAMICS], binary, classes, said["age"],
+            frames.state[..., DYNAMICS] + said["dynamics"] * scale[DYNAMICS], binary, classes, said["age"], said["hit"],
         )  # fmt: skip
 
     def _kinematic(self, gate: Tensor, speed: Tensor, binary: Tensor) -> Tensor:
@@ -286,7 +299,15 @@ class FighterView(nn.Module):
         grounded = binary[..., ON_GROUND - FACING].sigmoid()
         own = torch.lerp(speed[..., 0], speed[..., 2], grounded)
         moved = torch.stack([own + speed[..., 3], speed[..., 1] + speed[..., 4]], dim=-1)
-        return (gate + 4).sigmoid() * moved
+        return (gate - SHUT).sigmoid() * moved
+
+    def _landed(self, moved: Tensor, land: Tensor, frames: Frames) -> Tensor:
+        """The same, ended at the ground below as far as `land: (…, 2, 1)` says so: (…, 2, 2)."""
+        below = self.surfaces.below(frames)
+        to_ground = torch.where(below.exists, -below.drop * SCALE[Y], moved[..., 1])
+        return torch.stack(
+            [moved[..., 0], torch.lerp(moved[..., 1], to_ground, (land[..., 0] + SHUT).sigmoid())], dim=-1
+        )
 
 
 def _side(frames: Frames) -> Tensor:

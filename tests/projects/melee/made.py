@@ -34,15 +34,15 @@ def frames(batch: int, time: int, seed: int = 0, *, first_action: int = 14) -> F
     return Frames(state * torch.tensor(SCALE), control, ints, stage, nothing, nothing.long())
 
 
-def prediction(batch: int, time: int, seed: int = 0, *, size: float = 1.0, age: bool = True) -> Prediction:
-    """Random outputs (batch, time, 2, n) that need a gradient; `size` is their deviation."""
+def prediction(batch: int, time: int, seed: int = 0, *, size: float = 1.0, learned: bool = True) -> Prediction:
+    """Random outputs (batch, time, 2, n) that need a gradient; `size` is their deviation. learned: age and hits too."""
     random = torch.Generator().manual_seed(seed)
 
     def draw(width: int) -> torch.Tensor:
         return (size * torch.randn(batch, time, 2, width, generator=random)).requires_grad_()
 
     classes = {name: draw(VOCABULARY[name]) for name in CLASSES}
-    return Prediction(draw(4), draw(5), draw(3), draw(3), classes, draw(2) if age else None)
+    return Prediction(draw(4), draw(5), draw(3), draw(3), classes, *((draw(2), draw(1)) if learned else ()))
 
 
 def called(name: str) -> Callable[[str], str]:

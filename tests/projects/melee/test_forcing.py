@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,10 +12,11 @@ from torch import Tensor
 
 from engines.training.project import Loss
 from projects.melee.forcing import _noisy, depth_at, sequence_counts, sequence_losses
-from projects.melee.frames import ACTION, AGE, CLASS_COLUMNS, CLASSES, SCALE, STATE, Frames
+from projects.melee.frames import ACTION, AGE, CLASS_COLUMNS, CLASSES, PERCENT, SCALE, STATE, Frames
 from projects.melee.losses import BETA, HEADS, Objective, head_counts, head_losses, head_weights
 from projects.melee.rollout import Stream
 from projects.melee.rules import Prediction
+from projects.melee.spec import SPEC
 from tests.projects.melee.made import frames, prediction
 from tests.projects.melee.test_world import small
 
@@ -26,7 +28,7 @@ def smooth(error: float, beta: float) -> float:
 
 
 def by_hand(objective: Objective, said: Prediction, last: Frames, target: Frames) -> dict[str, tuple[float, float]]:
-    """Sums and counts of (batch, time), one element after the other."""
+    """Sums and counts of (batch, time), one element after the other; `last` is true."""
     sums = {name: [0.0, 0.0] for name in HEADS}
 
     def add(name: str, loss: float, weight: float = 1.0) -> None:
@@ -42,6 +44,9 @@ def by_hand(objective: Objective, said: Prediction, last: Frames, target: Frames
                     0 if first == 10 else float(last.state[here][first + k])
                 )
                 error = value - truth
+                hurt = bool(target.state[here][PERCENT] > last.state[here][PERCENT])
+                if name == "continuous" and k == 0 and said.hit is not None and not hurt:
+                    error = 0.0  # what a hit would have added is not known
                 add(name, error**2 if objective.regression == "mse" else smooth(error / SCALE[first + k], BETA))
         for k, logit in enumerate(said.binary[here].tolist()):
             p = 1 / (1 + math.exp(-logit))
@@ -52,6 +57,9 @@ def by_hand(objective: Objective, said: Prediction, last: Frames, target: Frames
             mixed = (1 - objective.unimix) * p + objective.unimix / said.classes[name].shape[-1]
             add(name, -math.log(mixed), objective.change_weight if name == "action" and not same else 1.0)
         assert said.age is not None
+        assert said.hit is not None
+        p = 1 / (1 + math.exp(-float(said.hit[here][0].detach())))
+        add("hit", -math.log(p if target.state[here][PERCENT] > last.state[here][PERCENT] else 1 - p))
         rate, reset = said.age[here].tolist()
         grown = float(target.state[here][AGE] - last.state[here][AGE]) / SCALE[AGE]
         p = 1 / (1 + math.exp(-reset))
@@ -72,7 +80,7 @@ def some_changes(sequence: Frames) -> Frames:
 def test_losses_are_those_of_a_loop(objective: Objective) -> None:
     sequence, said = some_changes(frames(3, 4)), prediction(3, 3)
     last, target = sequence.at(slice(None, -1)), sequence.at(slice(1, None))
-    losses = head_losses(objective, said, last, target, head_weights(objective, last, target))
+    losses = head_losses(objective, said, last, last, target)
     expected = by_hand(objective, said, last, target)
     assert set(losses) == set(HEADS)
     for name, loss in losses.items():
@@ -80,6 +88,17 @@ def test_losses_are_those_of_a_loop(objective: Objective) -> None:
     torch.autograd.backward([loss.total for loss in losses.values()])
     assert said.age is not None
     assert all(part.grad is not None for part in (said.continuous, said.age, *said.classes.values()))
+
+
+def test_what_the_model_has_no_head_for_costs_nothing() -> None:
+    """Every head of the spec has a loss, whatever the view."""
+    sequence, said = frames(2, 3), prediction(2, 2, learned=False)
+    less = replace(said, classes={name: said.classes[name] for name in ("action", "jumps")})
+    last, target = sequence.at(slice(None, -1)), sequence.at(slice(1, None))
+    losses = values(head_losses(Objective(), less, last, last, target))
+    assert set(losses) == {head.name for head in SPEC.heads}
+    absent = {"age", "hit", "l_cancel", "hurtbox", "ground", "last_attack"}
+    assert {name for name, loss in losses.items() if not any(loss)} == absent
 
 
 def some_rows(sequence: Frames, rows: slice) -> Frames:
@@ -108,8 +127,7 @@ def test_each_pass_is_one_more_step_of_a_rollout(kind: str) -> None:
                 stream.step(rows.control[:, s])
             last, target = stream.frame, rows.at(t + 1)
             said, _ = model.step(last, target.control, stream._memory)
-            weights = head_weights(objective, rows.at(t), target)
-            for name, (total, count) in values(head_losses(objective, said, last, target, weights)).items():
+            for name, (total, count) in values(head_losses(objective, said, last, rows.at(t), target)).items():
                 before = expected.get(name, (0.0, 0.0))
                 expected[name] = before[0] + total, before[1] + count
         if kind == "mlp windows" and depth == 2:
@@ -160,8 +178,8 @@ def test_no_gradient_passes_through_a_fed_back_frame() -> None:
         model.zero_grad()
         said = model(one, sequence.control[:, t + 1 : t + 2])
         target = sequence.at(slice(t + 1, t + 2))
-        weights = head_weights(Objective(), sequence.at(slice(t, t + 1)), target)
-        torch.autograd.backward(head_losses(Objective(), said, one, target, weights)["continuous"].total)
+        before = sequence.at(slice(t, t + 1))
+        torch.autograd.backward(head_losses(Objective(), said, one, before, target)["continuous"].total)
         weight = next(model.trunk.parameters()).grad
         assert weight is not None
         extra += weight

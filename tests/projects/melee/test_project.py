@@ -143,6 +143,10 @@ def test_rollouts_are_reported_and_hear_a_stop(trained: RunDirectory, monkeypatc
         for ours, theirs in zip(table.rows, again.tables[name].rows, strict=True):
             assert ours[0] == theirs[0]
             assert ours[1:] == pytest.approx(theirs[1:], abs=2e-4), name
+    drawn = Reporter()
+    rollout({"run": str(trained.path), "starts": 4, "horizons": "1,5,20", "draw": True}, drawn)
+    sure, likely = (float(str(tables["Hits"].rows[0][1])) for tables in (whole, drawn.tables))
+    assert likely > sure  # a model that knows nothing finds many hits likely and none sure
     held_out = Reporter()
     rollout({"run": str(trained.path), "starts": 2, "horizons": "5", "games": "test"}, held_out)
     assert any("2 starts in 1 games" in line for line in held_out.lines)
@@ -205,9 +209,11 @@ def test_games_are_counted_in_samples(store: Path, tmp_path: Path) -> None:
     assert samples_in_games(settings(store, tmp_path, "data.path=nowhere"), 100_000) == 100_000 * (USUAL_FRAMES - 6)
 
 
+@pytest.mark.parametrize("view", ["fighter", "joint"])
 @pytest.mark.parametrize("architecture", ["mamba", "mlp"])
-def test_micro_batches_give_the_same_gradient(store: Path, tmp_path: Path, architecture: str) -> None:
-    cfg = settings(store, tmp_path, f"model.architecture={architecture}", "objective.change_weight=3.0")
+def test_micro_batches_give_the_same_gradient(store: Path, tmp_path: Path, architecture: str, view: str) -> None:
+    model_is = f"model.architecture={architecture}", f"model.view={view}"
+    cfg = settings(store, tmp_path, *model_is, "objective.change_weight=3.0")
     project = Melee()
     data = project.data(cfg, CPU)
     torch.manual_seed(0)
@@ -221,6 +227,7 @@ def test_micro_batches_give_the_same_gradient(store: Path, tmp_path: Path, archi
         counts = project.counts(batch, ctx)
         for part in split_batch(batch, parts):
             losses = project.losses(model, part, ctx)
+            assert set(losses) == heads
             torch.autograd.backward([loss.total / counts[name] for name, loss in losses.items()])
         return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 

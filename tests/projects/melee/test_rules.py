@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from projects.melee.frames import ACTION, AGE, CLASS_COLUMNS, CLASSES, HITLAG, PERCENT, SCALE, STATE, STOCKS, X, units
-from projects.melee.rules import advance, next_age, violations
+from projects.melee.rules import HURT, SURE, advance, next_age, violations
 from tests.projects.melee.made import called, frames, prediction
 
 FIRST = torch.zeros(400).index_fill(0, torch.arange(0, 400, 3), -1.0)
@@ -18,9 +18,17 @@ CLAMPED = {
 }  # fmt: skip
 
 
+def small_left_out(change: torch.Tensor) -> torch.Tensor:
+    return torch.where(change.abs() * 100 < 0.5, 0.0, change)
+
+
+@pytest.mark.parametrize("learned", [True, False])
 @pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
-def test_each_column_follows_its_rule(size: float) -> None:
-    last, said = frames(6, 4), prediction(6, 4, size=size)
+def test_each_column_follows_its_rule(size: float, learned: bool) -> None:
+    last, said = frames(6, 4), prediction(6, 4, size=size, learned=learned)
+    with torch.no_grad():
+        said.classes["action"][:3, :2, :, 12] += 1000  # some come back after a death
+    hit = torch.full((1,), -9.0) if said.hit is None else said.hit.detach()[..., 0]
     led = frames(6, 4, seed=9).control
     frame = advance(last, said, led, FIRST)
     assert torch.equal(frame.control, led)
@@ -32,8 +40,10 @@ def test_each_column_follows_its_rule(size: float) -> None:
         if k in block:
             change = (said.continuous if k < 4 else said.velocity)[..., k if k < 4 else k - 4].detach()
             if name == "percent":
-                change = torch.where(change.abs() * 100 < 0.5, 0.0, change)
+                change = torch.where(hit > SURE, change.clamp(min=0), 0) if learned else small_left_out(change)
             expected = before + change
+            if name == "percent" and learned:
+                expected = torch.where(frame.ints[..., ACTION] == 12, 0, expected)
         elif k < 13:
             expected = said.dynamics[..., k - 10].detach()
         else:
@@ -46,7 +56,11 @@ def test_each_column_follows_its_rule(size: float) -> None:
             units = torch.minimum(units, last.value(STOCKS).round())
         torch.testing.assert_close(frame.value(k), units, atol=1e-3, rtol=1e-4, msg=called(name))
     for name, column in zip(CLASSES, CLASS_COLUMNS, strict=True):
-        assert torch.equal(frame.ints[..., column], said.classes[name].argmax(-1))
+        most = said.classes[name].argmax(-1)
+        if name == "action":
+            hurt = (most >= 75) & (most <= 91) | (most >= 223) & (most <= 232)
+            most = torch.where((hit > SURE) & ~hurt, said.classes[name][..., HURT].argmax(-1) + 75, most)
+        assert torch.equal(frame.ints[..., column], most)
     assert not frame.state.requires_grad
 
 
@@ -67,6 +81,21 @@ def test_what_has_no_head_is_carried_forward() -> None:
     for column in CLASS_COLUMNS[2:]:
         assert torch.equal(frame.ints[..., column], last.ints[..., column])
     assert torch.equal(frame.ints[..., ACTION], said.classes["action"].argmax(-1))
+
+
+def test_hits_are_drawn_as_often_as_they_are_likely() -> None:
+    last = frames(1, 1).at(0).map(lambda x: x.expand(5000, *x.shape[1:]))
+    said = prediction(1, 1).at(0).map(lambda x: x.expand(5000, *x.shape[1:]))
+    likely = torch.tensor([0.2, 0.7])
+    said = replace(said, hit=likely.logit()[:, None].expand(5000, 2, 1), continuous=torch.full((5000, 2, 4), 0.08))
+    luck = torch.rand(5000, 2, generator=torch.Generator().manual_seed(4)).logit()
+    frame = advance(last, said, last.control, FIRST, luck)
+    hit = frame.value(PERCENT) > last.value(PERCENT)
+    assert hit.float().mean(0).tolist() == pytest.approx(likely.tolist(), abs=0.03)
+    torch.testing.assert_close((frame.value(PERCENT) - last.value(PERCENT))[hit], torch.full((int(hit.sum()),), 8.0))
+    hurt = (frame.ints[..., ACTION] >= 75) & (frame.ints[..., ACTION] <= 91)
+    assert hurt[hit].all()  # the likeliest action is no other of those who are hit
+    assert not hurt[~hit].any()
 
 
 def test_the_age_follows_the_action() -> None:

@@ -79,6 +79,20 @@ def test_truth_has_no_error_and_tables_have_a_row_per_line() -> None:
     assert [row[0] for row in tables["Position"].rows] == ["model", "still"]
     assert tables["Position"].columns == ("", "1", "3", "8")
     assert [row[0] for row in tables["Rules broken"].rows] == ["model", "still", TRUTH]
+    assert [row[0] for row in tables["Hits"].rows] == ["model", "still", TRUTH]
+
+
+def test_rises_of_percent_are_counted_a_minute() -> None:
+    start, _, truth = rollouts()
+    percent = torch.cat([start.value(PERCENT)[:, None], truth.value(PERCENT)], dim=1)
+    rises = sum(
+        float(percent[b, t + 1, f]) > float(percent[b, t, f]) for b in range(6) for t in range(8) for f in (0, 1)
+    )
+    scores = Scores(HORIZONS)
+    scores.add(TRUTH, start, truth, truth)
+    scores.add("still", start, persistence(start, 8), truth)
+    assert scores.hits(TRUTH) == pytest.approx(rises / (6 * 8) * 3600)
+    assert scores.hits("still") == 0
 
 
 def test_nothing_to_count_is_no_number() -> None:

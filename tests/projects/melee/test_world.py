@@ -15,6 +15,7 @@ from projects.melee.views import SIDEWAYS
 from projects.melee.world import WorldModel
 from tests.projects.melee.made import called, frames
 
+BATTLEFIELD = 24
 KINDS = {
     "mamba": {"architecture": "mamba", "K": 12},
     "mamba windows": {"architecture": "mamba", "K": 5, "carry": False},
@@ -37,7 +38,7 @@ def small(kind: str, view: str = "fighter") -> WorldModel:
 
 
 def values(said: Prediction) -> dict[str, Tensor]:
-    named = {name: getattr(said, name) for name in ("continuous", "velocity", "dynamics", "binary", "age")}
+    named = {name: getattr(said, name) for name in ("continuous", "velocity", "dynamics", "binary", "age", "hit")}
     return {name: value for name, value in {**named, **said.classes}.items() if value is not None}
 
 
@@ -121,7 +122,7 @@ def test_the_fighter_view_does_not_know_who_is_first(kind: str) -> None:
 
 
 def test_the_fighter_view_is_the_same_in_a_mirror() -> None:
-    model, sequence = small("mamba"), frames(2, 8)
+    model, sequence = small("mamba"), replace(frames(2, 8), stage=torch.full((2, 8), BATTLEFIELD))
     state, control = sequence.state.clone(), sequence.control.clone()
     state[..., SIDEWAYS] *= -1
     state[..., FACING] = 1 - state[..., FACING]
@@ -133,17 +134,20 @@ def test_the_fighter_view_is_the_same_in_a_mirror() -> None:
         torch.testing.assert_close(value, mirrored, atol=1e-5, rtol=1e-4, msg=called(name))
 
 
-def test_a_branch_goes_its_own_way() -> None:
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_branch_goes_its_own_way(seed: int | None) -> None:
     model, past = small("mamba"), frames(1, 6)
     first, second = frames(1, 8, seed=1).control, frames(1, 8, seed=2).control
-    stream = Stream(model, past)
+    stream = Stream(model, past, seed)
     for t in range(3):
         stream.step(first[:, t])
     branch = stream.branch()
     for t in range(3, 8):
         branch.step(second[:, t])
         stream.step(first[:, t])
-    torch.testing.assert_close(stream.frame.state, roll(model, past, first).state[:, -1])
+    torch.testing.assert_close(stream.frame.state, roll(model, past, first, seed).state[:, -1])
+    if seed is not None:  # of a model that knows little every other hit is one
+        assert not torch.equal(stream.frame.state, roll(model, past, first, seed + 1).state[:, -1])
 
 
 def test_a_checkpoint_without_combat_heads_loads_and_carries_them_forward() -> None:
