@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from cockpit.core.config.fields import NOTHING, Field, Path, fields_of
+from cockpit.core.config.fields import NOTHING, Field, Path, fields_of, find
 from engines.basics import yaml12
 from engines.contract.references import load
 from engines.contract.spec import Spec
@@ -15,36 +17,38 @@ INDENT = "  "
 
 
 def starter_text(spec: Spec) -> str:
-    """YAML that says only what has no default; all else is there to be uncommented, and says what holds without it.
+    """YAML that says only what it must; all else is there to be uncommented, and says what holds without it.
 
-    `data.path` becomes `data/<project>`.
+    `data.path` becomes `data/<project>`. Of a project whose configs have a version it is the newest.
     """
+    from engines.contract.config import check_config
+
     fields = fields_of(load(spec.config).model_json_schema())
+    versions = next((field.choices for field in fields if field.key == ("version",)), ())
+    said = {"project": spec.name, "data": {"path": f"data/{spec.name}"}}
+    if versions:
+        said["version"] = versions[-1]
+    defaults = check_config(copy.deepcopy(said), "a new config", {}, ()).settings.model_dump(mode="json")
     lines = [f"# {spec.title}.", "# What is commented out is the default.", f"project: {spec.name}"]
-    needed = {field.key[:length] for field in fields if _is_needed(field) for length in range(len(field.key))}
     shown: set[Path] = {()}
     for field in fields:
         for length in range(1, len(field.key)):
             if (section := field.key[:length]) not in shown:
                 shown.add(section)
-                mark = "" if section in needed else "# "
+                mark = "# " if find(said, section) is NOTHING else ""
                 lines += [*([""] if length == 1 else []), f"{mark}{INDENT * (length - 1)}{section[-1]}:"]
-        lines += _setting(field, spec, whole=field.key[:-1] in needed)
+        lines += _setting(field, said, defaults)
     return "\n".join(lines) + "\n"
 
 
-def _is_needed(field: Field) -> bool:
-    return field.value_in({}) is NOTHING
-
-
-def _setting(field: Field, spec: Spec, *, whole: bool) -> Iterator[str]:
-    """The lines of one setting: what it means, and its value; `whole`: its section is not commented out."""
-    indent = INDENT * (len(field.key) - 1)
+def _setting(field: Field, said: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of one setting: what it means, and its value, commented out where it is the default."""
+    indent, name = INDENT * (len(field.key) - 1), field.key[-1]
+    apart = "# " if find(said, field.key[:-1]) is NOTHING else ""
     about = f"{field.help} ({field.type})" if field.help else field.type
-    yield from (f"{'' if whole else '# '}{indent}# {line}" for line in textwrap.wrap(about, WIDTH - len(indent)))
-    value = field.value_in({})
-    if value is not NOTHING:
-        yield (f"{indent}# " if whole else f"# {indent}") + f"{field.key[-1]}: {yaml12.write_line(value)}"
+    yield from (f"{apart}{indent}# {line}" for line in textwrap.wrap(about, WIDTH - len(indent)))
+    if (value := find(said, field.key)) is not NOTHING:
+        yield f"{indent}{name}: {yaml12.write_line(value)}"
     else:
-        value = f"data/{spec.name}" if field.key == ("data", "path") else None
-        yield f"{indent}{field.key[-1]}: {yaml12.write_line(value)}"
+        value = yaml12.write_line(find(defaults, field.key))
+        yield f"{apart}{indent}{name}: {value}" if apart else f"{indent}# {name}: {value}"

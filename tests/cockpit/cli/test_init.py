@@ -26,7 +26,8 @@ def test_it_loads_as_written_and_with_every_default_uncommented(cockpit: Cockpit
     file = tmp_path / f"{project}.yaml"
     first = load_config(file).settings
     assert str(first.data.path) == f"data/{project}"
-    plain = check_config({"project": project, "data": {"path": f"data/{project}"}}, "x", {}, []).settings
+    version = {"version": 2} if project == "controls" else {}
+    plain = check_config({"project": project, **version, "data": {"path": f"data/{project}"}}, "x", {}, []).settings
     assert first == plain
 
     lines = [re.sub(r"^(\s*)# (?=\s*[a-z]\w*:( |$))", r"\1", line) for line in file.read_text().splitlines()]
@@ -40,7 +41,7 @@ def test_a_file_that_is_there_stays_and_no_project_is_asked_for(cockpit: Cockpit
     refused = cockpit("init", "controls", "mine.yaml")
     assert (refused.returncode, (tmp_path / "mine.yaml").read_text()) == (2, "mine")
     assert "is there already" in refused.stderr
-    assert "of which project: controls" in cockpit("init").stderr
+    assert "of which project: agent, controls" in cockpit("init").stderr
 
 
 @pytest.mark.slow
