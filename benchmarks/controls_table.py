@@ -45,7 +45,7 @@ CONFIG = Path(__file__).parents[1] / "configs/controls_demo.yaml"
 MINERL = Path(__file__).parents[2] / "shared/data/minecraft/minerl_study_mc-0.jsonl"
 MINERL_SESSIONS, MINERL_TEST = 8, 2
 MINERL_SETTINGS = ("training.epochs=6", "training.warmup_epochs=1")
-"""A twelfth of the demo's frames: twenty epochs would learn them by heart."""
+"""A twelfth of the demo's frames: ten epochs would learn them by heart."""
 SEEDS = (42, 43, 44)
 TRAIN_SEED, TRAIN_SESSIONS = 0, 12
 """Of `cockpit demo`."""

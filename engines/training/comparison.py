@@ -40,7 +40,7 @@ def comparison(
         lost = ", ".join(_lost(run, values, perfect)) if name in baselines else ""
         rows.append((name, *(values.get(metric) for metric in perfect), lost))
     for name, values in baselines.items():
-        if not values:  # one that could not be made
+        if all(value is None for value in values.values()):  # one that could not be made
             continue
         skills = (skill(run.get(metric), values.get(metric), best) for metric, best in perfect.items())
         rows.append((f"skill over {name}", *skills, ""))

@@ -60,8 +60,10 @@ def find_configs(folders: tuple[Path, ...] | None = None) -> list[ConfigFile]:
 
 
 def by_project(configs: Sequence[ConfigFile]) -> list[ProjectConfigs]:
-    """Every installed project with its configs, also one without any; then what belongs to none that is installed."""
-    installed = specs.installed()
+    """Every installed project with its configs, also one without any, the one whose demo comes first before all others;
+    then what belongs to none that is installed.
+    """
+    installed = dict(sorted(specs.installed().items(), key=lambda item: not getattr(item[1], "demo_first", False)))
     grouped: dict[str, list[ConfigFile]] = {name: [] for name in installed}
     for config in configs:
         grouped.setdefault(config.project, []).append(config)
