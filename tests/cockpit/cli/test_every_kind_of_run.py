@@ -64,12 +64,12 @@ OF_FOREIGN = [
 GONE = (
     "The project 'vanished' of {id} is not installed here; install its package again, or start the cockpit where it is."
 )
-NO_PROJECT = "/config.yaml:1: No project is called 'vanished'; installed: controls"
+NO_PROJECT = "/config.yaml:1: No project is called 'vanished'; installed: agent, controls"
 OF_GONE = [
     (["thresholds"], 2, GONE),
     (["show", "--config-diff", "default"], 2, GONE),
     (["export"], 2, GONE),
-    (["resume"], 2, "No project is called 'vanished'; installed: controls"),
+    (["resume"], 2, "No project is called 'vanished'; installed: agent, controls"),
     (["fork"], 2, NO_PROJECT),
     (["replay"], 2, NO_PROJECT),
 ]
