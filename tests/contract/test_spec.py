@@ -48,7 +48,7 @@ def test_a_broken_project_is_shown_and_harms_no_other(third_party: Path) -> None
     [
         ("contrls", r"No project is called 'contrls' \(did you mean 'controls'\?\); installed: .*controls.*whole"),
         ("fails", r"The project 'fails' cannot be loaded: ZeroDivisionError: in the project \(.*failing.py:1\)\.$"),
-        ("walk.spec:SPEC", r"'walk.spec:SPEC' is no installed project \(controls.*`pip install -e \.`"),
+        ("walk.spec:SPEC", r"'walk.spec:SPEC' is no installed project \(agent, controls.*`pip install -e \.`"),
         ("walk/spec.py:SPEC", r"'walk/spec.py:SPEC' is no installed project"),
     ],
 )
