@@ -33,7 +33,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     for k in range(4):
         write_recording(base / "recordings" / f"s{k}.npz", random_session(f"s{k}", 60 + k, k))
     (base / "config.yaml").write_text(CONFIG)
-    run = launch.prepare_training(base / "config.yaml", [f"data.path={base / 'recordings'}"], run_dir=base / "a-run")
+    changed = [f"data.path={base / 'recordings'}", "post_processing.pulse_margin=0"]
+    run = launch.prepare_training(base / "config.yaml", changed, run_dir=base / "a-run")
     assert carry_out(run, 1, train) == 0
     return run
 
