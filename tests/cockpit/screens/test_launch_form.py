@@ -157,7 +157,7 @@ async def test_up_and_down_go_on_from_the_editor_and_over_headings(cockpit: Make
         await pilot.press("up", "up", "up")
         await until(pilot, lambda: "loss_weights.idle   number ≥ 0" in text(pilot))
         await pilot.press("end")
-        await until(pilot, lambda: "post_processing.cursor_ema_alpha" in text(pilot))
+        await until(pilot, lambda: "post_processing.kinds.inv_shift_held" in text(pilot))
 
 
 async def test_lists_are_edited_as_yaml(cockpit: Make, config: Path) -> None:
