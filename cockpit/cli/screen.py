@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -46,9 +47,10 @@ def open_app(
 ) -> int:
     """Open the cockpit, at the demo, a play engine, logs or runs. Raises `UserError` without a terminal."""
     require_terminal()
-    if all(os.get_terminal_size(sys.stderr.fileno())):
-        for name in ("COLUMNS", "LINES"):  # exported by a shell they would be believed, and a resize would not
-            os.environ.pop(name, None)
+    with contextlib.suppress(OSError):
+        if all(os.get_terminal_size(2)):
+            for name in ("COLUMNS", "LINES"):  # exported by a shell they would be believed, and a resize would not
+                os.environ.pop(name, None)
     gc.disable()  # a start makes hardly any garbage; the app enables it again
     from cockpit.app import run
     from cockpit.core.ascii import needs_ascii
