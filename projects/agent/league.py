@@ -20,6 +20,7 @@ from engines.basics import npz
 from engines.basics.errors import DataError
 from projects.agent.features import Features
 from projects.agent.layout import ABILITIES, MOST_GOLD, NONE, SLICES, UNKNOWN
+from projects.agent.recordings import FEATURES, FILE, LATENTS
 
 Floats = NDArray[np.float64]
 NEEDED = ("gt", "hp", "hp_max", "gold_total", "level", "cw_x", "cw_y", "cs_x", "cs_y")
@@ -217,3 +218,19 @@ def _latents(seen: dict[str, Floats], step: Floats, gold: Floats, alive: NDArray
     ]  # fmt: skip
     latents: NDArray[np.float32] = np.clip(np.column_stack(columns), -20, 20)[:, :, None, None].astype(np.float32)
     return latents
+
+
+def reads(path: str | Path) -> str:
+    """Empty for a folder of recorded games and for games that can be parsed, else what was looked for in vain."""
+    place = Path(path).expanduser()
+    recorded = any(place.glob(f"{FEATURES}/*/{FILE}")) or any(place.glob(f"{LATENTS}/*.npz"))
+    if recorded or any(is_game(file) for file in files_of(place)):
+        return ""
+    return (
+        f"no recorded game ({FEATURES}/VIDEO/{FILE}) and no League of Legends game (.npz with gt, hp, gold_total, cw_x)"
+    )
+
+
+def files_of(source: Path) -> list[Path]:
+    """The .npz files at a path, by name."""
+    return sorted(source.glob("*.npz")) if source.is_dir() else [source] if source.suffix == ".npz" else []

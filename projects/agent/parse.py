@@ -15,7 +15,7 @@ from engines.tasks.arguments import as_struct
 from engines.tasks.folder import output_folder
 from projects.agent.features import write_features
 from projects.agent.latents import write_latents
-from projects.agent.league import SOURCES, Game, is_game, read_game
+from projects.agent.league import SOURCES, Game, files_of, is_game, read_game
 from projects.agent.recordings import FEATURES, FILE, LATENTS
 from projects.agent.rewards import rewards
 
@@ -29,17 +29,6 @@ class _Order(msgspec.Struct, forbid_unknown_fields=True):
     out: Path
 
 
-def reads(path: str | Path) -> str:
-    """Empty for a folder of recorded games and for games that can be parsed, else what was looked for in vain."""
-    place = Path(path).expanduser()
-    recorded = any(place.glob(f"{FEATURES}/*/{FILE}")) or any(place.glob(f"{LATENTS}/*.npz"))
-    if recorded or any(is_game(file) for file in _files(place)):
-        return ""
-    return (
-        f"no recorded game ({FEATURES}/VIDEO/{FILE}) and no League of Legends game (.npz with gt, hp, gold_total, cw_x)"
-    )
-
-
 def parse(arguments: Mapping[str, Any], context: TaskContext) -> None:
     """Read each game and write its features and latents.
 
@@ -47,7 +36,7 @@ def parse(arguments: Mapping[str, Any], context: TaskContext) -> None:
     argument and `DataError` for a bad game.
     """
     order = as_struct(arguments, _Order)
-    games = {file.stem: file for file in _files(order.source) if is_game(file)}
+    games = {file.stem: file for file in files_of(order.source) if is_game(file)}
     if not games:
         raise DataError(
             f"{order.source}: holds no game, expected .npz files with one row a frame (gt, hp, gold_total, cw_x, …)."
@@ -73,11 +62,6 @@ def parse(arguments: Mapping[str, Any], context: TaskContext) -> None:
     columns = ("game", "frames", "deaths", "gold events", *SOURCES)
     note = "Shares of the frames, by where their movement is from."
     context.report({"games": Table(columns, tuple(rows), note)})
-
-
-def _files(source: Path) -> list[Path]:
-    """The .npz files at a path, by name."""
-    return sorted(source.glob("*.npz")) if source.is_dir() else [source] if source.suffix == ".npz" else []
 
 
 def _shares(game: Game) -> list[str]:

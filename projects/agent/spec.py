@@ -67,7 +67,7 @@ SPEC = Spec(
         ),
     },
     recordings="file",
-    reads="projects.agent.parse:reads",
+    reads="projects.agent.league:reads",
     stats="projects.agent.stats:tables",
     proxies={"imagined_return": "played_return"},
     demo="agent_demo.yaml",

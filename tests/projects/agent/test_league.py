@@ -12,8 +12,8 @@ import pytest
 from engines.basics.errors import DataError
 from projects.agent.latents import open_latents
 from projects.agent.layout import ABILITIES, NONE, UNKNOWN
-from projects.agent.league import CHANNELS, TILT, ability, is_game, read_game
-from projects.agent.parse import NOTES, parse, reads
+from projects.agent.league import CHANNELS, TILT, ability, is_game, read_game, reads
+from projects.agent.parse import NOTES, parse
 from projects.agent.recordings import read_recordings
 from projects.agent.rewards import rewards
 from projects.agent.stats import tables

@@ -17,7 +17,7 @@ from projects.agent.demo.picture import CHANNELS
 from projects.agent.demo.record import Game, record
 from projects.agent.demo.task import make
 from projects.agent.layout import EVENT_GOLD, NONE
-from projects.agent.parse import reads
+from projects.agent.league import reads
 from projects.agent.recordings import read_recording, read_recordings
 from tests.projects.controls.task_context import Listener
 
