@@ -107,13 +107,14 @@ class SceneServer:
     def _serve(self, viewer: _Viewer, events: int) -> list[scenes.Input]:
         try:
             inputs = viewer.hear() if events & selectors.EVENT_READ else []
-            if events & selectors.EVENT_WRITE:
+            leaves = any(isinstance(order, scenes.End) for order in inputs)
+            if events & selectors.EVENT_WRITE and not leaves:  # it may have gone: what it said must not be lost by that
                 viewer.send(self._newest, self._version)
         except OSError:
             self._drop(viewer)
             return []
         kept = [order for order in map(viewer.signed, inputs) if self._is_taken(viewer, order)]
-        if any(isinstance(order, scenes.End) for order in inputs):
+        if leaves:
             self._drop(viewer)
             self._awaited.discard(viewer.seat)
             over = not self._viewers and not self._awaited

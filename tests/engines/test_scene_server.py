@@ -258,3 +258,16 @@ def test_the_socket_is_the_owners_alone_replaces_a_stale_one_and_goes_at_the_end
         assert path.is_socket()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert not path.exists()
+
+
+def test_who_leaves_while_a_scene_is_on_its_way_has_left(tmp_path: Path, connect: Callable[[], socket.socket]) -> None:
+    """It sends its `End` and goes, with scenes that it never read: sending the next one fails."""
+    with SceneServer(tmp_path, seats=("p1",)) as server:
+        viewer = connect()
+        viewer.sendall(scenes.encode(scenes.Join()))
+        server.show(Scene(title="one", view=VIEW))
+        exchange(server)
+        server.show(Scene(title="two", view=VIEW))
+        viewer.sendall(scenes.encode(scenes.End()))
+        viewer.close()
+        assert [type(order) for order in exchange(server)] == [scenes.End]
