@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios, both sides in one run.")
     parser.add_argument("name", choices=(*NAMES, TABLE))
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
-    parser.add_argument("--minerl", action="store_true", help=f"{TABLE}: on a person's log, not on the demo")
+    parser.add_argument("--minerl", action="store_true", help=f"{TABLE}: on a player's log, not on the demo")
     arguments = parser.parse_args()
     if arguments.minerl and arguments.name != TABLE:
         parser.error(f"--minerl is of {TABLE} alone")

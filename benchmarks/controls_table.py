@@ -1,7 +1,7 @@
 """The demo model of controls beside all its baselines, on sessions that nothing was chosen by.
 
 Trains `configs/controls_demo.yaml` with three seeds, each as a run of the engine, and scores the best weights of each
-on fresh test sessions. With `--minerl` the sessions are those of a person's log, the last quarter of it for the test.
+on fresh test sessions. With `--minerl` the sessions are those of a player's log, the last quarter of it for the test.
 Boosted trees are among the baselines where scikit-learn is installed; they take more time than a training.
 """
 
@@ -96,7 +96,7 @@ def _demo(folder: Path) -> None:
 
 def _minerl(folder: Path) -> None:
     if not MINERL.is_file():
-        raise DataError(f"{MINERL}: does not exist; this table needs the log of a person there.")
+        raise DataError(f"{MINERL}: does not exist; this table needs the log of a player there.")
     order: dict[str, Any] = {"source": str(MINERL), "out": str(folder / "train"), "sessions": MINERL_SESSIONS}
     parse(order, _Context())  # type: ignore[arg-type]
     (folder / "test").mkdir()

@@ -146,7 +146,7 @@ class Collector:
     def _apart(self, row: Row, step: float) -> Row:
         """The row, of a group of its own where validation counts its own steps.
 
-        That is so from the first row of validation on that goes back behind training, if it has names of both.
+        That is so from the first row of validation on whose step is before training's, if it has names of both.
         """
         if row.group or not any(map(is_validation, row.values)) or any(map(is_training, row.values)):
             return row
