@@ -99,6 +99,15 @@ class Story:
         assert "keys are equal" in self.tell("compare RUN OTHER")
         assert "equals" in self.tell("replay RUN")
 
+    def give_out(self) -> None:
+        """What a finished run has: its values, chart, log, report, advice and export."""
+        assert self.tell("metrics RUN --csv").splitlines()[0].startswith("step,epoch,time,score,")
+        assert "┤" in self.tell("plot RUN score")
+        self.tell("log RUN")
+        assert "baselines" in self.tell("report RUN")
+        self.tell("advice RUN")
+        self.tell("export RUN")
+
     def start(self, *more: str) -> str:
         """Train as the README says, detached, and give the run's id."""
         return self.tell(TRAIN, *self.small, "--detach", *more).split()[0]
@@ -177,12 +186,7 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     story.tell("kill RUN")
     story.tell("resume last")
     assert [line.split()[0] for line in story.tell("tail RUN").splitlines()[2:]] == ["1", "2"]
-    assert story.tell("metrics RUN --csv").splitlines()[0].startswith("step,epoch,time,score,")
-    assert "┤" in story.tell("plot RUN score")
-    story.tell("log RUN")
-    assert "baselines" in story.tell("report RUN")
-    story.tell("advice RUN")
-    story.tell("export RUN")
+    story.give_out()
     assert "idle accuracy" in story.tell("thresholds RUN --optimize --save")
     assert "write the export of a run again" in story.tell("task controls")
     story.places["FILE"] = str(next(Path(story.places["PATH"]).glob("*.npz")))
