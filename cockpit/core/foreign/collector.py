@@ -79,6 +79,10 @@ class _Points:
         steps = self._places.step
         return self._places.epoch if math.isnan(steps[row]) or math.isnan(steps[self._rows[-1]]) else steps
 
+    def _first_from(self, place: float, by: array[float]) -> int:
+        """Number of the first of the rows that are at `place` or after it; a row before any epoch comes first."""
+        return bisect_left(self._rows, place, key=lambda row: -math.inf if math.isnan(by[row]) else by[row])
+
     def _says_again(self, row: int, value: float) -> bool:
         """Whether an earlier row at this place has the value already, as where a program ends with its best.
 
@@ -87,7 +91,7 @@ class _Points:
         by = self._by(row)
         if not by[row] < by[self._rows[-1]]:
             return False
-        at = bisect_left(self._rows, by[row], key=by.__getitem__)
+        at = self._first_from(by[row], by)
         return by[self._rows[at]] == by[row] and self._values[at] == value
 
     def _make_room(self, row: int, value: float) -> None:
@@ -98,7 +102,7 @@ class _Points:
             self.repeated += value != again and not (math.isnan(value) and math.isnan(again))
             self._cut(len(self._rows) - 1)
         elif by[row] < by[last]:
-            first = bisect_left(self._rows, by[row], key=by.__getitem__)
+            first = self._first_from(by[row], by)
             self.branches += 1
             self.old.append((_taken(by, self._rows[first:]), _readonly(np.array(self._values[first:]))))
             del self.old[:-MOST_BRANCHES]
@@ -178,8 +182,9 @@ class Collector:
 
 
 def _taken(column: array[float], rows: array[int]) -> Floats:
-    """The values of `column` in `rows`, which may be none: `(n,)`."""
-    return _readonly(np.array(column)[np.array(rows, dtype=np.int64)])
+    """The values of `column` in `rows`, which may be none: `(n,)`. The column is not copied: it is every metric's."""
+    view = np.frombuffer(column) if rows else np.empty(0)
+    return _readonly(view[np.array(rows, dtype=np.int64)])
 
 
 def _readonly(values: Floats) -> Floats:

@@ -10,7 +10,7 @@ from pathlib import Path
 from cockpit.core.foreign.folder import FolderReader
 from cockpit.core.foreign.places import seconds
 from cockpit.core.foreign.reader import LineReader
-from cockpit.core.foreign.rows import NUMBER, Row
+from cockpit.core.foreign.rows import LARGEST_PLACE, NUMBER, Row
 
 _LINE = re.compile(r"(\d{12,13}) (\S+)(?: (-?\d+))?(?: .*)?")
 """Newer versions write the data set behind the step; the oldest wrote no step."""
@@ -25,19 +25,27 @@ class MetricParser:
 
     def __call__(self, line: bytes) -> Row:
         """Raises ValueError."""
-        found = _LINE.fullmatch(line.decode("utf-8", "replace").strip())
-        if found is None or not NUMBER.fullmatch(found[2]):
-            raise ValueError("expected milliseconds, value and step")
-        step = int(found[3] or 0)
+        moment, value, written = _parts(line)
+        step = float(written or 0)
+        if not abs(step) < LARGEST_PLACE:
+            raise ValueError("a step is a count")
         self._zeros = self._zeros + 1 if step == 0 else 0
-        return Row({self._name: float(found[2])}, step=float(step or self._zeros - 1), time=seconds(float(found[1])))
+        return Row({self._name: float(value)}, step=step or self._zeros - 1.0, time=seconds(float(moment)))
+
+
+def _parts(line: bytes) -> tuple[str, str, str | None]:
+    """Milliseconds, value and step of a line, as written. Raises ValueError."""
+    found = _LINE.fullmatch(line.decode("utf-8", "replace").strip())
+    if found is None or not NUMBER.fullmatch(found[2]):
+        raise ValueError("expected milliseconds, value and step")
+    return found[1], found[2], found[3]
 
 
 def holds_metric(head: bytes) -> bool:
     """Whether a file begins with lines of a metric."""
     lines = head[: head.rfind(b"\n") + 1].splitlines()[:3]
     try:
-        return bool(lines and [MetricParser("")(line) for line in lines])
+        return bool(lines and [_parts(line) for line in lines])
     except ValueError:
         return False
 

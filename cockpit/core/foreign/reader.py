@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from cockpit.core.foreign.rows import Row
 from cockpit.core.foreign.unpacking import UnpackedLines, unpack
 
+UNREADABLE = (ValueError, ArithmeticError, RecursionError)
+"""What parsing a damaged line, record or document raises: also of numbers too large, and of nesting too deep."""
 LARGEST_DOCUMENT = 1 << 28
 """Bytes of a document, unpacked: it is read as one, and would take several times as many."""
 
@@ -95,7 +97,7 @@ class LineReader:
             return None
         try:
             return self._parse(line)
-        except (ValueError, RecursionError):
+        except UNREADABLE:
             self._damaged += 1
             self._first_damaged = self._first_damaged or self._line
             return None
@@ -150,12 +152,12 @@ class DocumentReader:
         try:
             text = unpack(data, LARGEST_DOCUMENT).removeprefix(BOM_UTF8).decode("utf-8", "replace")
             document = json.loads(text)
-        except (ValueError, RecursionError) as error:  # half written: what was read before stays
+        except UNREADABLE as error:  # half written: what was read before stays
             self._problem = f"The file is not whole ({error}); it is read again when it changes." if data else ""
             return News([])
         try:
             rows = list(self._rows_of(document))
-        except (ValueError, RecursionError) as error:
+        except UNREADABLE as error:
             self._problem = f"The file holds no log: {error}; it is read again when it changes."
             return News([])
         self._problem = ""

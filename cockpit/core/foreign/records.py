@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from cockpit.core.foreign.reader import News, not_unpacked, unfinished, written_anew
+from cockpit.core.foreign.reader import UNREADABLE, News, not_unpacked, unfinished, written_anew
 from cockpit.core.foreign.rows import Row
 from cockpit.core.foreign.unpacking import AT_ONCE, UnpackedBytes
 
@@ -57,7 +57,7 @@ class RecordReader:
     def _row(self, record: bytes) -> Row | None:
         try:
             return self._row_of(record)
-        except (ValueError, RecursionError):
+        except UNREADABLE:
             self._unreadable += 1
             return None
 

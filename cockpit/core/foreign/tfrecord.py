@@ -6,6 +6,7 @@ A record is: length (u64), masked CRC32C of the length, the data, masked CRC32C 
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,20 +48,20 @@ def starts_record(data: bytes) -> bool:
     return bool(masked_crc(data[:8]) == struct.unpack_from("<I", data, 8)[0])
 
 
-def find_record(data: bytes, start: int) -> int | None:
-    """The first place from `start` on where a record's header stands; all places are checked at once."""
+def find_records(data: bytes, start: int) -> list[int]:
+    """All places from `start` on that look like a record's header, in order; they are checked at once."""
     places = len(data) - start - HEADER + 1
     if places <= 0:
-        return None
+        return []
     raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8)[start:]
     crc = np.full(places, 0xFFFFFFFF, dtype=np.uint32)
     for place in range(8):
         crc = _TABLE_ARRAY[(crc ^ raw[place : place + places]) & 0xFF] ^ (crc >> 8)
     crc = ~crc
     masked = (crc >> 15 | crc << 17) + np.uint32(_MASK)
-    said = sum(raw[8 + byte : 8 + byte + places].astype(np.uint32) << (8 * byte) for byte in range(4))
-    found = np.flatnonzero(masked == said)
-    return start + int(found[0]) if len(found) else None
+    written = sum(raw[8 + byte : 8 + byte + places].astype(np.uint32) << (8 * byte) for byte in range(4))
+    found: list[int] = (start + np.flatnonzero(masked == written)).tolist()
+    return found
 
 
 class RecordSplitter:
@@ -74,6 +75,8 @@ class RecordSplitter:
         self._data = b""
         self._lost = False
         self._to_skip = 0
+        self._headers: list[int] | None = None
+        """Places that look like headers, found once in what is there, however often it is damaged."""
 
     @property
     def unfinished(self) -> int:
@@ -85,6 +88,7 @@ class RecordSplitter:
         passed = min(self._to_skip, len(data))
         self._to_skip -= passed
         self._data += data[passed:]
+        self._headers = None
         records: list[bytes] = []
         place = 0
         while len(self._data) - place >= HEADER:
@@ -111,8 +115,10 @@ class RecordSplitter:
         return records
 
     def _after_damage(self, place: int) -> int:
-        """Where to go on reading: at the next header, else where one may still be beginning."""
+        """Where to read next: at the next header, else where one may still be beginning."""
         self.damaged += not self._lost
         self._lost = True
-        found = find_record(self._data, place + 1)
-        return len(self._data) - HEADER + 1 if found is None else found
+        if self._headers is None:
+            self._headers = find_records(self._data, place + 1)
+        after = bisect_right(self._headers, place)
+        return self._headers[after] if after < len(self._headers) else len(self._data) - HEADER + 1

@@ -10,6 +10,8 @@ from engines.basics.jsonl import ByteFollower, LineFollower
 
 AT_ONCE = 1 << 24
 """Bytes read, or unpacked, in one call, so that a screen shows a long log while it is still being read."""
+PIECE = 1 << 12
+"""Packed bytes given to zlib at once: at the end of a member it copies what is left of them, and members may be tiny."""
 GZIP = b"\x1f\x8b"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -56,20 +58,21 @@ class Gzip(_Layer):
     def _read(self, data: bytes) -> bytes:
         if self._member is None:
             return data
-        self._packed += data
-        parts, room, self.waiting = [], AT_ONCE, True
-        while self.waiting and room and not self.damage:
+        packed, at, parts, left = self._packed + data, 0, [], AT_ONCE
+        self.waiting = True
+        while self.waiting and left and not self.damage:
+            piece = packed[at : at + PIECE]
             try:
-                parts.append(self._member.decompress(self._packed, room))
+                parts.append(self._member.decompress(piece, left))
             except zlib.error as error:
                 self.damage = str(error)
                 break
-            room -= len(parts[-1])
-            self._packed = self._member.unconsumed_tail
+            left -= len(parts[-1])
+            at += len(piece) - len(self._member.unconsumed_tail) - len(self._member.unused_data)
             if self._member.eof:
-                self._packed = self._member.unused_data
                 self._member = zlib.decompressobj(wbits=31)
-            self.waiting = bool(self._packed) or not room
+            self.waiting = at < len(packed) or not left
+        self._packed = packed[at:]
         if self.damage:
             self._packed, self.waiting = b"", False
         return b"".join(parts)
