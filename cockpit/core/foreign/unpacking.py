@@ -11,7 +11,7 @@ from engines.basics.jsonl import ByteFollower, LineFollower
 AT_ONCE = 1 << 24
 """Bytes read, or unpacked, in one call, so that a screen shows a long log while it is still being read."""
 PIECE = 1 << 12
-"""Packed bytes given to zlib at once: at the end of a member it copies what is left of them, and members may be tiny."""
+"""Packed bytes given to zlib at once: it copies what is left of them after each member, and members may be tiny."""
 GZIP = b"\x1f\x8b"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
