@@ -23,6 +23,7 @@ from engines.basics import files, yaml12
 from engines.basics.errors import DataError, UserError
 from engines.basics.jsonl import last_lines
 from engines.basics.lock import RunLock
+from engines.basics.reading import read_text
 from engines.contract import events as ev
 from engines.contract import on_finish as on_finish_of
 from engines.contract import spec as specs
@@ -53,7 +54,7 @@ def _read_config(run: RunDirectory, resume: Resumption | None) -> Any:
     """The resolved config, None where it is damaged: the engine says what is wrong with it, with file and line."""
     try:
         changed = resume.config if resume is not None else None
-        return yaml12.read(run.config.read_text(encoding="utf-8") if changed is None else changed)[0]
+        return yaml12.read(read_text(run.config) if changed is None else changed)[0]
     except (OSError, ValueError):
         return None
 
@@ -111,6 +112,7 @@ class Supervisor:
     def _take_run(self) -> None:
         """Be the only one who works on the run. Raises `UserError`."""
         name = self.run.path.name
+        self.run.refuse_links()
         taken = not self.lock.acquire()
         if self._resume is not None and (taken or self._resume.is_late(self.run)):
             raise UserError(

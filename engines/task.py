@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engines.basics import files, yaml12
+from engines.basics.reading import read_text
 from engines.contract import spec as specs
 from engines.contract.events import Ended, Phase
 from engines.contract.rundir import RunDirectory
@@ -42,7 +43,7 @@ class EventContext:
 
 def work(attempt: Attempt) -> Ended:
     """Do the task that the run directory names."""
-    order, _ = yaml12.read(attempt.run.config.read_text(encoding="utf-8"))
+    order, _ = yaml12.read(read_text(attempt.run.config))
     spec = specs.find(order["project"])
     function = specs.load_function(spec.task(order["task"]).function)
     attempt.listener.close("a task knows no command but stop")

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from engines.basics.files import make_directory, replace_bytes
+from engines.basics.reading import read_json
 from engines.host.preferences import settings_path as settings_path
 
 
@@ -50,7 +51,7 @@ class SettingsFile:
 
     def _read(self) -> Settings:
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=Settings)
+            return read_json(self.path, Settings)
         except FileNotFoundError:
             return Settings()
         except (OSError, msgspec.DecodeError) as error:

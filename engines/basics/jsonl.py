@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from engines.basics.files import FILE_MODE
+from engines.basics.reading import regular
 
 Record = TypeVar("Record")
 BLOCK = 1 << 20
@@ -27,11 +29,14 @@ LONGEST_LINE = 1 << 25
 
 
 class LineWriter:
-    """Appends whole lines with one `write` each. A torn last line is ended first, so it damages nothing but itself."""
+    """Appends whole lines with one `write` each. A torn last line is ended first, so it damages nothing but itself.
+
+    Raises OSError for a file that cannot be written, and for a link.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, FILE_MODE)
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, FILE_MODE)
         self._close = weakref.finalize(self, os.close, self._file)  # a forgotten writer keeps no file open
         size = os.fstat(self._file).st_size
         self._torn = size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
@@ -60,7 +65,7 @@ def append_line(path: Path, *lines: bytes) -> None:
 
 
 class ByteFollower:
-    """Gives the bytes that were appended to a file since the last call. A missing file is an empty one.
+    """Gives the bytes that were appended to a file since the last call. A missing file is an empty one, as is a pipe.
 
     A file that was truncated, replaced or written anew in place is given again from its start. `at_once` bounds what
     one call gives of a long file.
@@ -86,7 +91,7 @@ class ByteFollower:
             self._inode = None  # a new file may get the old one's inode
             self.behind = False
             return b""
-        size = status.st_size
+        size = status.st_size if stat.S_ISREG(status.st_mode) else 0  # a pipe would wait for its writer
         if self._offset and (status.st_ino != self._inode or size < self._offset):
             self._restart()
         self._inode = status.st_ino
@@ -106,7 +111,7 @@ class ByteFollower:
         self._offset, self._last = 0, b""
 
     def _continues(self) -> bool:
-        with contextlib.suppress(FileNotFoundError), open(self.path, "rb", buffering=0) as file:
+        with contextlib.suppress(FileNotFoundError), open(self.path, "rb", 0, opener=regular) as file:
             file.seek(self._offset - len(self._last))
             return file.read(len(self._last)) == self._last
         return False
@@ -114,7 +119,7 @@ class ByteFollower:
     def _read(self, end: int) -> bytes:
         parts = []
         position = self._offset
-        with contextlib.suppress(FileNotFoundError), open(self.path, "rb", buffering=0) as file:
+        with contextlib.suppress(FileNotFoundError), open(self.path, "rb", 0, opener=regular) as file:
             file.seek(position)
             while position < end and (part := file.read(min(BLOCK, end - position))):
                 parts.append(part)
@@ -214,7 +219,7 @@ class RecordFollower(Generic[Record]):
 
 def last_lines(path: Path, count: int, limit: int = 1 << 16) -> list[str]:
     """The last `count` lines of a text file, reading at most `limit` bytes from its end."""
-    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+    with contextlib.suppress(FileNotFoundError), open(path, "rb", opener=regular) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
         return file.read().decode("utf-8", "replace").splitlines()[-count:]
     return []

@@ -9,11 +9,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import struct
 from pathlib import Path
 
 from engines.basics.files import FILE_MODE
 
+_OWN = os.O_NOFOLLOW | os.O_NONBLOCK
 _FLOCK = "hhqqi"  # l_type, l_whence, l_start, l_len, l_pid: `struct flock` on 64-bit Linux
 
 
@@ -25,8 +27,8 @@ class RunLock:
         self._file: int | None = None
 
     def acquire(self) -> bool:
-        """Take the lock; False when another process holds it. Raises OSError for an unusable directory."""
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        """Take the lock; False when another process holds it. Raises OSError for an unusable directory, or a link."""
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | _OWN, FILE_MODE)
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -43,12 +45,22 @@ class RunLock:
 
 
 def lock_holder(path: Path) -> int | None:
-    """Process id of the holder of the lock at `path`, None when it is free. Never to be called by the holder."""
+    """Process id of the holder of the lock at `path`, None when it is free. Never to be called by the holder.
+
+    A link is no lock, nor is a file with a second name, a pipe or a device: its holder may hold something else.
+    """
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | _OWN)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            return None
+        raise
     try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            return None
         question = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_GETLK, question))
         return None if kind == fcntl.F_UNLCK else pid

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from engines.basics import yaml12
 from engines.basics.errors import UserError, nearest
+from engines.basics.reading import read_text
 from engines.contract import spec as specs
 from engines.contract.aliases import SHARED, Aliases, Renamed, moved_lines, word, written
 from engines.contract.overrides import Override, apply, parse
@@ -216,7 +217,7 @@ def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overri
 def read_config(path: Path) -> tuple[Any, dict[yaml12.Key, int], str]:
     """What the config file at `path` says, not checked, the line of every key, and its text. Raises `UserError`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such config file.") from None
     except OSError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.basics import yaml12
+from engines.basics.reading import read_text
 from engines.contract.rundir import RunDirectory
 
 Command = str | list[str]
@@ -50,6 +51,6 @@ def told_of(run: RunDirectory) -> list[str]:
 
 def _tree(path: Path) -> Any:
     try:
-        return yaml12.read(path.read_text(encoding="utf-8"))[0]
+        return yaml12.read(read_text(path))[0]
     except (OSError, ValueError):
         return None

@@ -5,6 +5,7 @@ The truth about a run is this directory, never the memory of a process.
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -13,8 +14,10 @@ import msgspec
 
 from engines.basics import files
 from engines.basics.errors import DataError
+from engines.basics.reading import read_json
 
 Kind = Literal["training", "task"]
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 TrainLoss = Literal["pooled", "steps"]
 """What `train.loss` of an epoch is: Σ weight × the means of the heads, pooled over the elements of the epoch, with the
 weights in force at its end, as in the validation loss; or the mean of the losses of its steps."""
@@ -159,6 +162,16 @@ class RunDirectory:
                 "or set COCKPIT_RUNS to a folder you may write to."
             ) from None
 
+    def refuse_links(self) -> None:
+        """Raises `DataError` where something that a run writes is a link: it would be written elsewhere."""
+        folders = (self.attempts, self.steps.parent, self.steps, self.system, self.checkpoints, self.stdout.parent)
+        written = (self.lock, self.events, self.commands, self.train_metrics, self.val_metrics, self.stdout)
+        for path in (*folders, self.review, self.export, *written, self.supervisor_log):
+            if path.is_symlink():
+                raise DataError(
+                    f"{path} is a link, and a run writes only into its own directory; put what it leads to in its place."
+                )
+
     def stage_best(self, number: int) -> Path:
         """The best checkpoint of a stage that is over, by its number from 1; of a run with several stages."""
         return self.checkpoints / f"stage_{number}_best.pt"
@@ -183,7 +196,7 @@ class RunDirectory:
     @property
     def info(self) -> RunInfo:
         try:
-            return msgspec.json.decode(self.info_file.read_bytes(), type=RunInfo)
+            return read_json(self.info_file, RunInfo)
         except FileNotFoundError:
             raise DataError(f"{self.path} is not a run directory: it has no run.json.") from None
         except (msgspec.DecodeError, OSError) as error:
@@ -206,11 +219,11 @@ class RunDirectory:
     def attempt_numbers(self) -> list[int]:
         if not self.attempts.is_dir():
             return []
-        return sorted(int(file.stem) for file in self.attempts.glob("*.json") if file.stem.isdigit())
+        return sorted(int(file.stem) for file in self.attempts.glob("*.json") if _NUMBER.fullmatch(file.stem))
 
     def attempt(self, number: int) -> Attempt:
         try:
-            return msgspec.json.decode((self.attempts / f"{number}.json").read_bytes(), type=Attempt)
+            return read_json(self.attempts / f"{number}.json", Attempt)
         except (msgspec.DecodeError, OSError) as error:
             raise DataError(f"{self.attempts / f'{number}.json'} cannot be read ({error}).") from None
 

@@ -9,16 +9,23 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from engines.basics import files
+from engines.basics.reading import read_json
 
+NUMBER = re.compile(r"[0-9]{1,9}")
+"""The stem of a segment's file."""
 FIXED = ("step", "attempt")
+MOST_COLUMNS = 20_000
+"""Of a segment; more is damage."""
 DATA_WAIT = "data_wait"
 """Column of the seconds that a step waited for its batch."""
 _ABSENT_BITS = np.uint64(0x7FF80000000007A2)
@@ -32,17 +39,20 @@ def logged(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     return there
 
 
-def _segments(folder: Path) -> list[Path]:
-    return sorted((file for file in folder.glob("*.f64") if file.stem.isdecimal()), key=lambda file: int(file.stem))
+def segments_in(folder: Path) -> list[Path]:
+    """The files of records in a folder, in order."""
+    numbered = (file for file in folder.glob("*.f64") if NUMBER.fullmatch(file.stem) and file.is_file())
+    return sorted(numbered, key=lambda file: int(file.stem))
 
 
-def _columns(segment: Path) -> list[str]:
+def columns_of(segment: Path) -> list[str]:
     """Names of a segment's columns; none where the file that names them is damaged: its numbers mean nothing then."""
     try:
-        columns = json.loads(segment.with_suffix(".json").read_bytes())
-    except (OSError, ValueError):
+        columns = read_json(segment.with_suffix(".json"), list[str])
+    except (OSError, msgspec.DecodeError):
         return []
-    return [str(name) for name in columns] if isinstance(columns, list) else []
+    sound = len(FIXED) <= len(columns) <= MOST_COLUMNS and tuple(columns[: len(FIXED)]) == FIXED
+    return columns if sound and len(set(columns)) == len(columns) else []
 
 
 class StepWriter:
@@ -50,8 +60,8 @@ class StepWriter:
 
     def __init__(self, folder: Path, columns: Sequence[str]) -> None:
         self.columns = [*FIXED, *columns]
-        newest = next(reversed(_segments(folder)), None)
-        if newest is None or _columns(newest) != self.columns:
+        newest = next(reversed(segments_in(folder)), None)
+        if newest is None or columns_of(newest) != self.columns:
             newest = folder / f"{1 if newest is None else int(newest.stem) + 1:05d}.f64"
             files.replace_bytes(newest.with_suffix(".json"), json.dumps(self.columns).encode())
         self._file = os.open(newest, os.O_WRONLY | os.O_APPEND | os.O_CREAT, files.FILE_MODE)
@@ -77,8 +87,8 @@ class StepWriter:
 def read_segments(folder: Path) -> list[tuple[list[str], npt.NDArray[np.float64]]]:
     """Column names and memory-mapped records `(n, columns)` of each readable segment, without a torn last record."""
     found: list[tuple[list[str], npt.NDArray[np.float64]]] = []
-    for file in _segments(folder):
-        columns = _columns(file)
+    for file in segments_in(folder):
+        columns = columns_of(file)
         if columns and (rows := file.stat().st_size // (8 * len(columns))):
             found.append((columns, np.memmap(file, np.float64, "r", shape=(rows, len(columns)))))
     return found

@@ -29,6 +29,7 @@ import msgspec
 from engines.basics import files
 from engines.basics.errors import DataError, UserError
 from engines.basics.lock import lock_holder
+from engines.basics.reading import read_json
 from engines.host.facts import boot_id
 
 Where = Literal["first", "up", "down", "last"]
@@ -246,6 +247,6 @@ def _described(entry: _Entry, number: int) -> QueuePlace:
 
 def _holder(entry: _Entry) -> Holder:
     try:
-        return msgspec.json.decode(entry.path.read_bytes(), type=Holder)
+        return read_json(entry.path, Holder)
     except msgspec.DecodeError:  # the disk was full when it was taken: the place counts all the same
         return Holder()

@@ -66,6 +66,7 @@ def start(run: RunDirectory, resume: Resumption | None = None) -> int:
     Returns once the supervisor holds the lock. Raises `DataError` when it does not come to that, saying why; then
     nothing is left that could still start, and nothing of `resume` is in force.
     """
+    run.refuse_links()
     before = set(run.attempt_numbers())
     command = [sys.executable, "-P", "-m", "engines.supervise", str(run.path), *["--resume"] * (resume is not None)]
     try:

@@ -21,6 +21,7 @@ import msgspec
 
 from engines.basics import files
 from engines.basics.errors import DataError
+from engines.basics.reading import read_json
 from engines.contract import spec as specs
 from engines.contract.rundir import RunDirectory
 from engines.host.facts import device_name, gpu_model
@@ -112,8 +113,8 @@ def recorded(run: RunDirectory) -> list[Provenance]:
     numbers = run.attempt_numbers()
     found, known = [], []
     for number in numbers:
-        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
-            found.append(msgspec.json.decode(run.provenance(number).read_bytes(), type=Provenance))
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            found.append(read_json(run.provenance(number), Provenance))
     for number in [] if found else numbers:
         with contextlib.suppress(DataError):
             told = run.attempt(number).versions

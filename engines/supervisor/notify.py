@@ -6,6 +6,7 @@ import contextlib
 
 import msgspec
 
+from engines.basics.reading import read_json
 from engines.contract.rundir import RunInfo
 from engines.host.preferences import ADDRESS, settings_path
 
@@ -20,7 +21,7 @@ class _Choice(msgspec.Struct):
 def _address() -> str:
     """As the settings have it now, so that a change counts at once; empty for none."""
     try:
-        chosen = msgspec.json.decode(settings_path().read_bytes(), type=_Choice).notify
+        chosen = read_json(settings_path(), _Choice).notify
     except (OSError, msgspec.DecodeError):
         return ""
     return chosen if chosen.startswith(ADDRESS) else ""

@@ -25,6 +25,7 @@ import msgspec
 
 from engines.basics.errors import DataError
 from engines.basics.files import make_directory, remove_stale_temporaries, replace_bytes
+from engines.basics.reading import read_json
 
 FINISHED, COMPLETE = "finished", "complete"
 NOTED_SHARE = 0.05
@@ -163,7 +164,7 @@ def _finished(path: Path, notes: str, settings: Mapping[str, Any]) -> set[str]:
     if not file.is_file():
         return set()
     try:
-        found = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        found = read_json(file, dict[str, Any])
         finished = msgspec.convert(found.get(FINISHED, []), set[str])
     except msgspec.MsgspecError as error:
         raise DataError(f"{file}: damaged ({error}); make it all again in a new folder.") from None

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from engines.basics import files
 from engines.basics.errors import DataError
+from engines.basics.reading import read_json
 
 ABOUT = "about.json"
 SAVE_LOCK = "save.lock"
@@ -89,7 +90,7 @@ def read_review(folder: Path) -> Review | None:
 
 def _read_about(path: Path) -> About | None:
     try:
-        about = msgspec.json.decode(path.read_bytes(), type=About)
+        about = read_json(path, About)
     except FileNotFoundError:
         return None
     except (msgspec.DecodeError, OSError) as error:

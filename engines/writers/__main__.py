@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.basics import yaml12
+from engines.basics.reading import read_text
 from engines.contract.rundir import RunDirectory
 from engines.writers.attempt_log import AttemptLog
 from engines.writers.writer import Beginning, Writer
@@ -39,7 +40,7 @@ def _end_within(seconds: float) -> str:
 
 def mirror(writer: Writer, run: RunDirectory, attempt: int) -> None:
     """Follow the attempt to its end."""
-    text = run.config.read_text(encoding="utf-8")
+    text = read_text(run.config)
     config: Mapping[str, Any] = yaml12.read(text)[0]
     log = AttemptLog(run, attempt, config["training"]["log_every"])
     rows = list(log.poll())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import engines
 from engines.basics import yaml12
+from engines.basics.reading import read_text
 from engines.contract import spec as specs
 from engines.contract.spec import BrokenSpec
 
@@ -87,8 +88,7 @@ def _yaml_files(folder: Path) -> Iterator[Path]:
 
 def _read(path: Path) -> ConfigFile:
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(TEXT_BYTES)
+        text = read_text(path, TEXT_BYTES)
     except (OSError, UnicodeDecodeError):
         return ConfigFile(path, "")
     first = text.partition("\n")[0]

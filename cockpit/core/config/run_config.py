@@ -12,6 +12,7 @@ from cockpit.core.config.diff import KeyRow, diff
 from cockpit.core.config.fields import NOTHING, fields_of
 from engines.basics import yaml12
 from engines.basics.errors import DataError, UserError
+from engines.basics.reading import read_text
 from engines.contract import commands as cmd
 from engines.contract import spec as specs
 from engines.contract.events import CommandAnswer
@@ -44,7 +45,7 @@ class Edited:
 def read_config(run: RunDirectory) -> RunConfigFile:
     """The run's config. Raises `DataError` in a sentence."""
     try:
-        text = run.config.read_text(encoding="utf-8")
+        text = read_text(run.config)
         tree, lines = yaml12.read(text)
     except FileNotFoundError:
         text = "another program made the run, or it was removed"

@@ -22,7 +22,7 @@ from engines.basics import files, yaml12
 from engines.basics.errors import DataError
 from engines.contract import events as ev
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
-from engines.contract.steps import ABSENT, StepWriter
+from engines.contract.steps import ABSENT, FIXED, MOST_COLUMNS, StepWriter
 from engines.reporter.names import PLACES, column_name, split_values, table_columns
 from engines.runs.store import create_run
 
@@ -45,6 +45,8 @@ def import_log(source: Source, label: str = "") -> RunDirectory:
     series = source.series()
     if not series:
         raise DataError(f"{source.path} holds no numbers to import; a log needs at least one row.")
+    if len(series) > MOST_COLUMNS - len(FIXED) - len(PLACES):
+        raise DataError(f"{source.path} has {len(series):,} metrics; a run has at most {MOST_COLUMNS:,} columns.")
     config = {"project": PROJECT, "source": str(source.path.absolute()), "kind": source.kind}
     run = create_run(
         PROJECT, yaml12.write(config), kind="training", engine="", title=f"{source.path.absolute()} ({source.kind})",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cockpit.core.log.logtail import LONGEST_LINE, TerminalText
 from cockpit.core.text import plain
+from engines.basics.reading import regular
 
 BLOCK = 256 * 1024
 """Bytes of a block, but for a single line that is longer."""
@@ -73,7 +74,7 @@ class LogFile:
         self._inode, self._size = status.st_ino, status.st_size
         if self._end >= self._size:
             return False
-        with open(self._path, "rb") as file:
+        with open(self._path, "rb", opener=regular) as file:
             for _ in range(AT_ONCE):
                 if self._end >= self._size or not self._add_block(file.fileno()):
                     break
@@ -107,7 +108,7 @@ class LogFile:
     def tail(self) -> list[str]:
         """The last lines, for while the index is being made. Raises OSError."""
         start = max(self._size - BLOCK, 0)
-        with open(self._path, "rb") as file:
+        with open(self._path, "rb", opener=regular) as file:
             data = os.pread(file.fileno(), BLOCK, start)
         return shown_lines(data[data.find(b"\n") + 1 :] if start else data)
 
@@ -128,7 +129,7 @@ class LogFile:
 
     def bytes_of(self, block: Block) -> bytes:
         """What a block holds; of one long line its end, where that is a progress bar's state, else its beginning."""
-        with open(self._path, "rb") as file:
+        with open(self._path, "rb", opener=regular) as file:
             size = block.end - block.start
             if size <= BLOCK:
                 return os.pread(file.fileno(), size, block.start)

@@ -9,6 +9,7 @@ from collections import deque
 from pathlib import Path
 
 from cockpit.core.text import ESCAPE, plain
+from engines.basics.reading import regular
 
 FIRST_READ = 256 * 1024
 """Bytes from the end that are read of a log opened late, or that grew by more than this between two calls."""
@@ -107,7 +108,7 @@ class LogTail:
 
     def _read(self, size: int) -> None:
         skip = size - self._offset - FIRST_READ
-        with open(self._path, "rb") as file:
+        with open(self._path, "rb", opener=regular) as file:
             if skip > 0:
                 self._offset += skip
                 self.skipped += skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cockpit.core.series import Floats
-from engines.contract.steps import ABSENT, DATA_WAIT, logged
+from engines.contract.steps import ABSENT, DATA_WAIT, columns_of, logged, segments_in
 
 WIDE = ("step", "time", "loss", "lr", "grad_norm", DATA_WAIT)
 """What is kept of each step, ABSENT where it was not logged."""
@@ -80,7 +79,7 @@ class StepFollower:
 
     def poll(self) -> bool:
         """Read what is new and say whether anything changed. Raises OSError."""
-        segments = sorted((int(file.stem), file) for file in self._folder.glob("*.f64") if file.stem.isdigit())
+        segments = sorted((int(file.stem), file) for file in segments_in(self._folder))
         changed = False
         if self._vanished(dict(segments)):
             self._segment, self._offset, self._count, changed = 0, 0, 0, True
@@ -100,12 +99,8 @@ class StepFollower:
         return file is None or file.stat().st_size < self._offset
 
     def _read(self, file: Path) -> bool:
-        try:
-            names = json.loads(file.with_suffix(".json").read_text())
-            width = 8 * len(names)
-            size = file.stat().st_size
-        except (ValueError, TypeError, FileNotFoundError):
-            return False  # not written yet, or damaged: its records mean nothing without their names
+        names = columns_of(file)  # none: not written yet, or damaged, and records mean nothing without their names
+        width, size = 8 * len(names), file.stat().st_size
         if not width or size - self._offset < width:
             return False
         with open(file, "rb") as stream:

@@ -10,6 +10,7 @@ import numpy as np
 from cockpit.core.metrics.steps import StepFollower, Steps
 from cockpit.core.series import Floats, Series
 from engines.basics import yaml12
+from engines.basics.reading import read_text
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import ABSENT, DATA_WAIT, logged
 
@@ -115,7 +116,7 @@ def _over_time(name: str, time: Floats, value: Floats, gap: float) -> Series:
 def _batch_size(run: RunDirectory) -> float | None:
     """Samples a step, as the resolved config says."""
     try:
-        tree, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
+        tree, _ = yaml12.read(read_text(run.config))
         size = tree["training"]["batch_size"]
     except (OSError, ValueError, KeyError, TypeError):
         return None

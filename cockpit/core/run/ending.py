@@ -14,6 +14,8 @@ from engines.basics.errors import DataError
 from engines.basics.lock import lock_holder
 from engines.contract.rundir import Attempt, RunDirectory
 
+SAME_START = 2.0
+"""Seconds by which the start of one process may differ between two readings: the clock may have been set."""
 WORDS = {signal.SIGTERM: "ended by SIGTERM on request", signal.SIGQUIT: "killed on request"}
 
 
@@ -30,6 +32,11 @@ def send_signal(run: RunDirectory, number: signal.Signals) -> bool:
     if holder <= 0:  # the kernel tells no number across machines and process namespaces
         raise DataError(f"{run.path.name} runs on another machine or in another container; end it there.")
     attempt = _newest_attempt(run)
+    if attempt is not None and not _is_recorded(attempt, holder):
+        raise DataError(
+            f"{run.path.name} is held by process {holder}, which is not the one that its record names; if it is yours "
+            f"to end, use `kill {holder}`."
+        )
     if attempt is not None and attempt.reports_itself:
         with contextlib.suppress(OSError):
             files.replace_bytes(run.asked_to_die(attempt.number), WORDS[number].encode())
@@ -46,6 +53,16 @@ def _newest_attempt(run: RunDirectory) -> Attempt | None:
     with contextlib.suppress(DataError):
         return run.newest_attempt()
     return None
+
+
+def _is_recorded(attempt: Attempt, holder: int) -> bool:
+    """Whether the process is the one of an attempt, by number and start; one that just ended is."""
+    import psutil
+
+    with contextlib.suppress(psutil.NoSuchProcess):
+        started = psutil.Process(holder).create_time()
+        return attempt.supervisor.pid == holder and abs(attempt.supervisor.started - started) < SAME_START
+    return True
 
 
 def _kill_with_descendants(pid: int) -> bool:

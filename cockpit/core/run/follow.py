@@ -13,6 +13,7 @@ from engines.basics import yaml12
 from engines.basics.errors import UserError
 from engines.basics.jsonl import RecordFollower, damage_in
 from engines.basics.lock import lock_holder
+from engines.basics.reading import read_text
 from engines.contract import commands as cmd
 from engines.contract.events import Event
 from engines.contract.rundir import Attempt, RunDirectory, RunInfo
@@ -156,7 +157,7 @@ class BudgetReader:
             changed = self._config.stat().st_mtime_ns
             if changed != self._read_at:
                 self._read_at = changed
-                tree, _ = yaml12.read(self._config.read_text(encoding="utf-8"))
+                tree, _ = yaml12.read(read_text(self._config))
                 budget = yaml12.find(tree, "cost", "budget_usd")
                 self._budget = float(budget) if isinstance(budget, int | float) else None
         except (OSError, ValueError):

@@ -11,6 +11,7 @@ from cockpit.core.failures import sentence
 from cockpit.core.states import is_live
 from cockpit.core.text import plain
 from engines.basics.errors import DataError
+from engines.basics.reading import read_bytes
 from engines.contract.rundir import RunDirectory
 from engines.runs.state import State
 
@@ -26,7 +27,7 @@ class NamedTable:
 def read_report(run: RunDirectory) -> list[NamedTable]:
     """The tables of the run's report. Raises FileNotFoundError without one, `DataError` for a damaged one."""
     try:
-        found = json.loads(run.report.read_bytes())
+        found = json.loads(read_bytes(run.report))
         tables = found.get("tables") if isinstance(found, dict) else None
         if not isinstance(tables, dict):
             raise DataError('it has no "tables": an object with a table under each name was expected')

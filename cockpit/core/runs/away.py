@@ -19,6 +19,7 @@ from cockpit.core.states import is_live
 from cockpit.core.text import plain, run_word
 from engines.basics.amounts import money
 from engines.basics.files import make_directory, replace_bytes
+from engines.basics.reading import read_json
 from engines.runs import spending
 
 LEAST_SECONDS = 300.0
@@ -61,7 +62,7 @@ def seen_path(folder: Path, environment: Mapping[str, str] = os.environ) -> Path
 def read(path: Path) -> Seen | None:
     """What was last seen; None at a first visit, and where it cannot be read: nothing depends on it."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Seen)
+        return read_json(path, Seen)
     except (OSError, msgspec.DecodeError):
         return None
 

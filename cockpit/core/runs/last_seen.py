@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from engines.basics.files import make_directory, replace_bytes
+from engines.basics.reading import read_json
 
 MOST_RUNS = 2000
 """Runs that are remembered, those looked at last."""
@@ -42,7 +43,7 @@ class LastSeen:
 
     def _read(self) -> dict[str, float]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, float])
+            return read_json(self._path, dict[str, float])
         except (OSError, msgspec.DecodeError):
             return {}
 

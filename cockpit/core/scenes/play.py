@@ -16,6 +16,7 @@ from cockpit.core.states import is_live
 from engines.basics.errors import DataError, UserError
 from engines.basics.jsonl import last_lines
 from engines.basics.lock import lock_holder
+from engines.basics.reading import read_text
 from engines.basics.sockets import short_address
 from engines.contract import commands as cmd
 from engines.contract import scenes
@@ -97,7 +98,7 @@ def _playing(project: str, arguments: Mapping[str, Any], *, any_of_run: bool) ->
     for run in list_runs():
         with contextlib.suppress(DataError, OSError, ValueError, KeyError, TypeError):
             if run.info.kind == "task" and run.info.project == project and lock_holder(run.lock) is not None:
-                order, _ = yaml12.read(run.config.read_text(encoding="utf-8"))
+                order, _ = yaml12.read(read_text(run.config))
                 given = order["arguments"]
                 same = given == arguments or (any_of_run and given["run"] == arguments["run"])
                 if order["task"] == TASK and same:

@@ -10,6 +10,7 @@ from cockpit.core.steering.loss_weights import typed_weight
 from engines.basics import yaml12
 from engines.basics.errors import DataError, UserError, nearest
 from engines.basics.files import make_directory, replace_bytes
+from engines.basics.reading import read_text
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 
@@ -41,7 +42,7 @@ class Presets:
         """The weights of those of its heads that the run has. Raises `UserError` with what is wrong in it."""
         path = self.path(name)
         try:
-            tree, _ = yaml12.read(path.read_text(encoding="utf-8"))
+            tree, _ = yaml12.read(read_text(path))
         except (OSError, ValueError) as error:
             raise DataError(f"{path} cannot be read as a preset ({error}).") from None
         weights = yaml12.find(tree, "loss_weights")

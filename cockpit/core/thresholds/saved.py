@@ -15,6 +15,7 @@ from engines.basics import files
 from engines.basics.errors import DataError
 from engines.basics.jsonl import append_line
 from engines.basics.lock import RunLock
+from engines.basics.reading import read_bytes
 from engines.contract.rundir import RunDirectory
 from engines.thresholds.adapter import ThresholdAdapter
 from engines.thresholds.review import SAVE_LOCK, About
@@ -104,12 +105,12 @@ class SavedThresholds:
     def history(self) -> list[Saving]:
         """Oldest first; lines that cannot be read are left out."""
         try:
-            lines = (self._run.review / HISTORY).read_bytes().splitlines()
+            lines = read_bytes(self._run.review / HISTORY).splitlines()
         except FileNotFoundError:
             return []
         found = []
         for line in lines:
-            with suppress(msgspec.DecodeError):
+            with suppress(msgspec.DecodeError, RecursionError):
                 found.append(msgspec.json.decode(line, type=Saving))
         return found
 
@@ -126,14 +127,14 @@ class SavedThresholds:
 
     def _read(self) -> bytes | None:
         try:
-            return self.path.read_bytes()
+            return read_bytes(self.path)
         except FileNotFoundError:
             return None
 
     def _take(self, data: bytes) -> None:
         try:
             content = msgspec.json.decode(data, type=dict[str, Any])
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise DataError(f"{self.path} cannot be read as an exported config ({error}); export again.") from None
         self.content, self.thresholds, self._digest = content, self._adapter.read(content), _digest(data)
 
