@@ -65,10 +65,10 @@ def append_line(path: Path, *lines: bytes) -> None:
 
 
 class ByteFollower:
-    """Gives the bytes that were appended to a file since the last call. A missing file is an empty one, as is a pipe.
+    """Gives the bytes that were appended to a file since the last call. A missing file is an empty one.
 
     A file that was truncated, replaced or written anew in place is given again from its start. `at_once` bounds what
-    one call gives of a long file.
+    one call gives of a long file. Raises OSError, also for what is no regular file.
     """
 
     def __init__(self, path: Path, at_once: int | None = None) -> None:
@@ -91,7 +91,9 @@ class ByteFollower:
             self._inode = None  # a new file may get the old one's inode
             self.behind = False
             return b""
-        size = status.st_size if stat.S_ISREG(status.st_mode) else 0  # a pipe would wait for its writer
+        if not stat.S_ISREG(status.st_mode):
+            os.close(regular(str(self.path), os.O_RDONLY))  # raises why not
+        size = status.st_size
         if self._offset and (status.st_ino != self._inode or size < self._offset):
             self._restart()
         self._inode = status.st_ino

@@ -20,9 +20,11 @@ LARGEST_CONFIG = 1 << 18
 def regular(path: str, flags: int) -> int:
     """An `opener` of files that end. Raises OSError for a pipe, which would wait for its writer, and for a device."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a regular file", path)
+        folder = stat.S_ISDIR(mode)
+        raise OSError(*((errno.EISDIR, "Is a directory") if folder else (errno.EINVAL, "it is no regular file")), path)
     return descriptor
 
 

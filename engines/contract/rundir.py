@@ -169,7 +169,7 @@ class RunDirectory:
         for path in (*folders, self.review, self.export, *written, self.supervisor_log):
             if path.is_symlink():
                 raise DataError(
-                    f"{path} is a link, and a run writes only into its own directory; put what it leads to in its place."
+                    f"{path} is a link, and a run writes into its own directory; put what it leads to there."
                 )
 
     def stage_best(self, number: int) -> Path:

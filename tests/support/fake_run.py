@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from engines.basics.errors import DataError
 from engines.basics.jsonl import RecordFollower
 from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
@@ -21,6 +22,7 @@ from engines.contract import events as ev
 from engines.contract.config import check_config
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory, RunInfo
 from engines.contract.spec import Column
+from engines.supervisor.processes import mark
 
 COLUMNS = [
     Column("Ep", "epoch", "d"),
@@ -147,6 +149,10 @@ class FakeRun:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"
             assert lock_holder(self.run.lock) == holder.pid
+            with contextlib.suppress(DataError):
+                if (attempt := self.run.newest_attempt()) is not None:
+                    attempt.supervisor = mark(holder.pid)
+                    self.run.write_attempt(attempt)
             try:
                 yield holder.pid
             finally:
