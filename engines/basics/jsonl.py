@@ -23,6 +23,8 @@ from engines.basics.reading import regular
 
 Record = TypeVar("Record")
 BLOCK = 1 << 20
+PIECE = 1 << 24
+"""Bytes of a long file that are in memory at once while it is read to its end."""
 KNOWN_AGAIN = 64
 LONGEST_LINE = 1 << 25
 """Bytes; what is longer, such as a binary file taken for a log, is damage and not kept."""
@@ -133,7 +135,8 @@ class LineFollower(ByteFollower):
     """Gives the whole lines that were appended to a file since the last call."""
 
     def __init__(self, path: Path, at_once: int | None = None) -> None:
-        super().__init__(path, at_once)
+        super().__init__(path, at_once or PIECE)
+        self._to_the_end = at_once is None
         self.partial = b""
         """The last line as far as it is there, until its end comes; of one that is too long the beginning."""
         self._dropped = 0
@@ -148,10 +151,22 @@ class LineFollower(ByteFollower):
 
         Of a line longer than `LONGEST_LINE` a part is given, which no parser takes for a record.
         """
+        lines = self._piece()
+        while self._to_the_end and self.behind:
+            restarts = self.restarts
+            more = self._piece()
+            lines = lines + more if self.restarts == restarts else more
+        return lines
+
+    def _piece(self) -> list[bytes]:
+        """The lines of what one read gives."""
         restarts = self.restarts
         data = self.poll_bytes()
         if self.restarts != restarts:
             self.partial, self._dropped = b"", 0
+        if self._dropped and b"\n" not in data:  # of a line that is too long already
+            self._dropped += len(data)
+            return []
         if not data:
             return []
         *lines, self.partial = (self.partial + data).split(b"\n")

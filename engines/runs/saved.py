@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from engines.contract.config import LoadedConfig
 
 
+LARGEST = 1 << 26
+"""Bytes of a checkpoint's index: all but its tensors' numbers."""
+
+
 @dataclass(frozen=True)
 class Saved:
     """Counters and live settings of a checkpoint."""
@@ -60,8 +64,10 @@ def read_saved(path: Path) -> Saved:
     """What the checkpoint at `path` says of itself. Raises `DataError` for what is none."""
     try:
         with zipfile.ZipFile(path) as archive:
-            name = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
-            with archive.open(name) as file:
+            part = next(part for part in archive.infolist() if part.filename.endswith("/data.pkl"))
+            if part.file_size > LARGEST or part.compress_type != zipfile.ZIP_STORED:
+                raise DataError("its index is too large, or packed")
+            with archive.open(part) as file:
                 content = _NumbersAndWords(file).load()
         state, metadata = content["state"], content.get("metadata", {})
         live = state["live"]
@@ -94,8 +100,17 @@ class _Nothing:
         pass
 
 
-class _NumbersAndWords(pickle.Unpickler):
-    """Runs no code: whatever names a class or a function gets `_Nothing`."""
+class _NumbersAndWords(pickle._Unpickler):
+    """Runs no code: whatever names a class or a function gets `_Nothing`.
+
+    It is Python's own, whose memo is a dict: in the one written in C a number in a file of 30 bytes takes gigabytes.
+    """
+
+    dispatch = {
+        code: load for code, load in pickle._Unpickler.dispatch.items()
+        if code != pickle.BYTEARRAY8[0]
+    }  # fmt: skip
+    """Without the one code that takes memory before it has read what fills it."""
 
     def find_class(self, module: str, name: str) -> Any:
         return OrderedDict if (module, name) == ("collections", "OrderedDict") else _Nothing
