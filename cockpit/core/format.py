@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 import re
 
+_SPEC = re.compile(r"[<>=^]?[-+ ]?\d{0,2},?(\.\d{1,2})?[a-zA-Z%]?", re.ASCII)
+"""A format of at most two digits of width and precision: more of them take gigabytes."""
 _EXPONENT = re.compile(r"e\+?(-?)0*(\d)")
 
 
@@ -29,12 +31,17 @@ def percent(fraction: float) -> str:
 
 
 def number(value: float | None, spec: str = ".3f") -> str:
-    """`value` by a Python format spec, exponents without padding (`1.0e-4`); None is `—`."""
+    """`value` by a Python format spec, exponents without padding (`1.0e-4`); None is `—`.
+
+    Of a spec from someone's log that is none, or asks for more than two digits of width, the value is as Python has it.
+    """
     if value is None:
         return "—"
+    if not _SPEC.fullmatch(spec):
+        return str(value)
     try:
         return _EXPONENT.sub(r"e\1\2", format(value, spec))
-    except (TypeError, ValueError):  # a spec from someone's log may be anything
+    except (TypeError, ValueError):
         return str(value)
 
 

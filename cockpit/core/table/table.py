@@ -86,7 +86,7 @@ def _value_width(column: Column, epochs: int, steps: int) -> int:
     """Room for a usual value: `0.500`, `1.0e-4`, the last epoch; for words what their format says (`9s`)."""
     spec = column.format
     if spec.endswith("s") and spec[:-1].isdecimal():
-        return min(int(spec[:-1]), WIDEST_TITLE)
+        return min(int(spec[:3].rstrip("s")), WIDEST_TITLE)
     if not spec.endswith("d"):
         return min(len(number(0.5, spec)), WIDEST_TITLE)
     if last := {"epoch": epochs, "step": steps}.get(column.source):

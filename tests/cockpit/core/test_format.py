@@ -48,3 +48,17 @@ def test_four_digits_stand_in_as_many_cells_and_nothing_small_is_told_as_nothing
     assert told == [" 0.5000", " -12.35", "      3", "3.93e-3", "4.32e-5", " 1.5e20", "    nan"]
     small = [fmt.four_digits(value) for value in (0.003961, 0.00396, 0.004, -0.00396, 1e-6)]
     assert small == ["3.96e-3", "3.96e-3", "4.00e-3", "-4.0e-3", "1.00e-6"], "a digit that is 0 changes nothing"
+
+
+@pytest.mark.parametrize(
+    "spec", [".999999999f", "999999999d", "0999999999f", ".٩f", "99999999s", "{0}", "!r", ".1f" * 50]
+)
+def test_a_format_from_a_log_takes_no_memory(spec: str) -> None:
+    assert fmt.number(0.5, spec) == "0.5"
+
+
+@pytest.mark.parametrize(
+    ("spec", "written"), [(".3f", "0.500"), ("+.1%", "+50.0%"), ("6.2f", "  0.50"), (",.1f", "0.5")]
+)
+def test_formats_in_use_stay(spec: str, written: str) -> None:
+    assert fmt.number(0.5, spec) == written
