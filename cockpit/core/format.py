@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 
-_SPEC = re.compile(r"[<>=^]?[-+ ]?\d{0,2},?(\.\d{1,2})?[a-zA-Z%]?", re.ASCII)
+_SPEC = re.compile(r"[<>=^]?[-+ ]?#?\d{0,2},?(\.\d{1,2})?[a-zA-Z%]?", re.ASCII)
 """A format of at most two digits of width and precision: more of them take gigabytes."""
 _EXPONENT = re.compile(r"e\+?(-?)0*(\d)")
 

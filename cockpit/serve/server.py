@@ -14,6 +14,7 @@ from string import Template
 
 from aiohttp import web
 from aiohttp.web_runner import GracefulExit
+from textual_serve.app_service import AppService
 from textual_serve.server import Server
 
 from cockpit.serve.access import HEADERS, guard
@@ -21,7 +22,9 @@ from cockpit.serve.access import HEADERS, guard
 PAGE = Path(__file__).with_name("page.html")
 SESSION = ("-P", "-m", "cockpit.serve.session")
 LEAVE_SECONDS = 5.0
-"""How long sessions get to leave when the server ends."""
+"""How long sessions get to leave when the server ends; then they are killed."""
+LARGEST = 1000, 400
+"""Columns and lines of a page: a screen of more takes gigabytes."""
 TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONIOENCODING": "utf-8"}
 """What a browser's terminal can do, whatever the server was started in."""
 
@@ -34,6 +37,8 @@ class CockpitServer(Server):
         self._listening = listening
         self._token = token
         self._sessions: set[asyncio.Task[object]] = set()
+        self._services: dict[object, AppService] = {}
+        """Of the sessions, by their tasks."""
         self._page = Template(PAGE.read_text())
 
     def run(self) -> None:
@@ -50,11 +55,14 @@ class CockpitServer(Server):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _leave)
 
     async def on_shutdown(self, app: web.Application) -> None:
-        """Have every session leave. One that does not gets SIGTERM from the kernel when this process ends."""
+        """Have every session leave, and kill those that do not."""
         for session in self._sessions:
             session.cancel()
         if self._sessions:
             await asyncio.wait(self._sessions, timeout=LEAVE_SECONDS)
+        for service in self._services.values():
+            if service._process is not None and service._process.returncode is None:
+                service._process.kill()
 
     async def handle_index(self, request: web.Request) -> web.StreamResponse:
         """The page; leaves the token in a cookie that scripts cannot read and other sites cannot send."""
@@ -69,10 +77,33 @@ class CockpitServer(Server):
         task = asyncio.current_task()
         assert task is not None
         self._sessions.add(task)
+        width, height = bounded(request.query.get("width", "80"), request.query.get("height", "24"))
+        asked = request.rel_url.update_query(width=str(width), height=str(height))
         try:
-            return await super().handle_websocket(request)
+            return await super().handle_websocket(request.clone(rel_url=asked))
         finally:
             self._sessions.discard(task)
+            self._services.pop(task, None)
+
+    async def _process_messages(self, websocket: web.WebSocketResponse, app_service: AppService) -> None:
+        """Carry out what a page sends, until it is closed."""
+        resize = app_service.set_terminal_size
+
+        async def resize_bounded(width: object, height: object) -> None:
+            await resize(*bounded(width, height))
+
+        app_service.set_terminal_size = resize_bounded  # type: ignore[method-assign]
+        self._services[asyncio.current_task()] = app_service
+        await super()._process_messages(websocket, app_service)
+
+
+def bounded(width: object, height: object) -> tuple[int, int]:
+    """A size that a screen may have, from what a page says it has; 80 × 24 where that is no number."""
+    try:
+        columns, lines = int(str(width)[:9]), int(str(height)[:9])
+    except ValueError:
+        return 80, 24
+    return min(max(columns, 1), LARGEST[0]), min(max(lines, 1), LARGEST[1])
 
 
 def _leave() -> None:

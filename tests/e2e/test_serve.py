@@ -14,6 +14,7 @@ import aiohttp
 import psutil
 import pytest
 
+from cockpit.serve.server import bounded
 from engines.basics.lock import lock_holder
 from tests.e2e.browser import browse
 from tests.e2e.conftest import COCKPIT, PATIENCE, wait_for
@@ -104,6 +105,33 @@ async def test_two_pages_are_two_sessions_that_end_with_the_server(served: Serve
     assert served.process.wait(timeout=PATIENCE) == 0
     wait_for("both sessions to leave", lambda: not any(alive(session.pid) for session in sessions))
     assert lock_holder(live.run.lock) is not None, "ending the server ended a run"
+
+
+async def test_a_page_has_no_more_cells_than_a_screen(served: Served) -> None:
+    """Whatever size it says; and a session that is deaf to its end is killed with the server."""
+    async with visitor() as client:
+        async with client.get(served.address):
+            pass
+        async with client.ws_connect(f"{served.origin}/ws?width=99999999&height=99999999") as socket:
+            await socket.receive()
+            (session,) = served.sessions()
+            assert (session.environ()["COLUMNS"], session.environ()["ROWS"]) == ("1000", "400")
+            await socket.send_json(["resize", {"width": "9" * 5000, "height": -3}])
+            await socket.send_json(["stdin", "?"])
+            assert (await socket.receive()).type is aiohttp.WSMsgType.BINARY
+            session.suspend()
+            served.process.send_signal(signal.SIGTERM)
+            wait_for("the session to be killed", lambda: not alive(session.pid))
+    assert served.process.wait(timeout=PATIENCE) == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [(("120", "35"), (120, 35)), ((99999999, 99999999), (1000, 400)), ((-1, 0), (1, 1)), ((None, "x"), (80, 24)),
+     (("9" * 5000, 24), (1000, 24)), (([1], {}), (80, 24))],
+)  # fmt: skip
+def test_the_size_of_a_page_is_bounded(said: tuple[object, object], size: tuple[int, int]) -> None:
+    assert bounded(*said) == size
 
 
 async def test_a_killed_server_leaves_no_session_behind(served: Served) -> None:
