@@ -91,10 +91,10 @@ def queue_folder() -> Path:
         status = root.lstat()
     except OSError as error:
         raise DataError(
-            f"{folder} cannot be made ({error.strerror}); set COCKPIT_QUEUE to a folder of yours."
+            f"{folder} cannot be created ({error.strerror}); set COCKPIT_QUEUE to a folder of your own."
         ) from None
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise DataError(f"{root} is not a folder that only you can change; set COCKPIT_QUEUE to one that is.")
+        raise DataError(f"{root} can be changed by other users; set COCKPIT_QUEUE to a private folder.")
     return folder
 
 
@@ -131,7 +131,7 @@ def move(run: Path, where: Where) -> QueuePlace:
                 waiting[place] = waiting[place].renamed(base + 2 * place + 1)
             moved = waiting[at].renamed(base + 2 * target + (2 if target > at else 0))
             return _described(moved, target + 1)
-    raise UserError(f"{run.name} waits in no queue; `cockpit queue` shows what does.", exit_code=1)
+    raise UserError(f"{run.name} is not in a queue; `cockpit queue` lists the runs that are.", exit_code=1)
 
 
 class Place:
@@ -160,7 +160,7 @@ class Place:
             numbered = _numbered(_live(self._folder, self._inode))
             at = next((index for index, (_, entry) in enumerate(numbered) if entry.inode == self._inode), None)
             if at is None:
-                raise DataError(f"its place in {self._folder} was removed")
+                raise DataError(f"its entry in {self._folder} was removed")
             number, mine = numbered[at]
             if at == 0:
                 mine.renamed(mine.number, running=True)
@@ -204,7 +204,7 @@ def _alone_with(folder: Path) -> Iterator[None]:
     try:
         while not _flocked(handle):
             if time.monotonic() > deadline:
-                raise Busy(f"The queue in {folder} is held by a process that does not let it go; try again.")
+                raise Busy(f"The queue in {folder} is locked by another process; try again.")
             time.sleep(0.005)
         yield
     finally:

@@ -61,7 +61,7 @@ async def test_help_tells_the_keys_of_the_screen_below(cockpit: Make, fake: Fake
             await until(pilot, lambda: "● running" in text(pilot))
             await pilot.press("question_mark")
             await until(pilot, lambda: "Pause before the next step" in text(pilot))
-            assert "Go on where it was paused" not in text(pilot)
+            assert "Continue from the pause" not in text(pilot)
             await pilot.press("end")
             await until(pilot, lambda: "Leave the cockpit; every run goes on" in text(pilot))
             assert "Other keys" in text(pilot)

@@ -122,7 +122,7 @@ def test_code_is_told_by_the_commit_or_as_edited() -> None:
         "since then changed: code: commit 1234567890 → ffff"
     ]
     [edited] = provenance.changed([then], made_with(code="bb"))
-    assert edited.endswith("code: files of the engine or the project edited since commit 1234567890")
+    assert edited.endswith("code: engine or project files edited since commit 1234567890")
 
 
 def controls(data: Path) -> LoadedConfig:

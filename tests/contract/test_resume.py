@@ -108,7 +108,7 @@ def test_a_command_that_a_run_brings_along_is_told(stopped: FakeRun) -> None:
         "when it has ended and nothing else runs here, this runs: stop-pod --now",
     ]
     assert resumed(stopped.run) == ["when it has ended and nothing else runs here, this runs: stop-pod --now"]
-    lines = ("cost.on_finish", "stop-pod --now", "runs on this machine when it has ended")
+    lines = ("cost.on_finish", "stop-pod --now", "runs on this machine when the run ends")
     assert lines in look_at_resume(stopped.run, []).lines
     assert resumed(stopped.run, ["cost.on_finish=null"]) == ["cost.on_finish: stop-pod --now → None, applied"]
     assert lines not in look_at_resume(stopped.run, []).lines
@@ -124,7 +124,7 @@ def test_an_edit_that_was_not_answered_is_sent_again_and_told(tmp_path: Path) ->
         send(fake.run, order)
     fake.begin().started().epochs(1, 2).end("failed")
     fake.begin().started(20).say(ev.CommandAnswer(command=heard, state="seen", step=21)).end("failed")
-    fate = "sent again: the attempt before ended without it"
+    fate = "sent again: the last attempt ended before applying it"
     lines = [("order", "learning rate × 0.5", fate), ("order", "patience 7", fate)]
     assert [line for line in look_at_resume(fake.run, []).lines if line[0] == "order"] == lines
     assert [line for line in look_at_resume(fake.run, ["training.patience=5"]).lines if line[0] == "order"] == lines[:1]
@@ -220,7 +220,7 @@ def test_data_that_was_moved_is_the_run_s_own_and_other_data_is_not(
     provenance.record(stopped.run, 1, provenance.current(before))
     old.rename(new)
     [said, *_] = resumed(stopped.run, [f"data.path={other}"])
-    assert "ignored because it does not hold the data the run was trained on: 1 of 1 files changed (a.npz)" in said
+    assert "ignored because it is not the data the run was trained on: 1 of 1 files changed (a.npz)" in said
     assert load_config(stopped.run.config).settings.data.path == str(old)
     monkeypatch.chdir(tmp_path)
     assert resumed(stopped.run, ["data.path=new"]) == [f"data.path: {old} → {new}, applied"]

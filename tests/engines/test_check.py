@@ -214,7 +214,7 @@ def test_with_samples_and_seconds_given_no_data_is_needed(
     found = check(example_config, [], given=Given(step_seconds=0.5, samples=640_000))
     assert (found["faults"], found["exit_code"], found["measured"]) == ([], 0, [])
     assert found["time"]["likely"] == 60_000 * 0.5
-    assert found["warnings"] == ["/data: no such folder. Nothing of the data and the model is looked at."]
+    assert found["warnings"] == ["/data: no such folder. The data and the model were not checked."]
     assert check(example_config, [], given=Given(samples=640_000))["faults"] == ["/data: no such folder."]
 
 

@@ -98,7 +98,7 @@ def test_after_which_ends_it_runs(machine: Machine) -> None:
     finished = runs["finished-trains"]
     (_, before), (_, after) = told(finished)
     assert before == f"cost.on_finish runs: {TELLS}"
-    assert after.startswith("cost.on_finish has run, in ")
+    assert after.startswith("cost.on_finish has run in ")
     assert (finished.path / "logs" / "on_finish.log").read_text() == "done\n"
     assert told(runs["failed-loads"]) == told(runs["stopped-trains"]) == []
 
@@ -146,7 +146,7 @@ def test_one_that_takes_too_long_is_ended_with_all_it_has_started(machine: Machi
     )
     subprocess.run([sys.executable, "-P", "-c", soon, str(run.path)], check=True, start_new_session=True, timeout=60)
     level, text = told(run)[-1]
-    assert (level, text) == ("error", "cost.on_finish was ended: it took more than 0 s")
+    assert (level, text) == ("error", "cost.on_finish was killed: it took more than 0 s")
     assert not Path(f"/proc/{(machine.folder / 'child').read_text().strip()}").exists()
 
 

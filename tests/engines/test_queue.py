@@ -147,7 +147,7 @@ def test_a_killed_waiter_holds_nobody_up(line: Line) -> None:
     os.kill(line.supervisor("second"), signal.SIGKILL)
     line.wait_gone("second")
     state, detail = line.status("second")
-    assert (state, detail) == ("lost", "ended while it waited for its device: resume puts it into the queue again")
+    assert (state, detail) == ("lost", "ended while it waited for its device: resume puts it back into the queue")
     assert line.order() == [(0, "first"), (1, "third")]
     os.kill(line.supervisor("first"), signal.SIGKILL)
     line.wait_begun("third")

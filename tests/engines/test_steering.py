@@ -74,7 +74,7 @@ def test_the_only_head_of_a_stage_keeps_its_weight(tmp_path: Path) -> None:
     send(toy, off, later)
     assert toy.train() == "finished"
     answers = final_answers(toy)
-    assert answers[off.id] == [("refused", 3, "with every weight of this stage at 0 nothing would be trained")]
+    assert answers[off.id] == [("refused", 3, "with every weight of this stage at 0, nothing would be trained")]
     assert answers[later.id] == [("applied", 9, "")]
 
 

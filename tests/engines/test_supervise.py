@@ -275,7 +275,7 @@ def test_hang_up_is_nothing_and_sigterm_goes_to_the_engine(
     assert supervisor is not None
     os.kill(supervisor, signal.SIGHUP)
     os.kill(supervisor, number)
-    assert end_of(run) == ("stopped", "ended before it could hear the request to save")
+    assert end_of(run) == ("stopped", "ended before it received the request to save")
     assert not alive(engine)
 
 
@@ -285,7 +285,7 @@ def test_kill_on_request_counts_as_stopped(supervised: Callable[..., RunDirector
     supervisor = lock_holder(run.lock)
     assert supervisor is not None
     os.kill(supervisor, signal.SIGQUIT)
-    assert end_of(run) == ("stopped", "killed on request, not saved since the last checkpoint")
+    assert end_of(run) == ("stopped", "killed on request; progress since the last checkpoint is lost")
 
 
 def test_the_engine_dies_with_its_supervisor(supervised: Callable[..., RunDirectory]) -> None:
@@ -336,7 +336,7 @@ def test_an_engine_that_hangs_costs_no_more_than_its_budget_and_a_grace(
     soon = "import sys; from engines import supervise; supervise.BUDGET_GRACE = 0.3; sys.exit(supervise.main())"
     command = [sys.executable, "-P", "-c", soon, str(run.path)]
     subprocess.run(command, check=False, start_new_session=True, timeout=60)
-    spent = "the budget of $1.5 is spent; killed, not saved since the last checkpoint"
+    spent = "the budget of $1.5 is spent; killed, progress since the last checkpoint is lost"
     assert end_of(run) == ("out-of-budget", spent)
 
 

@@ -44,7 +44,7 @@ def import_log(source: Source, label: str = "") -> RunDirectory:
         pass
     series = source.series()
     if not series:
-        raise DataError(f"{source.path} holds no numbers to import; a log needs at least one row.")
+        raise DataError(f"{source.path} has no numbers to import; a log needs at least one row.")
     config = {"project": PROJECT, "source": str(source.path.absolute()), "kind": source.kind}
     run = create_run(
         PROJECT, yaml12.write(config), kind="training", engine="", title=f"{source.path.absolute()} ({source.kind})",

@@ -97,7 +97,7 @@ def test_a_try_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         "save": "2.0 MB in 12 s",
         "resume": "equal to what was saved, in 0.046 s",
         "time": "1 h 30 m (1 h 00 m to 4 h 00 m), for all epochs",
-        "cost": "$3.75 ($2.50 to $10.00) of a budget of $3.00, which will be spent before the end",
+        "cost": "$3.75 ($2.50 to $10.00) of a budget of $3.00, which is too little",
     }
     assert shown["done by"].strip() == date_and_clock(1_800_000_000 + 5400)
 
@@ -143,14 +143,14 @@ def test_given_numbers_go_to_the_engine_and_are_named(
         "stage hard": "8 epochs of 9,000 steps",
         "given": "0.05 s a step, $1.79 an hour, 100,000 games, 800,000,000 samples",
         "measured": "memory, evaluation",
-        "time": "2 h 00 m, by the seconds a step that were given",
+        "time": "2 h 00 m, from the given seconds per step",
         "cost": "$3.58",
     }
     found["time"] = {"low": None, "likely": 7200, "high": None, "measured": "steps", "steps": 8}
     assert main(["check", "a.yaml"]) == 0
     assert "(--try measures); 8 steps are too few for a range\n" in capsys.readouterr().out
     assert main(["check", "a.yaml", "--try", "--step-seconds", "1"]) == 2
-    assert "--try measures what --step-seconds gives; give one of them." in capsys.readouterr().err
+    assert "--try measures the step time and --step-seconds sets it; give one of them." in capsys.readouterr().err
 
 
 def test_the_faults_of_a_check_are_lines_on_stderr(

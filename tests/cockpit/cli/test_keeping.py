@@ -74,6 +74,6 @@ def test_delete_takes_several_and_never_a_live_one(cockpit: Cockpit, runs: Path)
     with live.locked():
         answer = cockpit("delete", amber.id, live.id, birch.id, amber.id, "--yes")
     assert answer.returncode == 1
-    assert f"{live.id} is alive: stop it before deleting it." in answer.stderr
+    assert f"{live.id} is live: stop it before deleting it." in answer.stderr
     assert answer.stderr.count("deleted ") == 2
     assert os.listdir(runs) == [live.id]

@@ -85,7 +85,7 @@ def test_one_run_is_queued_and_stopped_like_any_other(busy: str, capsys: Capture
 @pytest.mark.usefixtures("runs")
 def test_a_sweep_into_one_directory_is_refused(capsys: Capture, tmp_path: Path) -> None:
     told = answer(capsys, "train", "a.yaml", "--sweep", "training.seed=1,2", "--run-dir", str(tmp_path / "x"), code=2)
-    assert told == "cockpit: --run-dir is one directory, and each run of a sweep needs its own; leave it out.\n"
+    assert told == "cockpit: --run-dir is one directory, and each run of a sweep needs its own; omit it.\n"
 
 
 @pytest.mark.usefixtures("runs")

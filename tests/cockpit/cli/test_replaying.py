@@ -99,4 +99,4 @@ def test_a_difference_that_nothing_on_record_explains_says_so(
     })  # fmt: skip
     answer = cockpit("replay", seeded.run.info.id)
     assert (answer.returncode, answer.stderr) == (codes.FAILED, "")
-    assert answer.stdout.splitlines()[-1] == "nothing that is on record has changed since then"
+    assert answer.stdout.splitlines()[-1] == "nothing recorded has changed since then"

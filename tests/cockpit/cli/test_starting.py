@@ -117,7 +117,7 @@ def test_a_detached_run_is_steered_stopped_and_resumed(cockpit: Cockpit, config:
     assert cockpit("continue", run_id).returncode == 0
     stopped = cockpit("stop", run_id)
     assert stopped.returncode == 0
-    assert "stopped: saved, resume goes on from here" in stopped.stderr
+    assert "stopped: saved at step " in stopped.stderr
     assert cockpit("tail", run_id).returncode == 3
     again = cockpit("resume", run_id, "--detach")
     assert again.stdout.strip() == run_id
@@ -157,7 +157,7 @@ def test_interrupting_train_twice_leaves_the_run_to_itself(config: str) -> None:
         train.send_signal(signal.SIGINT)
         assert "Ctrl-C once more" in train.stderr.readline()
         train.send_signal(signal.SIGINT)
-        assert f"stops by itself; watch it with `cockpit tail {run.info.id}`" in train.stderr.read()
+        assert f"stops on its own; watch it with `cockpit tail {run.info.id}`" in train.stderr.read()
         assert train.wait() == 130
     assert lock_holder(run.lock) == holder
     assert [type(command) for command in RecordFollower(run.commands, cmd.decoder).poll()] == [cmd.Stop]

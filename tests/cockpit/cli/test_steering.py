@@ -256,7 +256,7 @@ def test_kill_ends_a_run_and_waits_until_nothing_holds_it(cockpit: Cockpit, live
     assert attempt.ended.error == "killed on request"
     again = cockpit("kill", "last")
     assert again.returncode == 1
-    assert f"{live.id} is stopped: there is nothing to kill" in again.stderr
+    assert f"{live.id} is stopped: no process to kill" in again.stderr
 
 
 def test_a_run_of_another_machine_is_not_killed_by_number(

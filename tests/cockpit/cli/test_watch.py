@@ -26,7 +26,7 @@ def test_once_prints_every_metric_and_the_damage(cockpit: Cockpit, tmp_path: Pat
     lines = answer.stdout.splitlines()
     assert lines[0] == "log.jsonl: JSON lines"
     assert lines[3].split() == ["loss", "2", "0", "2.5", "0.125", "2.5", "0.125", "7", "—", "0"]
-    assert lines[5] == "! 1 line is damaged and was passed over, the first is line 2."
+    assert lines[5] == "! 1 damaged line skipped, the first is line 2."
     assert "\x1b" not in answer.stdout
     assert "\u202e" not in answer.stdout
 

@@ -73,7 +73,7 @@ async def test_steering(pictures: Pictures, cockpit: Make, training: FakeRun, si
         await until(pilot, lambda: "keep waiting" in text(pilot))
         await pictures.take(pilot)
         await pilot.press("escape", "escape")
-        await until(pilot, lambda: "Changed and not applied" in text(pilot))
+        await until(pilot, lambda: "Unapplied changes" in text(pilot))
         await pictures.take(pilot)
         await pilot.press("d")
         await until(pilot, lambda: keys(pilot).get("rate"))

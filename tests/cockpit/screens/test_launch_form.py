@@ -95,7 +95,7 @@ async def opened(pilot: Pilot[None]) -> None:
     await pilot.press("n")
     await until(pilot, lambda: "A walk" in text(pilot))
     await pilot.press("enter")
-    await until(pilot, lambda: "nothing changed" in text(pilot) and keys(pilot).get("go"))
+    await until(pilot, lambda: "no changes" in text(pilot) and keys(pilot).get("go"))
 
 
 async def go_to(pilot: Pilot[None], name: str) -> None:
@@ -132,7 +132,7 @@ async def test_choices_switches_and_devices_are_stepped_through(cockpit: Make, c
         await pilot.press("left")
         await until(pilot, lambda: "--set training.amp=fp16" in text(pilot))
         await pilot.press("enter", "escape")  # once round, and out of the filter
-        await until(pilot, lambda: "nothing changed" in text(pilot))
+        await until(pilot, lambda: "no changes" in text(pilot))
         await go_to(pilot, "training.compile")
         await pilot.press("space", "escape")
         await until(pilot, lambda: "--set training.compile=true" in text(pilot))
@@ -302,7 +302,7 @@ async def test_settings_are_saved_as_a_new_file_and_none_is_replaced_unasked(coc
         await until(pilot, lambda: "is there already" in text(pilot))
         assert load_config(config).settings.training.epochs == 4
         await pilot.press(*" to work", "enter")
-        await until(pilot, lambda: "walk to work.yaml" in text(pilot) and "nothing changed" in text(pilot))
+        await until(pilot, lambda: "walk to work.yaml" in text(pilot) and "no changes" in text(pilot))
         saved = config.with_name("walk to work.yaml")
         assert load_config(saved).settings.training.epochs == 40
         await pilot.press("escape", "escape")
@@ -322,7 +322,7 @@ async def test_leaving_asks_where_changes_would_be_lost(cockpit: Make, config: P
         await opened(pilot)
         await go_to(pilot, "training.epochs")
         await pilot.press("enter", "0", "enter", "escape", "escape")
-        await until(pilot, lambda: "1 change is not saved" in text(pilot))
+        await until(pilot, lambda: "1 change not saved" in text(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: "--set training.epochs=40" in text(pilot))
         await pilot.press("escape", "d")

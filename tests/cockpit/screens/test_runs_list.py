@@ -92,7 +92,7 @@ async def test_a_bad_expression_says_so_and_filters_nothing(cockpit: Make, three
         await until(pilot, lambda: words(pilot) == ["amber", "birch"])
         await pilot.press("left_square_bracket")
         await until(
-            pilot, lambda: "Not a regular expression, unterminated character set; all runs are shown." in text(pilot)
+            pilot, lambda: "Not a regular expression, unterminated character set; showing all runs." in text(pilot)
         )
         assert len(words(pilot)) == 3
 
@@ -189,7 +189,7 @@ async def test_delete_asks_names_and_frees(cockpit: Make, folder: Path, three: d
             await pilot.press("d")
             await until(pilot, lambda: isinstance(pilot.app.screen, DeleteScreen))
             assert f"{three['amber'].id}  2.0 MB" in text(pilot)
-            assert f"A fork of it stays: {three['birch'].id}" in text(pilot)
+            assert f"A fork of it is kept: {three['birch'].id}" in text(pilot)
             await pilot.press(answer)
             await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
         assert three["amber"].run.path.exists()
@@ -227,7 +227,7 @@ async def test_of_a_linked_run_only_the_link_goes(cockpit: Make, folder: Path, t
     async with cockpit().run_test(size=(160, 30)) as pilot:
         await loaded(pilot, 1)
         await pilot.press("d")
-        await until(pilot, lambda: "only its line here; its files stay in" in text(pilot))
+        await until(pilot, lambda: "only its entry here; its files are kept in" in text(pilot))
         await pilot.press("y")
         await until(pilot, lambda: "No runs yet" in text(pilot))
     assert mine.run.info.id == mine.id

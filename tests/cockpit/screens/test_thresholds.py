@@ -187,7 +187,7 @@ async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Ma
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
         screen = await ready(pilot, run)
         await pilot.press("h")
-        await until(pilot, lambda: "Nothing was saved yet." in text(pilot))
+        await until(pilot, lambda: "Nothing saved yet." in text(pilot))
         await pilot.press("escape", "right_square_bracket", "S")
         await until(pilot, lambda: "What saving changes" in text(pilot))
         assert "move_forward           0.500 → 0.550" in text(pilot)
@@ -200,7 +200,7 @@ async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Ma
         assert config_of(run)["thresholds"]["action"][0] == pytest.approx(0.6)
         await until(pilot, lambda: "as saved" in text(pilot))
         await pilot.press("h")
-        await until(pilot, lambda: "Saved before" in text(pilot))
+        await until(pilot, lambda: "History of saves" in text(pilot))
         assert "1970-01-01 00:00:05" in text(pilot)
         assert "move_forward            0.500 → 0.600" in text(pilot)
         await pilot.press("escape", "u", "d")
@@ -241,7 +241,7 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         os.utime(run.review / "about.json")  # as a copy of the run has it: written anew, the same
         await until(pilot, lambda: "The run has a newer best epoch" in text(pilot))
         await pilot.press("R")
-        await until(pilot, lambda: "read again: nothing is new; changes and undo are kept" in text(pilot))
+        await until(pilot, lambda: "read again: no changes; changes and undo are kept" in text(pilot))
         assert not screen.tuning.review.stale  # type: ignore[union-attr]
         await pilot.press("u")
         assert values(screen)["move_forward"] == 0.5
@@ -260,12 +260,12 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         await leaving(pilot, "move_forward 0.500 → 0.550")
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
-        await leaving(pilot, "review it, to save it there")
+        await leaving(pilot, "review it, then save it")
         await pilot.press("a")
         await until(pilot, lambda: "What saving changes" in text(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
-        await leaving(pilot, "Changed and not applied")
+        await leaving(pilot, "Unapplied changes")
         await pilot.press("d")
         await until(pilot, lambda: not isinstance(pilot.app.screen, UnappliedScreen | ThresholdsScreen))
 

@@ -151,7 +151,7 @@ async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training:
             await leave("Loss weights: action 1 → 1.5")
             await pilot.press("enter")  # stays, with the draft
             await until(pilot, lambda: isinstance(app.screen, WeightsScreen) and "1 change " in text(pilot))
-            await leave("drop it and leave")
+            await leave("discard it and close")
             await pilot.press("d")
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await open_weights(pilot)
@@ -197,13 +197,13 @@ async def test_equal_shares_lock_undo_and_defaults(cockpit: Make, training: Fake
             await open_weights(pilot)
             table = pilot.app.screen.query_one("WeightsTable")
             await pilot.press("down", "x", "right")
-            await until(pilot, lambda: "look is locked; x frees it." in text(pilot))
+            await until(pilot, lambda: "look is locked; x unlocks it." in text(pilot))
             await pilot.press("e")  # 0.6 and 0.2 become 0.4 each; the locked head stays
             assert table.draft.new == {"action": 0.667, "look": 0.5, "idle": 0.5}  # type: ignore[attr-defined]
             await pilot.press("u")
             assert table.draft.changes == {}  # type: ignore[attr-defined]
             await pilot.press("up", "right", "d", "1", ".", ".", "enter")
-            await until(pilot, lambda: "1.. is no weight; expected a number of 0 or more." in text(pilot))
+            await until(pilot, lambda: "1.. is not a weight; expected a number of 0 or more." in text(pilot))
             await pilot.press(*"1e-1", "down", *"-5", "up")  # a sign and an exponent belong to what is typed
             await until(pilot, lambda: "-5 is no weight" in text(pilot))
             assert table.draft.changes == {"action": 0.1}  # type: ignore[attr-defined]
@@ -249,8 +249,8 @@ async def test_presets_are_kept_and_taken(
         async with cockpit(open_run=training.run).run_test(size=(110, 30), notifications=True) as pilot:
             await open_weights(pilot)
             await pilot.press("3", "o")
-            await until(pilot, lambda: "keep the new weights as" in text(pilot))
-            await until(pilot, lambda: "None is kept for this project yet." in text(pilot))
+            await until(pilot, lambda: "save the new weights as" in text(pilot))
+            await until(pilot, lambda: "No presets for this project yet." in text(pilot))
             await pilot.press(*"../x", "enter")
             await until(pilot, lambda: "is no name for a preset" in text(pilot))
             await pilot.press("ctrl+u", *"calm", "enter")

@@ -91,7 +91,7 @@ def test_damage_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"scores-\w+\.npy is missing from the review"):
         read_review(tmp_path)
     (tmp_path / "about.json").write_text("{")
-    with pytest.raises(DataError, match="cannot be read as what a review belongs to"):
+    with pytest.raises(DataError, match="cannot be read as the record of a review"):
         read_review(tmp_path)
     (tmp_path / "about.json").write_bytes(msgspec.json.encode(about(1)))
     with pytest.raises(DataError, match="written by another version"):

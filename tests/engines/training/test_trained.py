@@ -51,7 +51,7 @@ def test_its_weights_make_a_model_that_is_ready_to_use(new_run: Runs) -> None:
     assert not model.training
     assert not any(parameter.requires_grad for parameter in model.parameters())
     found.settings.model.width = 7
-    with pytest.raises(DataError, match=r"best\.pt does not fit the model of .*config_resolved\.yaml"):
+    with pytest.raises(DataError, match=r"best\.pt does not match the model of .*config_resolved\.yaml"):
         found.load_into(project.model(found.settings, None))
 
 

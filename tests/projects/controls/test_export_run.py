@@ -347,7 +347,7 @@ def test_nothing_to_export_yet_is_a_sentence(run: RunDirectory, missing: str, se
 
 def test_a_checkpoint_of_another_size_is_a_sentence(run: RunDirectory) -> None:
     run.config.write_text(run.config.read_text().replace("d_model: 32", "d_model: 64"))
-    with pytest.raises(DataError, match=r"best\.pt does not fit the model of"):
+    with pytest.raises(DataError, match=r"best\.pt does not match the model of"):
         do_export(run)
 
 

@@ -88,9 +88,7 @@ def test_another_value_at_the_same_step_is_told_and_the_same_one_is_not() -> Non
     collector.add(rows)
     assert collector.problems() == []
     collector.add([Row({"a": 2.0}, step=1.0)])
-    assert collector.problems() == [
-        "1 values were logged again at their step with another value; the later one counts."
-    ]
+    assert collector.problems() == ["1 values were logged twice at the same step; the later one counts."]
     assert points(collector.series()["a"]) == [(1.0, 2.0)]
 
 

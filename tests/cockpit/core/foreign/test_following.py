@@ -76,7 +76,7 @@ def test_damage_in_the_middle_is_counted_and_the_rows_after_it_shown(damage: byt
     path.write_bytes(line(0) + line(1) + damage + b"\n" + line(2))
     source = read(path)
     assert points(source.series()["loss"]) == [(0.0, 0.5), (1.0, 1.5), (2.0, 2.5)]
-    assert source.problems() == ["1 line is damaged and was passed over, the first is line 3."]
+    assert source.problems() == ["1 damaged line skipped, the first is line 3."]
 
 
 @pytest.mark.parametrize("damage", [b"4,5,6", b"4", b"\xff\xfe", b'4,"5'], ids=range(4))
@@ -95,7 +95,7 @@ def test_a_step_without_numbers_in_a_text_log_is_damage_and_prose_is_not(tmp_pat
     source = read(path)
     assert points(source.series()["loss"]) == [(1.0, 0.5), (3.0, 0.25)]
     assert (points(source.series()["time"]), points(source.series()["eta"])) == ([(3.0, 320.5)], [(3.0, "nan")])
-    assert source.problems() == ["1 line is damaged and was passed over, the first is line 4."]
+    assert source.problems() == ["1 damaged line skipped, the first is line 4."]
 
 
 def test_bytes_that_are_no_utf8_cost_no_row(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_a_log_that_is_gone_or_no_file_any_more_says_so_and_stays(tmp_path: Path
     source = read(path)
     path.unlink()
     assert source.poll()
-    assert source.problems() == [f"{path} is not there now; what it held is shown."]
+    assert source.problems() == [f"{path} is gone; what was read before is shown."]
     assert not source.poll()
     os.mkfifo(path)
     assert source.poll()

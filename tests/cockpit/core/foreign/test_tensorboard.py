@@ -163,4 +163,4 @@ def test_events_that_are_no_protobuf_are_counted(tmp_path: Path) -> None:
     path.write_bytes(record(VERSION) + record(b"\xff" * 30) + record(event(simple("loss", 1.0), step=1)))
     (source,) = open_logs(path)
     assert points(read_on(source).series()["loss"]) == [(1.0, 1.0)]
-    assert source.problems() == ["1 damaged records were passed over."]
+    assert source.problems() == ["1 damaged records skipped."]

@@ -198,7 +198,7 @@ def test_a_text_that_cannot_be_edited_is_written_anew_with_docstrings(tmp_path: 
     form.set(field(form, "cost.usd_per_hour"), "1.5")
     tree, _ = yaml12.read(merged_text(form))
     assert tree == form.tree
-    assert "# Price of the machine, for the cost shown." in documented_text(form)
+    assert "# Price of the machine, from which costs are computed." in documented_text(form)
     assert yaml12.read(documented_text(form))[0] == form.tree
 
 

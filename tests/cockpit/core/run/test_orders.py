@@ -22,8 +22,8 @@ REFUSED = ev.CommandAnswer(command=EDIT, state="refused", step=7, reason="the ru
         (Order(EDIT, SEEN), 2, "seen"),
         (Order(AT_EPOCH, None), 2, "sent"),
         (Order(AT_EPOCH, ev.CommandAnswer(command=AT_EPOCH, state="seen", step=7)), 2, "seen, waits for epoch 5"),
-        (Order(EDIT, SEEN), 3, "not applied: the run ended before"),  # a resume hears no order to the attempt before
-        (Order(EDIT, None), None, "not applied: the run ended before"),
+        (Order(EDIT, SEEN), 3, "not applied: the run ended first"),  # a resume hears no order to the attempt before
+        (Order(EDIT, None), None, "not applied: the run ended first"),
         (Order(EDIT, APPLIED), None, "applied at step 12,345"),
         (Order(EDIT, REFUSED), 2, "refused because the run is stopping"),
         (Order(EDIT, ev.CommandAnswer(command=EDIT, state="refused", step=7)), None, "refused"),

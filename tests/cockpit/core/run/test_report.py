@@ -55,7 +55,7 @@ def test_without_a_report_its_state_says_why(tmp_path: Path) -> None:
     assert no_report(task, "failed") == "No report: the task has written none."
     assert no_report(run, "failed").endswith("this one is failed. Resume it to finish it.")
     run.write_info(msgspec.structs.replace(run.info, engine=""))
-    assert no_report(run, "lost") == "No report: a program that is not the cockpit's writes none."
+    assert no_report(run, "lost") == "No report: runs of external programs write none."
 
 
 def test_ragged_rows_are_made_even() -> None:

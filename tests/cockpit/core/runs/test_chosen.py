@@ -48,8 +48,8 @@ def test_two_to_eight_trainings_that_can_be_read_are_compared() -> None:
 
 def test_a_live_run_is_not_deleted_and_does_not_keep_others_from_it() -> None:
     rows = [row("a", "running"), row("b", "failed")]
-    assert chosen([]).why_not_delete() == "There is no run to delete."
-    assert chosen(rows, "a").why_not_delete() == "a is alive: stop it before deleting it."
+    assert chosen([]).why_not_delete() == "No run to delete."
+    assert chosen(rows, "a").why_not_delete() == "a is live: stop it before deleting it."
     assert chosen(rows, marked="ab").why_not_delete() == ""
 
 

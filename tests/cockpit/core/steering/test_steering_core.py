@@ -103,7 +103,7 @@ def test_a_number_is_what_people_write(text: str, value: float | None) -> None:
 
 def test_a_factor_of_the_rate_stays_where_an_engine_takes_it() -> None:
     course = Course.of({"epochs": 10, "patience": 4, "lr": 1e-3})
-    assert course.type_in("rate", "1e9") == "1e9 is no factor; expected a number from 1e-06 to 1000, as in 0.5."
+    assert course.type_in("rate", "1e9") == "1e9 is not a factor; expected a number from 1e-06 to 1000, as in 0.5."
     assert "no number of epochs" in course.type_in("epochs", "1e12")
     assert course.new == course.now
     course.type_in("rate", "1000")

@@ -86,7 +86,7 @@ def test_read_again_it_goes_on_where_it_was_also_when_others_have_saved(tuning: 
     other = ThresholdReview(tuning.review.run)
     other.save({**other.saved, "sprint": 0.9}, who="other", now=1.0)
     review = ThresholdReview(tuning.review.run)
-    assert review.news_for(tuning.review) == "the exported thresholds are others now"
+    assert review.news_for(tuning.review) == "the exported thresholds have changed"
     assert ThresholdReview(review.run).news_for(review) == ""
     again = Tuning(review)
     again.take_over(tuning)
