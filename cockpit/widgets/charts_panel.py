@@ -60,7 +60,7 @@ class ChartsPanel(Vertical):
         Binding("0", "reset", "reset", show=False, id="charts.reset", tooltip="Show the whole axis, no cursor"),
         Binding("up", "move(-1)", "chart above", show=False, id="charts.up", tooltip="Select the chart above"),
         Binding("down", "move(1)", "chart below", show=False, id="charts.down", tooltip="Select the chart below"),
-        Binding("escape", "undo", "all charts", show=False, id="charts.undo", tooltip="Clear the filter; then all charts"),
+        Binding("escape", "undo", "all charts", show=False, id="charts.undo", tooltip="Clear filter, then all charts"),
     ]  # fmt: skip
 
     class Grown(Message):

@@ -88,7 +88,7 @@ def create_run(
             entry = path if listed else _claim(folder, project, lambda new: new.symlink_to(path))
     except OSError as error:
         raise DataError(
-            f"Cannot create a run directory at {error.filename or folder} ({error.strerror}); choose another output.dir "
+            f"No run directory can be made at {error.filename or folder} ({error.strerror}); choose another output.dir "
             "or set COCKPIT_RUNS to a folder you can write to."
         ) from None
     run = RunDirectory(path)

@@ -326,7 +326,7 @@ def test_disk_and_budget() -> None:
     assert budget_near(89.9, 100, 3) is None
     assert budget_near(90, 0, 3) is None
     assert budget_near(91, 100, 3) == Finding(
-        "budget", "$91.00 of the budget of $100 is spent: it is saved and stopped in 3 h 00 m"
+        "budget", "$91.00 of the budget of $100 is spent: the run is saved and stopped in 3 h 00 m"
     )
 
 

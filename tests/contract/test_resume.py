@@ -105,9 +105,9 @@ def test_a_command_that_a_run_brings_along_is_told(stopped: FakeRun) -> None:
     command = "cost.on_finish=stop-pod --now"
     assert resumed(stopped.run, [command]) == [
         "cost.on_finish: None → stop-pod --now, applied",
-        "when it has ended and nothing else runs here, this runs: stop-pod --now",
+        "when the run ends and nothing else runs here, this runs: stop-pod --now",
     ]
-    assert resumed(stopped.run) == ["when it has ended and nothing else runs here, this runs: stop-pod --now"]
+    assert resumed(stopped.run) == ["when the run ends and nothing else runs here, this runs: stop-pod --now"]
     lines = ("cost.on_finish", "stop-pod --now", "runs on this machine when the run ends")
     assert lines in look_at_resume(stopped.run, []).lines
     assert resumed(stopped.run, ["cost.on_finish=null"]) == ["cost.on_finish: stop-pod --now → None, applied"]
@@ -188,8 +188,8 @@ def test_a_bad_override_changes_nothing(stopped: FakeRun) -> None:
 @pytest.mark.parametrize(
     ("inside", "wanted", "reason"),
     [
-        (False, ["training.epochs=1"], "epochs 1: the run can end after epoch 2 at the soonest, 1 is fewer"),
-        (True, ["training.epochs=2"], "epochs 2: the run can end after epoch 3 at the soonest, 2 is fewer"),
+        (False, ["training.epochs=1"], "epochs 1: the run cannot end before epoch 2 is done, got 1"),
+        (True, ["training.epochs=2"], "epochs 2: the run cannot end before epoch 3 is done, got 2"),
         (False, ["training.lr=1e30"], "learning rate × 2e\\+33: the scale must be a number from 1e-06 to 1000"),
         (False, ["loss_weights.look=1e39"], "--set loss_weights.look=1e39: loss_weights: the weight of look must be"),
     ],

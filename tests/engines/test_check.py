@@ -104,7 +104,7 @@ def test_faults_of_disk_and_memory_are_found(
     assert found["exit_code"] == occupied["exit_code"] == 1
     memory, disk = found["faults"]
     assert memory.endswith(" kB are free; lower training.batch_size, or raise training.micro_batches.")
-    assert f"are free at {tmp_path}; free some, or choose another output.dir or COCKPIT_RUNS." in disk
+    assert f"are free at {tmp_path}; free some space, or choose another output.dir or COCKPIT_RUNS." in disk
     assert f"The output directory {tmp_path} is occupied" in occupied["faults"][-1]
 
 
@@ -113,7 +113,7 @@ def test_faults_of_the_config_and_its_stages_end_the_search(example_config: Path
     assert (len(faulty["faults"]), faulty["exit_code"]) == (2, 2)
     stage = check(example_config, ["training.stages.0.heads=[sides]"])
     assert stage["exit_code"] == 2
-    assert "no head is called 'sides' (did you mean 'side'?)" in stage["faults"][0]
+    assert "there is no head 'sides' (did you mean 'side'?)" in stage["faults"][0]
 
 
 def test_sizes_are_in_bytes() -> None:

@@ -185,7 +185,7 @@ def test_a_checkpoint_of_another_model_is_one_sentence(new_run: Callable[..., Li
     torch.save(content, live.run.last)
     assert live.resume_here("training.epochs=2") == "failed"
     detail = live.reader.status().detail
-    assert "last.pt does not fit the model and the settings of" in detail
+    assert "last.pt does not match the model and the settings of" in detail
     assert "Traceback" not in live.log()
 
 

@@ -151,7 +151,7 @@ def test_a_signal_makes_it_leave_without_having_saved(tmp_path: Path, monkeypatc
     asked.start()
     ended = _to_the_end(toy.trainer, [])
     assert ended.reason == "stopped"
-    assert ended.detail.startswith("not saved since the last checkpoint: the disk is full")
+    assert ended.detail.startswith("disk full: progress since the last checkpoint is lost")
 
 
 @pytest.fixture

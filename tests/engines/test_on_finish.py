@@ -110,7 +110,7 @@ def test_it_waits_for_no_one_and_is_left_to_the_run_that_ends_last(machine: Mach
     ((level, text),) = told(first)
     assert level == "info"
     assert text == (
-        "cost.on_finish is left to the run that ends last: finished-trains-second is still at work on this machine"
+        "cost.on_finish is left to the last run: finished-trains-second is still at work on this machine"
     )
     waiting = machine.start("finished-trains-waiting", queue=True)
     machine.end(second)
@@ -170,6 +170,6 @@ def test_it_is_told_in_words_before_anything_starts() -> None:
         }
         settings = check_config(tree, "config", {}, ()).settings
         assert on_finish.told(settings.model_dump()) == [
-            f"when it has ended and nothing else runs here, this runs: {shown}"
+            f"when the run ends and nothing else runs here, this runs: {shown}"
         ]
     assert on_finish.told({"cost": {"on_finish": None}}) == on_finish.told(None) == []

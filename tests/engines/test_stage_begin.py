@@ -193,7 +193,7 @@ def test_without_its_best_a_stage_begins_with_the_last_and_says_so(tmp_path: Pat
 
 
 def test_the_first_stage_cannot_begin_with_the_best_of_another() -> None:
-    with pytest.raises(ValueError, match="the first stage has none before it"):
+    with pytest.raises(ValueError, match="the first stage cannot start"):
         Training.model_validate({"stages": [{"name": "a", "begin": "best"}]})
 
 

@@ -82,7 +82,7 @@ def test_the_schedule_starts_anew_or_goes_on(tmp_path: Path) -> None:
 
 
 def test_an_unknown_head_in_a_stage_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"stage 'a': no head is called 'raer' \(did you mean 'rare'\?\)"):
+    with pytest.raises(UserError, match=r"stage 'a': there is no head 'raer' \(did you mean 'rare'\?\)"):
         ToyRun(tmp_path, stages=[{"name": "a", "heads": ["raer"]}])
 
 

@@ -195,7 +195,7 @@ def test_of_two_who_resume_at_once_one_does_and_nothing_of_the_other_is_in_force
     answers[3] = start(3)
     del answers[winner]
     for answer in answers.values():
-        assert f"{run.path.name} has been resumed by another meanwhile, and nothing of this resume is in " in answer
+        assert f"{run.path.name} was resumed by another command meanwhile, so this resume was dropped: " in answer
         assert "\n" not in answer
     assert run.attempt_numbers() == [1, 2]
     assert {attempt: run.attempt(attempt).usd_per_hour for attempt in (1, 2)} == {1: 0, 2: winner}
@@ -378,7 +378,7 @@ def _blind_once(real: Callable[[RunDirectory], list[int]]) -> Callable[[RunDirec
 def test_what_does_not_start_in_time_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = create_run("toy", "{}", kind="training", engine="x", title="", path=tmp_path / "run")
     monkeypatch.setattr(launch, "START_SECONDS", 0.0)
-    with pytest.raises(DataError, match="did not start within 0 s, and was ended"):
+    with pytest.raises(DataError, match="did not start within 0 s and was killed"):
         launch.start(run)
     assert lock_holder(run.lock) is None
     assert run.attempt_numbers() == []

@@ -48,14 +48,14 @@ def lost(runs: Path) -> str:
     return FakeRun(runs).begin().started().id
 
 
-FOREIGN = "{id} is of a program that is not the cockpit's"
+FOREIGN = "{id} is a run of an external program"
 OF_FOREIGN = [
     (["thresholds", "--optimize"], 2, f"{FOREIGN}: it has no thresholds to review."),
     (["show", "--config-diff", "default"], 2, f"{FOREIGN}: it has no defaults to compare with."),
     (["export"], 2, f"{FOREIGN}: it has nothing to export."),
     (["resume"], 2, f"{FOREIGN}, and only that program can resume it."),
-    (["fork"], 2, "{id} is no training of the cockpit's engine, and only such a one can be forked."),
-    (["replay"], 2, "{id} is no training of the cockpit's engine, and only such a one can be replayed."),
+    (["fork"], 2, "{id} was not trained by the cockpit's engine, so it cannot be forked."),
+    (["replay"], 2, "{id} was not trained by the cockpit's engine, so it cannot be replayed."),
     (["weights"], 2, "{id} has no loss weights in its config."),
     (["report"], 1, "{id}: No report: runs of external programs write none."),
     (["pause"], 1, "{id} is finished; only a live run can be steered."),
@@ -128,6 +128,6 @@ def test_weights_for_a_live_run_that_has_none_are_a_sentence(cockpit: Cockpit, r
     with fake.locked(), FakeEngine(fake, lambda command: None) as engine:
         answer = cockpit("weights", "last", "look=0.5")
     assert answer.returncode in (1, 2)
-    expected = "has no loss weights: its config names none" if config else "cannot be read as a config"
+    expected = "has no loss weights in its config" if config else "cannot be read as a config"
     assert expected in answer.stderr
     assert engine.heard == []

@@ -65,8 +65,8 @@ def test_a_replay_names_what_has_changed_before_it_starts_and_where_it_differs(
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
     (tmp_path / "seed").write_text("3")
     causes = [
-        "since then changed: NVIDIA_TF32_OVERRIDE: not set → 0",
-        "since then changed: data: 1 of 1 files changed (seed)",
+        "changed since then: NVIDIA_TF32_OVERRIDE: not set → 0",
+        "changed since then: data: 1 of 1 files changed (seed)",
     ]
     other = cockpit("replay", name)
     assert other.returncode == codes.FAILED

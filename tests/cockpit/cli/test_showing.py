@@ -198,7 +198,7 @@ def test_tail_follows_a_live_run_and_interrupting_it_touches_nothing(runs: Path)
         fake.epochs(2)
         assert rows.readline().split()[0] == "2"
         fake.begin().started(resumed_step=10)
-        assert tail.stderr.readline() == f"cockpit: {fake.id} goes on from step 10\n"
+        assert tail.stderr.readline() == f"cockpit: {fake.id} resumed from step 10\n"
         fake.epochs(2, best=2)
         assert rows.readline().split()[-1] == "*"
         tail.send_signal(signal.SIGINT)
@@ -246,7 +246,7 @@ def test_a_run_without_a_report_says_when_there_will_be_one(cockpit: Cockpit, ru
     fake = FakeRun(runs).begin().started().end("stopped")
     answer = cockpit("report", "last")
     assert answer.returncode == 1
-    assert "No report: it is written when a training finishes, and this one is stopped." in answer.stderr
+    assert "No report: it is written when training finishes, and this run is stopped." in answer.stderr
     fake.run.report.write_text("[]")
     answer = cockpit("report", "last")
     assert answer.returncode == 1

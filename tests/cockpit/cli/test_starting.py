@@ -78,7 +78,7 @@ def test_train_shows_the_table_and_resume_goes_on_with_it(cockpit: Cockpit, conf
     assert all(f" {stage} " in line for line, stage in zip(lines[2:], stages, strict=True))
     assert epochs(trained.stdout) == [1, 2, 3]
     assert any(line.endswith(" *") for line in lines)
-    assert "cockpit: when it has ended and nothing else runs here, this runs: exit 0" in trained.stderr
+    assert "cockpit: when the run ends and nothing else runs here, this runs: exit 0" in trained.stderr
     run = find_run("last")
     assert run.info.label == "first"
     assert f"{run.info.id} finished; best score" in trained.stderr
@@ -137,7 +137,7 @@ def test_interrupting_train_saves_and_stops_the_run(config: str) -> None:
         train.send_signal(signal.SIGINT)
         rest, news = train.stdout.read(), train.stderr.read()  # not communicate(), which skips what readline() holds
     assert train.returncode == 130
-    assert "Ctrl-C once more leaves it to itself" in news
+    assert "Ctrl-C again returns without waiting" in news
     assert "stopped: saved" in news
     run = find_run("last")
     assert RunReader(run).status().state == "stopped"
@@ -155,7 +155,7 @@ def test_interrupting_train_twice_leaves_the_run_to_itself(config: str) -> None:
         assert holder is not None
         os.kill(holder, signal.SIGSTOP)  # so that the run cannot end in between
         train.send_signal(signal.SIGINT)
-        assert "Ctrl-C once more" in train.stderr.readline()
+        assert "Ctrl-C again" in train.stderr.readline()
         train.send_signal(signal.SIGINT)
         assert f"stops on its own; watch it with `cockpit tail {run.info.id}`" in train.stderr.read()
         assert train.wait() == 130

@@ -56,4 +56,4 @@ async def test_watch(pictures: Pictures, cockpit: Make, logs: Logs, size: tuple[
         await until(pilot, lambda: text(pilot).count("■") > 3)
         await pilot.press("space")
         await until(pilot, lambda: "2 lines are damaged" not in text(pilot))
-        await pictures.take(pilot, "over one another")
+        await pictures.take(pilot, "overlaid")

@@ -88,7 +88,7 @@ async def test_runs(
         await until(pilot, lambda: "2 marked" in text(pilot))
         await pictures.take(pilot, "away")
         for typed, shown in (
-            (("d",), "delete for good"), (("escape", "e"), "notes"), (("escape", "o"), "the youngest first"),
+            (("d",), "delete for good"), (("escape", "e"), "notes"), (("escape", "o"), "youngest first"),
             (("escape", "question_mark"), "Open the run under the cursor"),
         ):  # fmt: skip
             await pilot.press(*typed)

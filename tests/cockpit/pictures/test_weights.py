@@ -78,7 +78,7 @@ async def test_steering(pictures: Pictures, cockpit: Make, training: FakeRun, si
         await pilot.press("d")
         await until(pilot, lambda: keys(pilot).get("rate"))
         await pilot.press("l")
-        await until(pilot, lambda: "Patience, epochs" in text(pilot) and "Nothing is changed" in text(pilot))
+        await until(pilot, lambda: "Patience, epochs" in text(pilot) and "No change" in text(pilot))
         await pilot.press("0", ".", "5", "down", "right", "up")
         await until(pilot, lambda: "multiplied by 0.5" in text(pilot))
         await pictures.take(pilot)

@@ -55,8 +55,8 @@ async def test_an_alert_in_the_list_and_on_the_screen_of_its_run(
             await pilot.press("escape")
             await until(pilot, lambda: "● stalled !" in text(pilot))
             fake.say(
-                Alert(code="stall", level="info", text="it goes on", step=111, over=True),
-                Alert(code="plateau", level="info", text="no plateau any more", step=111, over=True),
+                Alert(code="stall", level="info", text="signs of life again", step=111, over=True),
+                Alert(code="plateau", level="info", text="no longer a plateau", step=111, over=True),
             )
             await until(pilot, lambda: "● running" in text(pilot) and " !" not in text(pilot))
             await pilot.press("enter")

@@ -68,9 +68,9 @@ async def test_a_broken_project_says_why_and_one_without_configs_offers_its_defa
         await pilot.press("n")
         await until(pilot, lambda: "ImportError: no [b]module[/b]" in text(pilot))
         assert "project not installed" in text(pilot)
-        assert "they name no project" in text(pilot)
+        assert "no project named" in text(pilot)
         await pilot.press("enter")  # the first that can be chosen
-        await until(pilot, lambda: "no file yet" in text(pilot))
+        await until(pilot, lambda: "not saved yet" in text(pilot))
         await until(pilot, lambda: "data is missing" in text(pilot))
         assert isinstance(app.screen, LaunchFormScreen)
 
@@ -100,7 +100,7 @@ async def test_a_path_is_typed_with_any_letters(cockpit: Make, config_folder: Pa
         await pilot.press("slash", *"qspn?[b].yaml")
         assert app.screen.query_one(Input).value == "qspn?[b].yaml"
         await pilot.press("enter")
-        await until(pilot, lambda: "there is no such config file" in text(pilot))
+        await until(pilot, lambda: "no such config file" in text(pilot))
         assert "qspn?[b].yaml" in text(pilot)
         await pilot.press("escape", "down", "enter")  # back in the list
         await until(pilot, lambda: "no changes" in text(pilot))

@@ -214,7 +214,7 @@ async def test_a_check_is_shown_out_of_date_after_a_change_and_given_up(
         question.go_on.set()
         await pilot.press("c")
         await until(pilot, lambda: "157,085" in text(pilot))
-        assert "nothing is wrong" in text(pilot)
+        assert "✔ OK" in text(pilot)
         assert question.asked == [["configs/walk.yaml"]]
         await go_to(pilot, "training.seed")
         await pilot.press("enter", "1", "enter")
@@ -299,7 +299,7 @@ async def test_settings_are_saved_as_a_new_file_and_none_is_replaced_unasked(coc
         await pilot.press("enter", "0", "enter")
         await until(pilot, lambda: "1 changed" in text(pilot))
         await pilot.press("a", "ctrl+u", *"configs/walk", "enter")
-        await until(pilot, lambda: "is there already" in text(pilot))
+        await until(pilot, lambda: "already exists" in text(pilot))
         assert load_config(config).settings.training.epochs == 4
         await pilot.press(*" to work", "enter")
         await until(pilot, lambda: "walk to work.yaml" in text(pilot) and "no changes" in text(pilot))
@@ -312,9 +312,9 @@ async def test_settings_are_saved_as_a_new_file_and_none_is_replaced_unasked(coc
 def test_a_command_at_the_end_is_said_beside_the_start(config: Path) -> None:
     form = open_form(config)
     field = next(field for field in form.fields if field.name == "cost.on_finish")
-    assert "at the end runs" not in about_start(form, (), None, None).plain
+    assert "then runs" not in about_start(form, (), None, None).plain
     form.set(field, "[stop-pod, 'my pod']")
-    assert "at the end runs stop-pod 'my pod'" in about_start(form, (), None, None).plain
+    assert "then runs stop-pod 'my pod'" in about_start(form, (), None, None).plain
 
 
 async def test_leaving_asks_where_changes_would_be_lost(cockpit: Make, config: Path) -> None:

@@ -62,7 +62,7 @@ async def test_an_unchanged_run_resumes_by_one_more_enter(
         await until(pilot, lambda: isinstance(pilot.app.screen, ResumeScreen) and "edited live, kept" in text(pilot))
         assert "training.patience" in text(pilot)
         assert "25 → 7" in text(pilot)
-        await until(pilot, lambda: "▲ since then changed: torch: 1.13.0 → " in text(pilot))  # and keeps nobody from it
+        await until(pilot, lambda: "▲ changed since then: torch: 1.13.0 → " in text(pilot))  # and keeps nobody from it
         await pilot.press("enter")
         await until(pilot, lambda: started)
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
@@ -176,7 +176,7 @@ async def test_a_fork_with_nothing_to_do_or_no_checkpoint_says_so(
             file.unlink()
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
         await pilot.press("f")
-        await until(pilot, lambda: "has no checkpoint yet that could be forked" in text(pilot))
+        await until(pilot, lambda: "has no checkpoint to fork yet" in text(pilot))
         await pilot.press("enter")
         await pilot.pause()
     assert started == []

@@ -214,7 +214,7 @@ async def test_a_live_run_is_never_deleted(cockpit: Make, folder: Path, three: d
             await until(pilot, lambda: "delta is alive: stop it" in text(pilot))
             await pilot.press("asterisk", "d")
             await until(pilot, lambda: "Delete these 3 runs?" in text(pilot))
-            assert "1 of the marked runs is alive and not deleted." in text(pilot)
+            assert "1 of the marked runs is live and was not deleted." in text(pilot)
             with three["amber"].locked():  # comes alive while it is asked
                 await pilot.press("y")
                 await until(pilot, lambda: "amber is alive" in text(pilot) and len(words(pilot)) == 2)

@@ -134,7 +134,7 @@ async def test_a_number_is_typed(cockpit: Make, run: RunDirectory) -> None:
         await pilot.press("0", ".", "3", "enter")
         assert values(screen)["move_forward"] == 0.3
         await pilot.press("=", "2", "enter")
-        await until(pilot, lambda: "A threshold of move_forward is" in text(pilot))
+        await until(pilot, lambda: "The threshold of move_forward must be" in text(pilot))
         await pilot.press("=", "x", "enter")
         await until(pilot, lambda: "'x' is no number" in text(pilot))
         await pilot.press("9", "escape")
@@ -225,7 +225,7 @@ async def test_without_an_export_there_is_a_review_but_no_save(cockpit: Make, fo
     run = reviewed_run(folder, review_arrays(), exported=False).run
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
         await ready(pilot, run)
-        assert "! Nothing is exported to save into yet: `cockpit export controls-" in text(pilot)
+        assert "! There is no exported config to save to yet: make one with `cockpit export controls-" in text(pilot)
         await pilot.press("O", "d")
         await until(pilot, lambda: "What saving changes" in text(pilot))
         assert keys(pilot)["Save"] is False
@@ -241,7 +241,7 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         os.utime(run.review / "about.json")  # as a copy of the run has it: written anew, the same
         await until(pilot, lambda: "The run has a newer best epoch" in text(pilot))
         await pilot.press("R")
-        await until(pilot, lambda: "read again: no changes; changes and undo are kept" in text(pilot))
+        await until(pilot, lambda: "read again: nothing new; your changes and undo are kept" in text(pilot))
         assert not screen.tuning.review.stale  # type: ignore[union-attr]
         await pilot.press("u")
         assert values(screen)["move_forward"] == 0.5
@@ -251,7 +251,7 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         await pilot.press("R")
         await until(pilot, lambda: "read again: the scores are of epoch 7 now, not 2" in text(pilot))
         await until(pilot, lambda: "epoch 7 · step 70" in text(pilot) and "1 changed" in text(pilot))
-        told = "! The exported config is of epoch 2, these numbers are of best.pt at epoch 7"
+        told = "! The exported config is from epoch 2, these numbers are from best.pt at epoch 7"
         await until(pilot, lambda: told in text(pilot))
         assert values(screen)["move_forward"] == pytest.approx(0.55)
         await pilot.press("u")
@@ -279,7 +279,7 @@ async def test_a_damaged_review_is_a_sentence(cockpit: Make, run: RunDirectory) 
     (run.review / "about.json").write_text("{")
     async with cockpit().run_test(size=SIZE) as pilot:
         await pilot.app.push_screen(ThresholdsScreen(run))
-        await until(pilot, lambda: "cannot be read as what a review" in " ".join(text(pilot).split()))
+        await until(pilot, lambda: "cannot be read as the record of a review" in " ".join(text(pilot).split()))
         assert not any(keys(pilot)[name] for name in ("optimise", "all", "review"))
         await pilot.press("o", "O", "left", "d", "h", "=", "1", "u", "L", "j", "backspace")
         assert pilot.app.is_running

@@ -149,7 +149,7 @@ async def test_logs_are_laid_over_one_another_and_hidden_among_the_others(cockpi
         assert drawn(pilot, "alone") == ["run-1"]
         assert keys(pilot)["one log"]
         assert "compare" not in keys(pilot)
-        assert "over one another" in text(pilot).splitlines()[0]
+        assert "overlaid" in text(pilot).splitlines()[0]
         signs = [one.partition("\n")[0][:2].strip() for one in listed(pilot)]
         assert len(set(signs)) == 9  # eight signs, and the ninth log has none yet
         assert signs[8] == ""

@@ -130,7 +130,7 @@ async def test_weights_at_the_next_epoch_wait_for_it(cockpit: Make, training: Fa
             await pilot.press("shift+left")
             await until(pilot, lambda: "no changes" in text(pilot))
             await pilot.press("2", "E")
-            await until(pilot, lambda: "action 2: seen, waits for epoch 5" in text(pilot))
+            await until(pilot, lambda: "action 2: received, waits for epoch 5" in text(pilot))
             assert engine.heard[0].at_epoch == 4
 
 
@@ -252,7 +252,7 @@ async def test_presets_are_kept_and_taken(
             await until(pilot, lambda: "save the new weights as" in text(pilot))
             await until(pilot, lambda: "No presets for this project yet." in text(pilot))
             await pilot.press(*"../x", "enter")
-            await until(pilot, lambda: "is no name for a preset" in text(pilot))
+            await until(pilot, lambda: "is not a valid preset name" in text(pilot))
             await pilot.press("ctrl+u", *"calm", "enter")
             await until(pilot, lambda: file.exists() and isinstance(pilot.app.screen, WeightsScreen))
             file.write_text(file.read_text().replace("0.5", "0.125"))
@@ -272,7 +272,7 @@ async def test_weights_of_a_run_that_ended_can_be_looked_at_only(cockpit: Make, 
         await until(pilot, lambda: "1 change" in text(pilot))
         assert not keys(pilot)["apply"]
         await pilot.press("escape")
-        await until(pilot, lambda: "The run is finished: it cannot be applied." in text(pilot))
+        await until(pilot, lambda: "The run is finished: changes cannot be applied." in text(pilot))
         await pilot.press("a")
         assert isinstance(pilot.app.screen, UnappliedScreen)
         assert commands_of(training) == []
@@ -302,7 +302,7 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
             await pilot.press("enter")
             await until(pilot, lambda: f"epochs 14: refused because {why}" in in_one_line(pilot))
             await pilot.press("u", "down", "right")
-            since = "after 4 epochs without a better score, instead of 3; now it has been 1"
+            since = "after 4 epochs without a better score, instead of 3; so far 1"
             await until(pilot, lambda: since in in_one_line(pilot))
             await pilot.press("2")  # one epoch without a better score is over, and this one may be the second
             await until(pilot, lambda: "It ends after epoch 4 if that is no better." in in_one_line(pilot))

@@ -244,12 +244,12 @@ async def test_the_machine_is_shown_now_and_over_the_hours_that_were_recorded(fa
     one = SystemPane(fake.run, StillMachine())
     async with Host(one).run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "97 %  604 W 71 °C" in text(pilot))
-        await until(pilot, lambda: "No hours were recorded" in text(pilot))
+        await until(pilot, lambda: "No machine history" in text(pilot))
         fake.run.system.mkdir()
         writer = StepWriter(fake.run.system, ["gpu0.utilisation", "cores_busy"])
         writer.append(np.array([[1000.0 + 5 * n, 1, 0.9, 5.5] for n in range(720)]))
         await until(pilot, lambda: "GPU 0 busy %" in text(pilot) and "CPU cores busy" in text(pilot))
-        await until(pilot, lambda: "No hours were recorded" not in text(pilot))
+        await until(pilot, lambda: "No machine history" not in text(pilot))
         assert "1h" in text(pilot)  # the axis is time: an hour was recorded
         one.deactivate()
         assert not one.charts.following

@@ -58,7 +58,7 @@ def test_what_is_absent_has_its_default_and_a_single_value_is_a_list() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"start": 3}, r"start is not known here \(did you mean 'starts'\?\); expected out, starts, .* or title"),
+        ({"start": 3}, r"start is no argument \(did you mean 'starts'\?\); expected out, starts, .* or title"),
         ({"starts": 2.5}, "starts is 2.5, expected a whole number from 1 to 1000000"),
         ({"starts": "many"}, "starts is 'many', expected a whole number"),
         ({"starts": True}, "starts is true, expected a whole number"),

@@ -135,7 +135,7 @@ def test_a_long_list_is_counted() -> None:
     ("lists", "said"),
     [
         ({"validation": ["game_99"]}, r"games: holds no game 'game_99', .* \(did you mean 'game_09'\?\)"),
-        ({"test": ["x"]}, "holds no game 'x', which is to be held out"),
+        ({"test": ["x"]}, "holds no game 'x', which should be held out"),
         ({"validation": ["game_01"], "test": ["game_01"]}, "'game_01' is named for validation and for the test"),
         ({"validation": GAMES}, "every game is held out, expected at least one to train on"),
         ({"test": GAMES[1:]}, r"holds one game only \(game_00\); expected at least two, since whole games"),

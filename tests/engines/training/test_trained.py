@@ -64,7 +64,7 @@ def test_before_the_first_epoch_a_sentence_says_when_to_try_again(new_run: Runs)
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"kind": "task"}, "is a task; expected a training run"), ({"engine": ""}, "is of a program that is not the")],
+    [({"kind": "task"}, "is a task; expected a training run"), ({"engine": ""}, "is a run of an external program")],
 )
 def test_what_is_no_training_of_an_engine_is_said(new_run: Runs, change: dict[str, str], said: str) -> None:
     run = new_run().run

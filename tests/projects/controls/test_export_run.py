@@ -336,7 +336,7 @@ def test_an_export_waits_for_no_one_who_saves_thresholds(run: RunDirectory) -> N
     ("missing", "sentence"),
     [
         ("checkpoints/best.pt", "has no best.pt yet: it is written when the first epoch has been scored"),
-        ("review/about.json", "holds no review; the next best epoch of a resumed run writes it"),
+        ("review/about.json", "has no review; the next best epoch of a resumed run writes one"),
     ],
 )
 def test_nothing_to_export_yet_is_a_sentence(run: RunDirectory, missing: str, sentence: str) -> None:
@@ -352,5 +352,5 @@ def test_a_checkpoint_of_another_size_is_a_sentence(run: RunDirectory) -> None:
 
 
 def test_other_arguments_are_refused() -> None:
-    with pytest.raises(UserError, match="epoch is not known here; expected run, stage or flat"):
+    with pytest.raises(UserError, match="epoch is no argument; expected run, stage or flat"):
         export({"run": "x", "epoch": 3}, Listener())

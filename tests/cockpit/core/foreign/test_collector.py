@@ -96,7 +96,7 @@ def test_branches_without_end_are_bounded_and_told() -> None:
     collector = Collector()
     collector.add(Row({"m": float(n)}, step=float(step)) for n in range(MOST_BRANCHES + 11) for step in (1, 2))
     assert len(collector.series()["m"].old) == MOST_BRANCHES
-    assert collector.problems() == ["Steps go back so often that 10 old branches are not kept."]
+    assert collector.problems() == ["Steps go back so often that 10 old branches were dropped."]
 
 
 def test_series_handed_out_do_not_change() -> None:

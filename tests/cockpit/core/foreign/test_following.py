@@ -37,7 +37,7 @@ def test_a_half_written_last_line_waits_and_then_appears_once(name: str, tmp_pat
     path.write_bytes(line(0) + line(1) + line(2)[:-3])
     source = read(path)
     assert points(source.series()["loss"]) == [(0.0, 0.5), (1.0, 1.5)]
-    assert any("no end yet" in problem for problem in source.problems())
+    assert any("incomplete" in problem for problem in source.problems())
     append(path, line(2)[-3:])
     assert source.poll()
     assert points(source.series()["loss"]) == [(0.0, 0.5), (1.0, 1.5), (2.0, 2.5)]
@@ -164,7 +164,7 @@ def test_a_trainer_state_replaced_at_every_save(tmp_path: Path) -> None:
     read_on(source)
     assert points(source.series()["loss"]) == [(1.0, 2.0)]
     (problem,) = source.problems()
-    assert "not whole" in problem
+    assert "incomplete" in problem
     path.write_text(state({"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}))
     assert points(read_on(source).series()["loss"]) == [(1.0, 2.0), (2.0, 1.0)]
     assert source.problems() == []
@@ -272,7 +272,7 @@ def test_a_closed_object_needs_no_newline_behind_it_and_counts_once(tmp_path: Pa
     append(path, b'\n{"m": 5')
     read_on(source)
     assert source.series()["m"].value.tolist() == [1.0, 2.0, 3.0, 4.0]
-    assert source.problems() == ["The last line has no end yet (7 bytes); it counts once it has one."]
+    assert source.problems() == ["Last line is incomplete (7 bytes): waiting for the rest."]
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.txt"])
@@ -280,7 +280,7 @@ def test_lines_that_give_no_number_are_said(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text('{"note": "begun"}\n{"note": "over"}\n' if name == "log.jsonl" else "Epoch one\nloss is low\n")
     source = read(path)
-    assert source.problems() == ["None of its 2 lines gives a number."]
+    assert source.problems() == ["None of its 2 lines contains a number."]
     append(path, FORMATS[name](3))
     read_on(source)
     assert source.problems() == []
@@ -297,9 +297,9 @@ def test_a_log_that_is_gone_or_no_file_any_more_says_so_and_stays(tmp_path: Path
     assert not source.poll()
     os.mkfifo(path)
     assert source.poll()
-    assert source.problems() == [f"{path} is no file now; what it held is shown."]
+    assert source.problems() == [f"{path} is no longer a file; what was read before is shown."]
     path.unlink()
     path.write_bytes(FORMATS["log.jsonl"](2))
     read_on(source)
     assert points(source.series()["loss"]) == [(2.0, 2.5)]
-    assert source.problems() == ["The file was cut or written anew, and read again from its start."]
+    assert source.problems() == ["The file was truncated or rewritten; read again from its start."]

@@ -111,7 +111,7 @@ def test_a_torn_tail_waits_for_its_end(tmp_path: Path) -> None:
     path.write_bytes(whole + torn[:-3])
     source = read(path)
     assert points(source.series()["loss"]) == [(1.0, 1.0)]
-    assert any("no end yet" in problem for problem in source.problems())
+    assert any("incomplete" in problem for problem in source.problems())
     path.write_bytes(whole + torn)
     assert points(read_on(source).series()["loss"]) == [(1.0, 1.0), (2.0, 2.0)]
     assert source.problems() == []

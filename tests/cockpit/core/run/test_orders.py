@@ -21,7 +21,7 @@ REFUSED = ev.CommandAnswer(command=EDIT, state="refused", step=7, reason="the ru
         (Order(EDIT, None), 2, "sent"),
         (Order(EDIT, SEEN), 2, "seen"),
         (Order(AT_EPOCH, None), 2, "sent"),
-        (Order(AT_EPOCH, ev.CommandAnswer(command=AT_EPOCH, state="seen", step=7)), 2, "seen, waits for epoch 5"),
+        (Order(AT_EPOCH, ev.CommandAnswer(command=AT_EPOCH, state="seen", step=7)), 2, "received, waits for epoch 5"),
         (Order(EDIT, SEEN), 3, "not applied: the run ended first"),  # a resume hears no order to the attempt before
         (Order(EDIT, None), None, "not applied: the run ended first"),
         (Order(EDIT, APPLIED), None, "applied at step 12,345"),

@@ -49,7 +49,7 @@ def test_without_a_report_its_state_says_why(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_report(run)
     assert no_report(run, "running").endswith("at the latest when the training finishes; it is running now.")
-    assert "makes none" in no_report(run, "finished")
+    assert "writes none" in no_report(run, "finished")
     task = FakeRun(tmp_path, "walk-20261127-201400-birch", kind="task").run
     assert no_report(task, "running") == "No report: the task has written none yet; it is running now."
     assert no_report(task, "failed") == "No report: the task has written none."

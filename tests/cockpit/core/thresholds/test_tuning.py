@@ -56,7 +56,7 @@ def test_what_is_locked_stays_and_says_so(tuning: Tuning) -> None:
         tuning.set("jump", 0.9)
     with pytest.raises(UserError, match="jump is locked: L unlocks it"):
         tuning.move("jump", 1, coarse=True)
-    with pytest.raises(UserError, match="is a number from 0 to 1"):
+    with pytest.raises(UserError, match="must be a number from 0 to 1"):
         tuning.set("sneak", float("nan"))
     assert tuning.changed == []
     assert not tuning.can_undo
