@@ -166,7 +166,7 @@ def test_a_config_edited_by_hand_has_the_fates_of_settings(stopped: FakeRun) -> 
 @pytest.mark.parametrize("reason", ["finished", "early-stopped"])
 def test_a_run_that_is_done_needs_more_to_do(stopped: FakeRun, reason: str) -> None:
     stopped.end(reason)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=f"is {reason} at epoch 2; give it more to do") as refused:
+    with pytest.raises(UserError, match=f"is {reason} at epoch 2; give it more epochs or patience") as refused:
         resumed(stopped.run, ["cost.usd_per_hour=2"])
     assert refused.value.exit_code == 2
     assert resumed(stopped.run, ["training.epochs=9"]) == ["training.epochs: 4 → 9, applied"]
@@ -174,7 +174,7 @@ def test_a_run_that_is_done_needs_more_to_do(stopped: FakeRun, reason: str) -> N
 
 def test_a_task_is_not_resumed(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, kind="task").begin().end("stopped")
-    with pytest.raises(UserError, match="is a task, and only trainings resume"):
+    with pytest.raises(UserError, match="is a task, and only trainings can be resumed"):
         resumed(fake.run)
 
 
@@ -216,7 +216,7 @@ def test_data_that_was_moved_is_the_run_s_own_and_other_data_is_not(
     before = loaded("training.epochs=4", f"data.path={old}")
     stopped.run.write_config(before.dump())
     [said] = resumed(stopped.run, [f"data.path={other}"])
-    assert "ignored because which data the run was trained on is not on record" in said
+    assert "ignored because the data the run was trained on is not recorded" in said
     provenance.record(stopped.run, 1, provenance.current(before))
     old.rename(new)
     [said, *_] = resumed(stopped.run, [f"data.path={other}"])

@@ -233,7 +233,7 @@ def test_a_project_may_count_its_data_in_a_unit_of_its_own(example_config: Path)
         (Given(counts={"game": 1}), r"--game: spiral counts its data in games, samples \(did you mean 'games'\?\)"),
         (Given(counts={"games": 0}), "--games 0: expected a number above 0"),
         (Given(step_seconds=float("nan")), "--step-seconds nan: expected a number above 0"),
-        (Given(samples=3, counts={"games": 1}), "--games and --samples both say how much data there is"),
+        (Given(samples=3, counts={"games": 1}), "--games and --samples both set the amount of data"),
     ):
         with pytest.raises(UserError, match=said):
             wrong.in_samples(counting)

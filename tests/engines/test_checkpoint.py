@@ -246,7 +246,7 @@ def test_a_best_that_was_lost_is_not_promised_any_more(tmp_path: Path, damage: s
     state = again.trainer.state
     events = RecordFollower(again.run.events, ev.decoder).poll()
     [told] = [event.text for event in events if isinstance(event, ev.Alert) and event.code == "best-lost"]
-    assert "best.pt, of epoch 1, was gone or damaged" in told
+    assert "best.pt, of epoch 1, was missing or damaged" in told
     if keep:
         assert (state.best_score, state.best_epoch) == (3.0, 1)
         assert checkpoint.same(checkpoint.load(again.run.best)["model"], weights)

@@ -156,7 +156,7 @@ def test_a_live_run_is_forked_from_its_last_checkpoint(new_run: NewRun) -> None:
     ended(other)
     assert [row["step"] for row in effective_table(other)] == [EPOCH + n * EPOCH // 2 for n in (1, 2, 3)]
     assert live.wait_end() == "finished"
-    with pytest.raises(UserError, match="has 4 of 4 epochs done: give the fork more to do"):
+    with pytest.raises(UserError, match="has 4 of 4 epochs done: give the fork more epochs"):
         prepare_fork(live.run)
 
 
@@ -224,6 +224,6 @@ def test_a_fork_where_there_is_no_room_leaves_nothing(parent: LiveRun, monkeypat
 
     monkeypatch.setattr(files, "replace_by_link", full)
     before = sorted(parent.run.path.parent.iterdir())
-    with pytest.raises(UserError, match=r"cannot be taken for a fork \(No space left on device\)"):
+    with pytest.raises(UserError, match=r"cannot be copied for a fork \(No space left on device\)"):
         prepare_fork(parent.run, checkpoint="2")
     assert sorted(parent.run.path.parent.iterdir()) == before

@@ -109,9 +109,7 @@ def test_it_waits_for_no_one_and_is_left_to_the_run_that_ends_last(machine: Mach
     assert machine.ran() == []
     ((level, text),) = told(first)
     assert level == "info"
-    assert text == (
-        "cost.on_finish is left to the last run: finished-trains-second is still at work on this machine"
-    )
+    assert text == ("cost.on_finish is left to the last run: finished-trains-second still runs on this machine")
     waiting = machine.start("finished-trains-waiting", queue=True)
     machine.end(second)
     assert machine.ran() == []

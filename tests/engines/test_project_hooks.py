@@ -223,7 +223,7 @@ def test_metadata_that_is_no_json_is_told_before_the_first_step(tmp_path: Path) 
         def metadata(self, cfg: ToyConfig, data: Split) -> Mapping[str, Any]:
             return {"mean": torch.zeros(2)}
 
-    with pytest.raises(UserError, match=r"Wrong\.metadata gave what a checkpoint cannot hold"):
+    with pytest.raises(UserError, match=r"Wrong\.metadata returned what a checkpoint cannot store"):
         ToyRun(tmp_path, Wrong())
 
 

@@ -169,7 +169,7 @@ def test_the_order_can_be_changed_while_they_wait(line: Line) -> None:
         place = queue.move(line.runs[name].path, where)
         assert [waiting for number, waiting in line.order() if number] == order
         assert (place.device, place.number, place.run.name) == ("cpu", order.index(name) + 1, name)
-    with pytest.raises(UserError, match="running waits in no queue"):
+    with pytest.raises(UserError, match="running and is not in a queue"):
         queue.move(line.runs["running"].path, "up")
     line.go()
     line.wait_gone(*line.runs)

@@ -104,7 +104,7 @@ def test_parts_of_a_head_are_on_or_off_by_themselves() -> None:
     assert whole == Switches(heads=frozenset({"keys"}), parts={}, frozen=("look.*",))
     assert rest == Switches(heads=frozenset({"keys", "look", "idle"}), parts={}, frozen=())
     sentence = (
-        r"stage 'x': no head is called 'keys.d' \(did you mean 'keys\.[abc]'\?\); the heads are keys, look, idle; "
+        r"stage 'x': there is no head 'keys.d' \(did you mean 'keys\.[abc]'\?\); the heads are keys, look, idle; "
         r"a part of keys is named as in keys\.a\."
     )
     with pytest.raises(UserError, match=sentence):

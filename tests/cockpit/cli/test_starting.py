@@ -90,7 +90,7 @@ def test_train_shows_the_table_and_resume_goes_on_with_it(cockpit: Cockpit, conf
 
     done = cockpit("resume", "last")
     assert done.returncode == 2
-    assert "is finished at epoch 3; give it more to do" in done.stderr
+    assert "is finished at epoch 3; give it more epochs or patience" in done.stderr
     resumed = cockpit("resume", "last", *settings("training.epochs=4", "model.width=8"))
     assert resumed.returncode == 0, resumed.stderr
     assert "model.width: 32 → 8, ignored because" in resumed.stderr

@@ -94,7 +94,7 @@ def test_imported_runs_are_shown_by_every_command(cockpit: Cockpit, tmp_path: Pa
     answer = cockpit("import", "logs", "--name", "theirs")
     (run_id,) = answer.stdout.split()
     assert answer.returncode == 1  # the other file made no run, and that is said
-    assert "b.jsonl holds no numbers" in answer.stderr
+    assert "b.jsonl has no numbers" in answer.stderr
     (listed,) = json.loads(cockpit("ls", "--json").stdout)
     assert (listed["id"], listed["state"], listed["label"], listed["epochs"]) == (run_id, "finished", "theirs", 2)
     tail = cockpit("tail", "last")

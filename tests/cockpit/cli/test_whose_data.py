@@ -40,7 +40,9 @@ def test_what_several_read_is_asked_and_what_none_reads_is_told(cockpit: Cockpit
     (tmp_path / "notes.txt").write_text("hello")
     answer = cockpit("data", "stats", "notes.txt")
     assert answer.returncode == 1
-    assert answer.stderr.startswith(f"cockpit: {tmp_path / 'notes.txt'} is not data of any installed project: agent found ")
+    assert answer.stderr.startswith(
+        f"cockpit: {tmp_path / 'notes.txt'} is not data of any installed project: agent found "
+    )
     assert f"; controls found {why_not('notes.txt')}; " in answer.stderr
     assert answer.stderr.endswith("walk found no .walk files; --project NAME reads it anyway.\n")
     np.savez(tmp_path / "a.npz", frames=[1], controls=[1])

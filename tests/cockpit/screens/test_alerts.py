@@ -41,7 +41,7 @@ async def test_an_alert_in_the_list_and_on_the_screen_of_its_run(
 
             await pilot.press("enter")
             await until(
-                pilot, lambda: f"! {PLATEAU} · f8 end it early, the best is kept" in " ".join(text(pilot).split())
+                pilot, lambda: f"! {PLATEAU} · f8 stop it early (the best is kept" in " ".join(text(pilot).split())
             )
             assert toasts(pilot) == []  # it was there when the screen was opened
             fake.say(Alert(code="stall", level="error", text="no sign of life for 2 min in training", step=110))

@@ -167,7 +167,7 @@ async def test_a_fork_with_nothing_to_do_or_no_checkpoint_says_so(
         await pilot.press("f")
         await until(pilot, lambda: "epoch_002, last" in text(pilot) and "edited live, kept" in text(pilot))
         await type_over(pilot, "epochs", "2")
-        await until(pilot, lambda: "has 2 of 2 epochs done: give the fork more to do" in text(pilot))
+        await until(pilot, lambda: "has 2 of 2 epochs done: give the fork more epochs" in text(pilot))
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ForkScreen)

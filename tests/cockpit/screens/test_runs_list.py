@@ -211,7 +211,7 @@ async def test_a_live_run_is_never_deleted(cockpit: Make, folder: Path, three: d
         async with cockpit().run_test(size=(120, 30), notifications=True) as pilot:
             await loaded(pilot, 4)
             await pilot.press("d")
-            await until(pilot, lambda: "delta is alive: stop it" in text(pilot))
+            await until(pilot, lambda: "delta is live: stop it" in text(pilot))
             await pilot.press("asterisk", "d")
             await until(pilot, lambda: "Delete these 3 runs?" in text(pilot))
             assert "1 of the marked runs is live and was not deleted." in text(pilot)

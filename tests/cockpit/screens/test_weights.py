@@ -183,7 +183,7 @@ async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training:
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await pilot.press("l")
             await until(pilot, lambda: isinstance(app.screen, CourseScreen) and "Patience, epochs" in text(pilot))
-            await until(pilot, lambda: keys(pilot)["do it"])
+            await until(pilot, lambda: keys(pilot)["apply"])
             await pilot.press("0", ".", "5", "enter", "down", "right", "down", "right")
             await leave("Epochs 14, patience 4")
             await pilot.press("a")
@@ -205,7 +205,7 @@ async def test_equal_shares_lock_undo_and_defaults(cockpit: Make, training: Fake
             await pilot.press("up", "right", "d", "1", ".", ".", "enter")
             await until(pilot, lambda: "1.. is not a weight; expected a number of 0 or more." in text(pilot))
             await pilot.press(*"1e-1", "down", *"-5", "up")  # a sign and an exponent belong to what is typed
-            await until(pilot, lambda: "-5 is no weight" in text(pilot))
+            await until(pilot, lambda: "-5 is not a weight" in text(pilot))
             assert table.draft.changes == {"action": 0.1}  # type: ignore[attr-defined]
             assert commands_of(training) == []
 
@@ -312,7 +312,7 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
             await until(pilot, lambda: since in in_one_line(pilot))
             await pilot.press("enter", "down", "enter")
             await until(pilot, lambda: "Press enter again" in text(pilot))
-            assert "Epoch 4 is finished and evaluated" in text(pilot)
+            assert "The run finishes and evaluates epoch 4" in text(pilot)
             await pilot.press("down", "enter", "down", "enter")  # the early stop was asked for once alone
             await until(pilot, lambda: len(engine.heard) == 5)
             await pilot.press("up", "up", "enter", "enter")

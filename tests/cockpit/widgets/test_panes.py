@@ -74,7 +74,7 @@ def report(fake: FakeRun, **tables: tuple[list[str], list[list[Any]]]) -> None:
 async def test_a_report_appears_is_chosen_from_and_is_read_again_when_replaced(fake: FakeRun) -> None:
     fake.begin().started().end("failed", exit_code=1)
     async with Host(ReportPane(fake.run)).run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "this one is failed" in text(pilot))
+        await until(pilot, lambda: "this run is failed" in text(pilot))
         report(fake, heads=(["head", "F1"], [["act", 0.5], ["look", None]]), baselines=(["name", "n"], [["zero", 12]]))
         await until(pilot, lambda: "act   0.5000" in text(pilot))
         assert "look       —" in text(pilot)

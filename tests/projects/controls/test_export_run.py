@@ -323,7 +323,7 @@ def test_an_export_waits_for_no_one_who_saves_thresholds(run: RunDirectory) -> N
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         before = content(run)
-        with pytest.raises(DataError, match=r"export is being written at this moment, .* export again"):
+        with pytest.raises(DataError, match=r"export is being written right now, .* export again"):
             do_export(run)
         assert content(run) == before
         other.communicate(b"")
@@ -335,7 +335,7 @@ def test_an_export_waits_for_no_one_who_saves_thresholds(run: RunDirectory) -> N
 @pytest.mark.parametrize(
     ("missing", "sentence"),
     [
-        ("checkpoints/best.pt", "has no best.pt yet: it is written when the first epoch has been scored"),
+        ("checkpoints/best.pt", "has no best.pt yet: it is written after the first scored epoch"),
         ("review/about.json", "has no review; the next best epoch of a resumed run writes one"),
     ],
 )
