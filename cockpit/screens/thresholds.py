@@ -61,7 +61,7 @@ class ThresholdsScreen(ReviewingScreen):
         Binding("O", "optimise_all", "all", id="thresholds.all", tooltip="Set all unlocked to their best"),
         Binding("d,S", "review", "review", id="thresholds.review", tooltip="Review the changes, then save"),
         Binding("L", "lock", "lock", id="thresholds.lock", tooltip="Lock or unlock this threshold"),
-        Binding("j", "objective", "objective", show=False, id="thresholds.objective", tooltip="Choose another objective"),
+        Binding("j", "objective", "objective", show=False, id="thresholds.objective", tooltip="Change the objective"),
         Binding("u", "undo", "undo", id="thresholds.undo", tooltip="Undo the last change"),
         Binding("backspace", "restore", "saved", show=False, id="thresholds.restore", tooltip="Back to what is saved"),
         Binding("h", "history", "history", show=False, id="thresholds.history", tooltip="Who saved what, and when"),

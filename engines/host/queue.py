@@ -34,7 +34,7 @@ from engines.host.facts import boot_id
 Where = Literal["first", "up", "down", "last"]
 BUSY_SECONDS = 5.0
 _PLACE = re.compile(r"(\d{12})\.(waiting|running)")
-_STANDING = re.compile(r"(\d+)(?:st|nd|rd|th) for (\S+?)(?:, behind \S+)?")
+_STANDING = re.compile(r"(\d+)(?:st|nd|rd|th) for (\S+?)(?:, (?:after|behind) \S+)?")
 
 
 class Busy(DataError):
@@ -66,8 +66,8 @@ class QueuePlace:
 
 
 def standing(number: int, device: str, before: str) -> str:
-    """`2nd for cuda:0, behind amber`: what a run that waits says of its place, `before` the word of the run ahead."""
-    return f"{ordinal(number)} for {device}" + (f", behind {before}" if before else "")
+    """`2nd for cuda:0, after amber`: the position that a waiting run shows, `before` the word of the run ahead."""
+    return f"{ordinal(number)} for {device}" + (f", after {before}" if before else "")
 
 
 def parse_standing(words: str) -> tuple[str, int] | None:
@@ -138,7 +138,7 @@ class Place:
     """A supervisor's own place, from taking it until the process ends."""
 
     def __init__(self, device: str, run_id: str, run: Path, *, waiting: bool) -> None:
-        """Take a place behind all others. Raises `DataError` or OSError where that is not possible."""
+        """Take a position after all others. Raises `DataError` or OSError where that is not possible."""
         self.device = device
         self._folder = queue_folder() / device
         self._holder = Holder(run_id, str(run))

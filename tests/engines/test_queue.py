@@ -105,8 +105,8 @@ def test_runs_of_one_device_come_one_after_another_in_order(line: Line) -> None:
         line.start(name)
     line.wait_begun("toy-1-amber")
     assert line.order() == [(0, "toy-1-amber"), (1, "toy-2-birch"), (2, "toy-3-coral")]
-    wait_for("its place to be told", lambda: line.status("toy-3-coral") == ("queued", "2nd for cpu, behind birch"))
-    wait_for("its place to be told", lambda: line.status("toy-2-birch") == ("queued", "1st for cpu, behind amber"))
+    wait_for("its place to be told", lambda: line.status("toy-3-coral") == ("queued", "2nd for cpu, after birch"))
+    wait_for("its place to be told", lambda: line.status("toy-2-birch") == ("queued", "1st for cpu, after amber"))
     line.go()
     line.wait_gone(*line.runs)
     assert line.log() == [
@@ -169,7 +169,7 @@ def test_the_order_can_be_changed_while_they_wait(line: Line) -> None:
         place = queue.move(line.runs[name].path, where)
         assert [waiting for number, waiting in line.order() if number] == order
         assert (place.device, place.number, place.run.name) == ("cpu", order.index(name) + 1, name)
-    with pytest.raises(UserError, match="running and is not in a queue"):
+    with pytest.raises(UserError, match="running is not in a queue"):
         queue.move(line.runs["running"].path, "up")
     line.go()
     line.wait_gone(*line.runs)

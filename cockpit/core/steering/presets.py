@@ -52,7 +52,7 @@ class Presets:
         for head, weight in weights.items():
             if head not in heads:
                 raise DataError(
-                    f"{path}: no head is called {head!r}{nearest(str(head), heads)}; the run has {', '.join(heads)}."
+                    f"{path}: there is no head {head!r}{nearest(str(head), heads)}; the run has {', '.join(heads)}."
                 )
             if isinstance(weight, bool) or typed_weight(str(weight)) is None:
                 raise DataError(f"{path}: the weight of {head} is {weight!r}, expected a finite number of 0 or more.")
