@@ -23,7 +23,7 @@ NOT_CHECKED = (
     "docs/melee.md",
     "docs/sim.md",
 )
-"""Reasons for those who change the program, the docstrings of the tests, and pages of projects with their measurements."""
+"""Reasons for developers, docstrings of tests, and the pages of projects, which are records of measurements."""
 RETIRED = {
     r"\banew\b": "again",
     r"\b(persons?|people)\b": "user",

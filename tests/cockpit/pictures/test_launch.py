@@ -54,7 +54,7 @@ async def test_launch(pictures: Pictures, cockpit: Make, config: None, size: tup
         await until(pilot, lambda: "A walk in the park" in text(pilot) and "From elsewhere" in text(pilot))
         await pictures.take(pilot)
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, LaunchFormScreen) and keys(pilot).get("go"))
+        await until(pilot, lambda: isinstance(pilot.app.screen, LaunchFormScreen) and keys(pilot).get("start"))
         for name, typed in (("training.seed", "7"), ("training.lr", "fast")):
             await go_to(pilot, name)
             await pilot.press("enter", "ctrl+u", *typed, "enter", "escape")

@@ -102,5 +102,5 @@ async def test_runs(
 @SIZES
 async def test_no_runs(pictures: Pictures, cockpit: Make, size: tuple[int, int]) -> None:
     async with cockpit(folder=Path("/runs")).run_test(size=size) as pilot:
-        await until(pilot, lambda: "No runs yet" in text(pilot) and "leave" in text(pilot))
+        await until(pilot, lambda: "No runs yet" in text(pilot) and "quit" in text(pilot))
         await pictures.take(pilot, "none")

@@ -76,7 +76,7 @@ async def test_steering(pictures: Pictures, cockpit: Make, training: FakeRun, si
         await until(pilot, lambda: "Unapplied changes" in text(pilot))
         await pictures.take(pilot)
         await pilot.press("d")
-        await until(pilot, lambda: keys(pilot).get("rate"))
+        await until(pilot, lambda: keys(pilot).get("lr & stop"))
         await pilot.press("l")
         await until(pilot, lambda: "Patience, epochs" in text(pilot) and "No change" in text(pilot))
         await pilot.press("0", ".", "5", "down", "right", "up")

@@ -95,7 +95,7 @@ async def opened(pilot: Pilot[None]) -> None:
     await pilot.press("n")
     await until(pilot, lambda: "A walk" in text(pilot))
     await pilot.press("enter")
-    await until(pilot, lambda: "no changes" in text(pilot) and keys(pilot).get("go"))
+    await until(pilot, lambda: "no changes" in text(pilot) and keys(pilot).get("start"))
 
 
 async def go_to(pilot: Pilot[None], name: str) -> None:
@@ -172,7 +172,7 @@ async def test_lists_are_edited_as_yaml(cockpit: Make, config: Path) -> None:
         pilot.app.screen.query_one(TextArea).text = "- name: all\n  epochs: 2\n"
         await pilot.press("ctrl+s")
         await until(pilot, lambda: "training.stages=[{name: all, epochs: 2}]" in text(pilot))
-        assert keys(pilot)["go"]
+        assert keys(pilot)["start"]
         await pilot.press("enter", "x", "escape")
         await until(pilot, lambda: "1 changed" in text(pilot))
 
@@ -188,7 +188,7 @@ async def test_every_fault_is_at_its_field_in_the_words_of_the_file(cockpit: Mak
         await until(pilot, lambda: "A walk" in text(pilot))
         await pilot.press("enter")
         await until(pilot, lambda: "did you mean 'epochs'?" in text(pilot))  # a key without a field
-        assert not keys(pilot)["go"]
+        assert not keys(pilot)["start"]
         await pilot.press("g")  # greyed: does nothing
         await go_to(pilot, "model.d_model")
         await pilot.press("enter", "ctrl+u", "9", "enter", "escape")
@@ -265,7 +265,7 @@ async def test_a_run_is_started_once_and_shown(
         await opened(pilot)
         assert "$2.50/h" in text(pilot)
         await pilot.press("home", "enter", *"my walk", "enter")
-        await until(pilot, lambda: "--name 'my walk'" in text(pilot) and keys(pilot)["go"])
+        await until(pilot, lambda: "--name 'my walk'" in text(pilot) and keys(pilot)["start"])
         await pilot.press("w", "w", "g", "escape")
         await until(pilot, lambda: "starting …" in text(pilot) and asked)
         go_on.set()
@@ -285,9 +285,9 @@ async def test_a_refused_start_stays_in_the_form_with_nothing_lost(
     async with cockpit().run_test(size=(100, 30)) as pilot:
         await opened(pilot)
         await pilot.press("home", "enter", *"mine", "enter")
-        await until(pilot, lambda: keys(pilot)["go"] and "--name mine" in text(pilot))
+        await until(pilot, lambda: keys(pilot)["start"] and "--name mine" in text(pilot))
         await pilot.press("g")
-        await until(pilot, lambda: "The output directory is occupied." in text(pilot) and keys(pilot)["go"])
+        await until(pilot, lambda: "The output directory is occupied." in text(pilot) and keys(pilot)["start"])
         assert "--name mine" in text(pilot)
         assert isinstance(pilot.app.screen, LaunchFormScreen)
 

@@ -64,7 +64,7 @@ def test_a_log_begun_anew_is_read_from_its_start_without_the_old_rows(name: str,
     steps = {"truncated": [0], "replaced": list(range(7))}.get(how, list(range(0, 90, 9)))
     assert points(source.series()["loss"]) == [(float(step), step + 0.5) for step in steps]
     assert source.series()["loss"].old == ()
-    assert any("written anew," in problem for problem in source.problems())
+    assert any("rewritten;" in problem for problem in source.problems())
 
 
 DAMAGE = [b"\xff\xfe\x00garbage", b"\0" * 4096, b'{"step": 3, "lo', b"[" * 100_000, b"[]", b"null", b"3"]

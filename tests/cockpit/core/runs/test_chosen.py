@@ -42,8 +42,8 @@ def test_two_to_eight_trainings_that_can_be_read_are_compared() -> None:
     assert chosen(rows, marked="a").why_not_compare() == "Mark 2 to 8 runs to compare them: 1 so far."
     assert chosen(rows, marked="abcdefgh").why_not_compare() == ""
     assert "9 so far" in chosen(rows, marked="abcdefghi").why_not_compare()
-    assert chosen(rows, marked="abt").why_not_compare().startswith("t is no training")
-    assert chosen(rows, marked="abx").why_not_compare().startswith("x is no training")
+    assert chosen(rows, marked="abt").why_not_compare().startswith("t is not a readable training")
+    assert chosen(rows, marked="abx").why_not_compare().startswith("x is not a readable training")
 
 
 def test_a_live_run_is_not_deleted_and_does_not_keep_others_from_it() -> None:

@@ -150,7 +150,7 @@ async def test_a_script_that_reports_itself_and_is_ended_by_signal_is_stopped_no
         async with app.run_test(size=(110, 30), notifications=True) as pilot:
             await until(pilot, lambda: "running" in text(pilot) and keys(pilot).get("stop"))
             usable = keys(pilot)
-            assert [name for name in ("pause", "save", "resume", "fork") if usable.get(name)] == []
+            assert [name for name in ("pause", "checkpoint", "resume", "fork") if usable.get(name)] == []
             await pilot.press("s", "s")
             await until(pilot, lambda: isinstance(app.screen, StopHarder))
             await pilot.press("t")
