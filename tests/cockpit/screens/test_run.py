@@ -156,7 +156,7 @@ async def test_a_refusal_is_told_with_its_reason(cockpit: Make, fake: FakeRun) -
 
     with fake.locked(), FakeEngine(fake, refuse):
         async with cockpit(open_run=fake.run).run_test(size=(140, 40)) as pilot:
-            await until(pilot, lambda: keys(pilot).get("save"))
+            await until(pilot, lambda: keys(pilot).get("checkpoint"))
             await pilot.press("k")
             await until(pilot, lambda: "save a checkpoint  refused because the disk is [b]full[/]" in text(pilot))
 

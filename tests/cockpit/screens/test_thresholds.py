@@ -50,7 +50,7 @@ async def ready(pilot: Pilot[None], run: RunDirectory) -> ThresholdsScreen:
     """Open it and wait until everything is known."""
     screen = ThresholdsScreen(run, lambda: 5.0)
     await pilot.app.push_screen(screen)
-    await until(pilot, lambda: "as saved" in text(pilot) and "in all" in text(pilot))
+    await until(pilot, lambda: "as saved" in text(pilot) and "overall" in text(pilot))
     return screen
 
 

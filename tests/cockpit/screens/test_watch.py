@@ -140,7 +140,7 @@ async def test_logs_are_laid_over_one_another_and_hidden_among_the_others(cockpi
     app = cockpit(watch=Logs([tmp_path]))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: len(listed(pilot)) == 9 and charts(pilot) == ["loss", "alone"])
-        assert keys(pilot)["compare"]
+        assert keys(pilot)["overlay"]
         assert not {"one log", "hide, show"} & set(keys(pilot))
         assert [one.partition("\n")[0].strip() for one in listed(pilot)] == [f"{place}.jsonl" for place in range(9)]
         await pilot.press("c")

@@ -288,7 +288,7 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
     app = cockpit(open_run=training.run)
     with training.locked(), FakeEngine(training, react) as engine:
         async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: keys(pilot).get("rate"))
+            await until(pilot, lambda: keys(pilot).get("lr & stop"))
             await pilot.press("l")
             await until(pilot, lambda: isinstance(app.screen, CourseScreen) and "Patience, epochs" in text(pilot))
             await pilot.press(*"5e-1")
