@@ -381,7 +381,7 @@ async def test_the_footer_has_the_keys_of_use_now_and_always_the_ways_out(cockpi
     def footer() -> list[str]:
         return [key.split(" ")[-1] for key in text(pilot).splitlines()[-1].strip().split("  ")]
 
-    ways_out = ["runs", "help", "find", "leave"]
+    ways_out = ["runs", "help", "commands", "quit"]
     fake.begin().started().epochs(1, best=1)
     app = cockpit(open_run=fake.run)
     async with app.run_test(size=(80, 24)) as pilot:
