@@ -158,7 +158,7 @@ class CourseScreen(FollowedRunScreen):
         if not (left := self._left()):
             return None
         words = ", ".join(cmd.describe(command) for command in left)
-        return Changes(words[0].upper() + words[1:], "apply it from the next step, then close", self.orders.why_not)
+        return Changes(words[0].upper() + words[1:], "apply from the next step, then close", self.orders.why_not)
 
     def apply(self) -> None:
         for command in self._left():

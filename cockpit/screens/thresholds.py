@@ -310,7 +310,7 @@ class ThresholdsScreen(ReviewingScreen):
         more = len(tuning.changed) - len(named)
         words = ", ".join(named) + (f" and {more} more" if more else "")
         why_not = "" if self.prepared else f"Review is possible once all {tuning.review.titles.heads} are sorted."
-        self.app.push_screen(UnappliedScreen(Changes(words, "review it, then save it", why_not)), self._leave)
+        self.app.push_screen(UnappliedScreen(Changes(words, "review, then save", why_not)), self._leave)
 
     def _leave(self, answer: Answer | None) -> None:
         if answer == "apply":

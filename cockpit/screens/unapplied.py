@@ -48,7 +48,7 @@ class UnappliedScreen(Dialog[Answer | None]):
                 yield Static(plain(changes.why_not), markup=False, classes="refusal")
             else:
                 yield Static(f"    [b $accent]a[/]  {changes.apply}")
-            yield Static("    [b $accent]d[/]  discard it and close")
+            yield Static("    [b $accent]d[/]  discard and close")
             yield Static("[b $accent]enter[/]  stay")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

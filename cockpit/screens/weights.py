@@ -180,7 +180,7 @@ class WeightsScreen(FollowedRunScreen):
             return None
         now = self.table.draft.now
         words = ", ".join(f"{head} {now[head]:g} → {weight:g}" for head, weight in left.items())
-        return Changes(f"Loss weights: {words}", "apply it at the next step, then close", self.orders.why_not)
+        return Changes(f"Loss weights: {words}", "apply at the next step, then close", self.orders.why_not)
 
     def apply(self) -> None:
         self.orders.give(SetLossWeights(attempt=self.orders.attempt, weights=self._left()))

@@ -260,7 +260,7 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         await leaving(pilot, "move_forward 0.500 → 0.550")
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
-        await leaving(pilot, "review it, then save it")
+        await leaving(pilot, "review, then save")
         await pilot.press("a")
         await until(pilot, lambda: "What saving changes" in text(pilot))
         await pilot.press("escape")

@@ -151,7 +151,7 @@ async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training:
             await leave("Loss weights: action 1 → 1.5")
             await pilot.press("enter")  # stays, with the draft
             await until(pilot, lambda: isinstance(app.screen, WeightsScreen) and "1 change " in text(pilot))
-            await leave("discard it and close")
+            await leave("discard and close")
             await pilot.press("d")
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await open_weights(pilot)
