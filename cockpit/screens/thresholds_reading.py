@@ -205,7 +205,7 @@ class ReviewingScreen(ChangingKeysScreen):
             f"{name} {word}" + (f" (sent {words[name + AS_SENT]})" if name + AS_SENT in words else "")
             for name, word in words.items() if not name.endswith(AS_SENT)
         ]  # fmt: skip
-        self.query_one("#totals", Static).update(plain("overall  " + " · ".join(parts)), layout=False)
+        self.query_one("#totals", Static).update(plain("overall: " + " · ".join(parts)), layout=False)
 
     @on(Refused)
     def _tell(self, message: Refused) -> None:

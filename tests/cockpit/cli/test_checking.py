@@ -55,8 +55,8 @@ def test_a_check_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         "data train_sessions": "10",
         "data session_types": "combat 1, walking 2",
         "data unsupported": "hotbar_9",
-        "parameters": "3,510,429, 3,510,429 trained",
-        "steps": "500 an epoch, 75,000 in 150 epochs",
+        "parameters": "3,510,429, all trainable",
+        "steps": "500 per epoch, 75,000 in 150 epochs",
         "memory": "about 386.0 MB of 23.0 GB free (model 14.0 MB, gradients 14.0 MB, optimizer 28.0 MB, "
         "activations 250.0 MB, data 80.0 MB)",
         "disk": "about 126.0 MB of 80.0 GB free at /runs (3 checkpoints of 42.0 MB)",
@@ -139,9 +139,9 @@ def test_given_numbers_go_to_the_engine_and_are_named(
     shown = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
     assert {name: text.strip() for name, text in shown.items()} == {
         "config": "a.yaml",
-        "stage easy": "2 epochs of 500 steps, 0.05 s a step, about 2.0 GB of memory",
+        "stage easy": "2 epochs of 500 steps, 0.05 s per step, about 2.0 GB of memory",
         "stage hard": "8 epochs of 9,000 steps",
-        "given": "0.05 s a step, $1.79 an hour, 100,000 games, 800,000,000 samples",
+        "given": "0.05 s per step, $1.79 per hour, 100,000 games, 800,000,000 samples",
         "measured": "memory, evaluation",
         "time": "2 h 00 m, from the given seconds per step",
         "cost": "$3.58",
