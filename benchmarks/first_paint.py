@@ -25,7 +25,7 @@ from textual.app import App
 from textual.widgets import Static
 class Empty(App):
     def compose(self):
-        yield Static("leave")
+        yield Static("quit")
 Empty().run()
 """
 """What Textual takes for itself."""
@@ -49,9 +49,9 @@ def measure() -> list[Measurement]:
         env = {"HOME": home, "COCKPIT_RUNS": f"{home}/runs"}
         _write_runs(Path(home, "runs"), RUNS, epochs=1)
         sides: dict[str, tuple[Sequence[str | Path], str]] = {
-            "ours": (COCKPIT, "leave"),
+            "ours": (COCKPIT, "quit"),
             "leet": ([leet(), "leet", "run", log], "help"),
-            "empty": ([sys.executable, "-c", EMPTY], "leave"),
+            "empty": ([sys.executable, "-c", EMPTY], "quit"),
         }
         seconds: dict[str, list[float]] = {name: [] for name in sides}
         memory: dict[str, float] = {}
@@ -82,7 +82,7 @@ def _many_runs() -> Measurement:
         _write_runs(Path(home, "runs"), MANY_RUNS, epochs=20)
         for _ in range(MANY_ROUNDS + 1):
             with Terminal(COCKPIT, {"HOME": home, "COCKPIT_RUNS": f"{home}/runs"}) as terminal:
-                painted = terminal.wait("leave")
+                painted = terminal.wait("quit")
                 seconds.append((terminal.wait(f"{MANY_RUNS:,} done") - painted, painted - terminal.started))
     after, before = (statistics.median(column) for column in zip(*seconds[1:], strict=True))
     return Measurement(

@@ -57,7 +57,7 @@ def _measure(home: str, size: tuple[int, int]) -> list[Measurement]:
         terminal.press("\r")
         terminal.wait("thresholds")
         opened = terminal.press("t")
-        first = terminal.wait("says yes") - opened
+        first = terminal.wait("pred +") - opened
         at = 300
         times: dict[str, list[float]] = {}
         terminal.wait("resampling")

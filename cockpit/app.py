@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 DEMO_POLL_SECONDS = 0.2
 REFUSAL_SECONDS = 30
-"""How long a sentence stays that says why nothing has come."""
+"""How long the sentence stays that says why something failed to open."""
 RUNS = "runs"
 LATER_SECONDS = 1.0
-"""After the first picture, that loading does not hold up the rows of the next ones; a person still reads."""
+"""After the first picture, so that loading does not hold up the rows of the next ones; the user is still reading."""
 LATER = ("run", "launch", "launch_form", "play", "compare")
 """Modules of the screens that nobody sees first: loaded once the first screen is painted, which is there the sooner.
 So their messages are caught by the names that Textual gives handlers, not by class."""
@@ -58,9 +58,11 @@ class CockpitApp(TerminalApp):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS = [
         Binding("question_mark", "help", "help", id="cockpit.help", tooltip="The keys of this screen"),
-        Binding("ctrl+p", "command_palette", "find", id="cockpit.palette", tooltip="Find an action", priority=True),
-        Binding("q", "leave", "leave", id="cockpit.leave", tooltip="Leave the cockpit; every run goes on"),
-        Binding("ctrl+q,ctrl+c", "leave", "leave", show=False, priority=True),
+        Binding(
+            "ctrl+p", "command_palette", "commands", id="cockpit.palette", tooltip="Search all commands", priority=True
+        ),
+        Binding("q", "leave", "quit", id="cockpit.leave", tooltip="Quit the cockpit; runs keep running"),
+        Binding("ctrl+q,ctrl+c", "leave", "quit", show=False, priority=True),
     ]
 
     def __init__(
@@ -198,7 +200,10 @@ class CockpitApp(TerminalApp):
             return
         self._compare(RunsScreen.Compare(tuple(runs[:MOST])))
         if len(runs) > MOST:
-            self.notify(f"The first {MOST} of {len(runs)} runs; space and c in the list compare others.", timeout=10)
+            self.notify(
+                f"The first {MOST} of {len(runs)} runs; mark others with space in the list, then press c.",
+                timeout=10,
+            )
 
     def on_run_screen_compare(self, message: RunScreen.Compare) -> None:
         from cockpit.screens.choose_runs import ChooseRunsScreen
@@ -286,7 +291,7 @@ class CockpitApp(TerminalApp):
         if making is None or (isinstance(showing, RunScreen) and showing.run.path == making.path):
             self.open_run(run)
         else:
-            self.notify("The demo's data is made; its training has started.")
+            self.notify("Demo data is ready; training has started.")
 
 
 def _load_screens() -> None:

@@ -1,4 +1,4 @@
-"""Every key that has an id, collected from the screens, so that a person can choose others and is told what clashes."""
+"""Every key that has an id, collected from the screens, so that the user can choose others; clashes are named."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def problems(chosen: Mapping[str, str], known: Sequence[Key]) -> list[str]:
     return [
         *(f"No key has the id {id!r}{nearest(id, ids)}." for id in chosen if not _is_known(id, ids)),
         *(
-            f"{key!r} for {id} is no key; expected one as in f8, ctrl+t or x."
+            f"{key!r} for {id} is not a key; expected one as in f8, ctrl+t or x."
             for id, keys in chosen.items()
             for key in _normal(keys)
             if not _is_key(key)
@@ -109,7 +109,9 @@ def _clashes(keymap: Mapping[str, str], known: Sequence[Key]) -> list[str]:
         if one.id == other.id or not together or meant:
             continue
         for key in set(_keys_now(one, keymap)) & set(_keys_now(other, keymap)):
-            found[key, one.id, other.id] = f"The key {key} means both {one.id} and {other.id}: only one of them works."
+            found[key, one.id, other.id] = (
+                f"The key {key} is bound to both {one.id} and {other.id}: only one of them works."
+            )
     return list(found.values())
 
 

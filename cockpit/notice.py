@@ -1,4 +1,4 @@
-"""An alert told beyond the screen's own words, by the terminal the person sits at: its bell, or a notice of its own."""
+"""An alert outside the screen, by the user's terminal: its bell, or a notification."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cockpit.core.text import plain, run_word
 from cockpit.title import write
 from engines.contract.events import Alert
 
-CHOICES = {"": "not at all", "bell": "by the terminal's bell", "osc9": "by a notice of the terminal (OSC 9)"}
+CHOICES = {"": "off", "bell": "terminal bell", "osc9": "terminal notification (OSC 9)"}
 LONGEST = 200
 
 
 @dataclass
 class Notice(Message):
-    """A run was alerted of something that a person who looks elsewhere would know; several screens may say so."""
+    """A run was alerted of something that a user who looks elsewhere should know; several screens may say so."""
 
     run: str
     alert: Alert

@@ -55,11 +55,11 @@ class TerminalApp(OrderedKeysApp):
         Binding("ctrl+y", "copy", "copy", show=False, id="cockpit.copy", tooltip="Copy what is under the cursor"),
         Binding(
             "ctrl+z", "suspend_process", "suspend", show=False, id="cockpit.suspend",
-            tooltip="Give the shell back until `fg`; every run goes on",
+            tooltip="Suspend the cockpit until `fg`; runs keep running",
         ),
         Binding(
             "ctrl+l", "redraw", "redraw", show=False, id="cockpit.redraw",
-            tooltip="Paint the screen anew, where another program has written into it",
+            tooltip="Redraw the screen, where another program has written into it",
         ),
     ]  # fmt: skip
 
@@ -89,7 +89,9 @@ class TerminalApp(OrderedKeysApp):
         if chosen.theme not in self.available_themes:
             self._warn(f"The theme {chosen.theme!r} in {self.settings.path} is not known; {DEFAULT} is used.")
         if chosen.notify not in notice.CHOICES and not chosen.notify.startswith(ADDRESS):
-            self._warn(f"notify in {self.settings.path} must be bell, osc9 or an address (https://…); nothing is told.")
+            self._warn(
+                f"notify in {self.settings.path} must be bell, osc9 or an address (https://…); alerts are not sent."
+            )
         if chosen.keys:
             self.run_worker(self._take_keys, thread=True, group="keys")
 
@@ -161,16 +163,16 @@ class TerminalApp(OrderedKeysApp):
             if command.title in ("Theme", "Screenshot"):
                 yield command
         title = "All characters" if self.ascii_only else "ASCII only"
-        yield SystemCommand(title, "Draw with plain characters alone, or with lines and dots", self._toggle_ascii)
+        yield SystemCommand(title, "Draw with ASCII characters only, or with lines and dots", self._toggle_ascii)
 
         if (choice := self.settings.value.notify) in notice.CHOICES:
-            about = f"Told {notice.CHOICES[choice]} now; then {notice.CHOICES[notice.following(choice)]}"
-            yield SystemCommand("Alerts elsewhere", about, self._change_notice)
+            about = f"Now {notice.CHOICES[choice]}; next {notice.CHOICES[notice.following(choice)]}"
+            yield SystemCommand("Alerts outside the screen", about, self._change_notice)
 
     def _change_notice(self) -> None:
         choice = notice.following(self.settings.value.notify)
         self._keep(notify=choice)
-        self.notify(f"Alerts are told beyond the screen {notice.CHOICES[choice]}.")
+        self.notify(f"Alerts outside the screen: {notice.CHOICES[choice]}.")
 
     @on(notice.Notice)
     def _tell_elsewhere(self, message: notice.Notice) -> None:
@@ -221,7 +223,7 @@ class TerminalApp(OrderedKeysApp):
             return
         lines = [plain(line) for line in read().split("\n")]
         if not any(lines):
-            self.notify("There is nothing to copy.")
+            self.notify("Nothing to copy.")
             return
         self.copy_to_clipboard("\n".join(lines))
         shown = lines[0] if len(lines) == 1 else f"{len(lines)} lines"

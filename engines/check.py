@@ -103,7 +103,7 @@ def _look(loaded: LoadedConfig, given: Given, found: dict[str, Any]) -> tuple[li
     except DataError as error:
         if given.step_seconds is None or given.samples is None:
             raise
-        found["warnings"] = [f"{error} Nothing of the data and the model is looked at."]
+        found["warnings"] = [f"{error} The data and the model were not checked."]
         return _without_data(settings.training, plan, given, given.samples, found), 0.0
     loading = time.monotonic() - began
     staged = _staged(built, plan, given, found)
@@ -230,13 +230,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m engines.check", description="Check a config without training.")
     parser.add_argument("config", type=Path)
     parser.add_argument("--set", action="append", default=[], metavar="a.b=c", help="override a config value")
-    parser.add_argument("--try", action="store_true", dest="try_", help="train for a while, evaluate, save, resume")
-    parser.add_argument("--try-seconds", type=float, default=TRY_SECONDS, metavar="S", help="how long to step")
-    parser.add_argument("--step-seconds", type=float, metavar="S", help="of a step, instead of measuring it")
+    parser.add_argument("--try", action="store_true", dest="try_", help="run steps, an evaluation, a save and a resume")
+    parser.add_argument("--try-seconds", type=float, default=TRY_SECONDS, metavar="S", help="how long to run steps")
+    parser.add_argument("--step-seconds", type=float, metavar="S", help="duration of a step, instead of measuring it")
     parser.add_argument(
         "--usd-per-hour", type=float, metavar="USD", help="price of the machine, instead of the config's"
     )
-    parser.add_argument("--samples", type=int, metavar="N", help="of the training data, instead of counting them")
+    parser.add_argument("--samples", type=int, metavar="N", help="number of training samples, instead of counting them")
     parser.add_argument("--count", action="append", default=[], metavar="UNIT=N", help="the same in a project's unit")
     arguments = parser.parse_args()
     counts = {unit: int(number) for unit, _, number in (count.partition("=") for count in arguments.count)}

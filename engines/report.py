@@ -66,7 +66,7 @@ class Reporter:
         """Make the run directory in `$COCKPIT_RUNS`, else `./runs`. Raises `UserError`."""
         project = _UNSAFE.sub("-", name).strip("-.")
         if not project:
-            raise UserError(f"A run needs a name of letters or digits, got {name!r}.")
+            raise UserError(f"A run name needs letters or digits, got {name!r}.")
         directory = create_run(
             project, yaml12.write({"project": project}), kind="training", engine="",
             title=f"reported by {Path(sys.argv[0]).name or 'python'}", label=label,
@@ -144,7 +144,7 @@ class Reporter:
             try:
                 found[str(name)] = float(value)
             except Exception:  # whatever a third party's type makes of it
-                self._warn(f"{name} is left out: {type(value).__name__} is not a number")
+                self._warn(f"{name} is ignored: {type(value).__name__} is not a number")
         return found
 
     def _warn(self, text: str) -> None:

@@ -21,7 +21,7 @@ def main() -> int:
     try:
         spec = specs.find(arguments.project)
         if spec.stats is None:
-            raise UserError(f"The project {spec.name!r} describes no data.")
+            raise UserError(f"The project {spec.name!r} does not describe data.")
         with contextlib.redirect_stdout(sys.stderr):  # a project may print; only the answer goes to stdout
             tables = specs.load_function(spec.stats)(arguments.path)
     except UserError as error:

@@ -116,13 +116,13 @@ class Supervisor:
         taken = not self.lock.acquire()
         if self._resume is not None and (taken or self._resume.is_late(self.run)):
             raise UserError(
-                f"{name} has been resumed by another meanwhile, and nothing of this resume is in force: "
+                f"{name} was resumed by another command meanwhile, so this resume was dropped: "
                 f"`cockpit tail {name}` watches it.",
                 exit_code=1,
             )
         if taken:
             raise UserError(
-                f"{self.run.path} already has a live engine; watch it with `cockpit tail {name}` "
+                f"{self.run.path} already has a live engine; follow it with `cockpit tail {name}` "
                 f"or stop it with `cockpit stop {name}`.",
                 exit_code=1,
             )
@@ -149,7 +149,7 @@ class Supervisor:
             self._place = Place(device, info.id, self.run.path, waiting=self._queue)
         except (DataError, OSError) as error:
             if not self._queue:
-                print(f"Those who wait for {device} will not wait for this run: {error}", file=sys.stderr)
+                print(f"Runs waiting for {device} will not wait for this one: {error}", file=sys.stderr)
             return f"it cannot wait for {device}: {error}"
         return ""
 
@@ -167,7 +167,7 @@ class Supervisor:
         except (DataError, OSError) as error:
             return End(reason="failed", time=time.time(), error=f"it cannot wait for {device}: {error}")
         if not came:
-            return End(reason="stopped", time=time.time(), exit_code=3, error=f"ended while it waited for {device}")
+            return End(reason="stopped", time=time.time(), exit_code=3, error=f"ended while waiting for {device}")
         attempt.queued, attempt.started = False, time.time()
         attempt.versions, attempt.git = provenance.versions(), provenance.git_hash()
         with contextlib.suppress(OSError):  # on a full disk the engine's mark, or the end, will say it
@@ -296,15 +296,15 @@ class Supervisor:
             end.signal = signal.Signals(-code).name
             end.oom_kill = oom and -code == signal.SIGKILL
         if self._killed:
-            end.reason, end.error = "stopped", "killed on request, not saved since the last checkpoint"
+            end.reason, end.error = "stopped", "killed on request; progress since the last checkpoint is lost"
         elif word is not None and code >= 0:
             end.reason, end.error = word.reason, word.detail
         elif self._asked_to_stop and code == -signal.SIGTERM:
-            end.reason, end.error = "stopped", "ended before it could hear the request to save"
+            end.reason, end.error = "stopped", "ended before it received the request to save"
         elif not end.signal:
             end.error = " ".join(last_lines(self.run.stdout, 1))
         if self._over_budget and end.reason == "stopped":
-            unsaved = "; killed, not saved since the last checkpoint" if self._killed else ""
+            unsaved = "; killed, progress since the last checkpoint is lost" if self._killed else ""
             end.reason, end.error = "out-of-budget", self.budget.sentence + unsaved
         return end
 

@@ -46,7 +46,7 @@ def work(attempt: Attempt) -> Ended:
     order, _ = yaml12.read(read_text(attempt.run.config))
     spec = specs.find(order["project"])
     function = specs.load_function(spec.task(order["task"]).function)
-    attempt.listener.close("a task knows no command but stop")
+    attempt.listener.close("a task supports no command but stop")
     attempt.events.write(Phase(phase="working"))
     try:
         function(order["arguments"], EventContext(attempt))

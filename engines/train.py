@@ -24,14 +24,12 @@ from engines.runtime.own_log import let_full_disks_be
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m engines.train", description="Train from a config file.")
     parser.add_argument("--config", type=Path, help="config file to start a new run from")
-    parser.add_argument(
-        "--run-dir", type=Path, help="directory of the run; a new one under the runs folder where absent"
-    )
+    parser.add_argument("--run-dir", type=Path, help="directory of the run; a new one under the runs folder if absent")
     parser.add_argument("--set", action="append", default=[], metavar="a.b=c", help="override a config value")
     parser.add_argument("--attempt", type=int, help=argparse.SUPPRESS)  # given by the supervisor alone
     arguments = parser.parse_args()
     if arguments.attempt is None and arguments.config is None:
-        parser.error("--config is needed to start a run (cockpit resume goes on with one)")
+        parser.error("--config is needed to start a run (`cockpit resume` continues one)")
     return arguments
 
 

@@ -31,7 +31,7 @@ def advice(arguments: Namespace) -> int:
             }
         )  # fmt: skip
     elif found is None:
-        say(f"{run.info.id}: too early to say; it takes {LEAST_SCORES} scored epochs of a stage")
+        say(f"{run.info.id}: too early to say; a stage needs {LEAST_SCORES} scored epochs")
     else:
         cost = duration(found.seconds) + (f", {money(found.usd)}" if found.usd is not None else "")
         standing = reversed(history.standing.values()) if live else ()
@@ -39,8 +39,7 @@ def advice(arguments: Namespace) -> int:
             {
                 "best so far": f"{number(found.best, '.4f')} in epoch {found.best_epoch}",
                 "epochs": f"{history.done} of {history.planned}",
-                f"gain of {AHEAD} more": f"{found.gain}, four times in five",
-                "they cost": cost,
+                f"{AHEAD} more epochs": f"{found.gain} (80 %), {cost}",
                 "alerts": "; ".join(typed(alert, run.info) for alert in standing),
             }
         )

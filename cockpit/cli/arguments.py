@@ -13,11 +13,11 @@ from cockpit.cli import codes
 
 COUNT = "count "
 """Before a unit's name, where `cockpit check` finds how many were given."""
-ASCII_HELP = "draw with plain characters only"
-WHOSE_HELP = "whose data it is; default: found out from the data"
+ASCII_HELP = "draw with ASCII characters only"
+WHOSE_HELP = "the project the data belongs to; default: detected from the data"
 ASKED = "_ARGCOMPLETE"
 """Set by a shell that asks what could be typed here."""
-RUN_HELP = "id, its word, a label, a unique part of these, a path, or `last`"
+RUN_HELP = "an id, its last word, a label, a unique part of these, a path, or `last`"
 EPILOG = """\
 RUN is an id, its last word, a label, a unique part of these, a path, or `last` (the newest training).
 Runs live in $COCKPIT_RUNS, else ./runs.
@@ -128,9 +128,9 @@ def _run_command(commands: Commands[Parser], name: str, command: str, help: str)
 
 
 def _add_starting(commands: Commands[Parser]) -> None:
-    demo = _add(commands, "demo", "starting:demo", "make demo data if absent, train the demo config and show it")
+    demo = _add(commands, "demo", "starting:demo", "make demo data if there is none, train the demo config and show it")
     demo.add_argument("project", nargs="?", metavar="PROJECT", help="default: the one with a demo")
-    demo.add_argument("--headless", action="store_true", help="no screen: the table on stdout")
+    demo.add_argument("--headless", action="store_true", help="no screen: print the table to stdout")
     _ascii_option(demo)
     _set_option(demo)
 
@@ -138,34 +138,46 @@ def _add_starting(commands: Commands[Parser]) -> None:
     init.add_argument("project", nargs="?", metavar="PROJECT", help="an installed project")
     init.add_argument("file", nargs="?", metavar="FILE", help="a new file; default: PROJECT.yaml")
 
-    train = _add(commands, "train", "starting:train", "train a config and show its table; Ctrl-C stops it, saved")
+    train = _add(commands, "train", "starting:train", "train a config and show its table; Ctrl-C saves and stops it")
     train.add_argument("config", metavar="CONFIG", help="YAML file")
-    train.add_argument("--name", default="", metavar="LABEL", help="your own name for the run")
-    train.add_argument("--run-dir", metavar="DIR", help="where the run is kept; default: a new one in the runs folder")
-    resume = _run_command(commands, "resume", "starting:resume", "go on with a run from its last checkpoint")
-    fork = _run_command(commands, "fork", "starting:fork", "begin a run of its own with a checkpoint of another")
+    train.add_argument("--name", default="", metavar="LABEL", help="a label for the run")
+    train.add_argument("--run-dir", metavar="DIR", help="the run's directory; default: a new one in the runs folder")
+    resume = _run_command(commands, "resume", "starting:resume", "resume a run from its last checkpoint")
+    fork = _run_command(commands, "fork", "starting:fork", "start a new run from a checkpoint of another")
     which = fork.add_mutually_exclusive_group()
     which.add_argument("--epoch", default="last", metavar="N|best|last", help="which checkpoint; default: last")
     _stage_option(which)
-    fork.add_argument("--name", default="", metavar="LABEL", help="your own name for the fork")
+    fork.add_argument("--name", default="", metavar="LABEL", help="a label for the fork")
     for parser in (train, resume, fork):
         _set_option(parser)
-        parser.add_argument("--detach", action="store_true", help="print the run id and leave it running")
+        parser.add_argument("--detach", action="store_true", help="print the run id and return; the run keeps running")
         parser.add_argument("--queue", action="store_true", help="wait until no other run is on the device")
     replay = _run_command(
-        commands, "replay", "replaying:replay", "train a run once more, edits included, and say whether it is the same"
+        commands,
+        "replay",
+        "replaying:replay",
+        "train a run again, edits included, and check that the result is the same",
     )
-    replay.add_argument("--detach", action="store_true", help="print the new run's id and leave it running")
+    replay.add_argument(
+        "--detach", action="store_true", help="print the new run's id and return; the run keeps running"
+    )
     sweep = "one queued run for each value; with another --sweep for each combination"
     train.add_argument("--sweep", action="append", default=[], metavar="KEY=A,B", help=sweep)
 
-    check = _add(commands, "check", "checking:check", "check config, data and model; estimate memory, disk, time, cost")
+    check = _add(
+        commands, "check", "checking:check", "check config, data and model; estimate memory, disk, time and cost"
+    )
     check.add_argument("config", metavar="CONFIG", help="YAML file")
-    check.add_argument("--try", action="store_true", dest="try_", help="measure: real steps, evaluation, save, resume")
-    check.add_argument("--try-seconds", type=float, metavar="S", help="how long to step; default: 60")
-    check.add_argument("--step-seconds", type=float, metavar="S", help="of a step, instead of measuring it")
+    check.add_argument(
+        "--try",
+        action="store_true",
+        dest="try_",
+        help="run real steps, an evaluation, a save and a resume, and measure them",
+    )
+    check.add_argument("--try-seconds", type=float, metavar="S", help="how long to run steps; default: 60")
+    check.add_argument("--step-seconds", type=float, metavar="S", help="duration of a step, instead of measuring it")
     check.add_argument("--usd-per-hour", type=float, metavar="USD", help="price of the machine; default: the config's")
-    check.add_argument("--samples", type=int, metavar="N", help="training samples, instead of counting those there are")
+    check.add_argument("--samples", type=int, metavar="N", help="number of training samples, instead of counting them")
     _set_option(check)
     _json_option(check)
 
@@ -177,7 +189,7 @@ def _add_units(check: Parser) -> None:
     for spec in installed().values():
         for unit in spec.counts if isinstance(spec, Spec) else ():
             if f"--{unit}" not in check._option_string_actions:
-                what = f"{unit} of training data, of a project like {spec.name}, in place of --samples"
+                what = f"{unit} of training data, for projects such as {spec.name}, instead of --samples"
                 check.add_argument(f"--{unit}", type=int, metavar="N", dest=COUNT + unit, help=what)
 
 
@@ -185,101 +197,119 @@ def _add_queue(commands: Commands[Parser]) -> None:
     queue = _add(commands, "queue", "queueing:show_queue", "show the runs that hold a device or wait for it")
     _json_option(queue)
     verbs = queue.add_subparsers(metavar="VERB", title="verbs", parser_class=Parser)
-    move = _run_command(verbs, "move", "queueing:move", "put a waiting run elsewhere in its queue")
+    move = _run_command(verbs, "move", "queueing:move", "move a waiting run in its queue")
     move.add_argument(
-        "where", choices=("first", "up", "down", "last"), help="to the front, one on, one back, to the end"
+        "where", choices=("first", "up", "down", "last"), help="to the front, one up, one down, to the end"
     )
-    _run_command(verbs, "cancel", "queueing:cancel", "let a run wait no longer, without having started")
+    _run_command(verbs, "cancel", "queueing:cancel", "take a waiting run out of its queue")
 
 
 def _add_steering(commands: Commands[Parser]) -> None:
-    stop = _run_command(commands, "stop", "steering:stop", "save and end a run, and wait until it has ended")
+    stop = _run_command(commands, "stop", "steering:stop", "save and stop a run, and wait until it has stopped")
     stop.add_argument("--after", choices=("step", "epoch"), default="step", help="when to stop; default: step")
-    _run_command(commands, "pause", "steering:pause", "hold a run before its next step, in memory")
-    _run_command(commands, "continue", "steering:continue_", "end a pause")
-    _run_command(commands, "kill", "steering:kill", "end a run at once, without saving")
+    _run_command(commands, "pause", "steering:pause", "pause a run before its next step; it stays in memory")
+    _run_command(commands, "continue", "steering:continue_", "continue a paused run")
+    _run_command(commands, "kill", "steering:kill", "stop a run at once, without saving")
     weights = _run_command(commands, "weights", "steering:weights", "show loss weights, or change them")
     weights.add_argument(
-        "weights", nargs="*", default=[], metavar="HEAD=WEIGHT", help="as in NAME=0.25; none: show them all"
+        "weights", nargs="*", default=[], metavar="HEAD=WEIGHT", help="as in NAME=0.25; without any: show them all"
     )
-    weights.add_argument("--at", choices=("step", "epoch"), default="step", help="the next one; default: step")
-    weights.add_argument("--measure", action="store_true", help="measure each head's share of the gradient first")
+    weights.add_argument(
+        "--at",
+        choices=("step", "epoch"),
+        default="step",
+        help="when to apply it: at the next step or epoch; default: step",
+    )
+    weights.add_argument("--measure", action="store_true", help="first measure each head's share of the gradient")
     _json_option(weights)
     rate = _run_command(commands, "lr", "steering:learning_rate", "scale the whole learning-rate schedule")
-    rate.add_argument("scale", metavar="SCALE", help="of the schedule as configured, as in 0.5x; 1x takes it back")
-    _run_command(commands, "checkpoint", "steering:checkpoint", "save last.pt now")
+    rate.add_argument("scale", metavar="SCALE", help="factor on the configured schedule, as in 0.5x; 1x restores it")
+    _run_command(commands, "checkpoint", "steering:checkpoint", "save a checkpoint (last.pt) now")
     evaluate = _run_command(
-        commands, "evaluate", "steering:evaluate", "evaluate a live run now; best and patience stay as they are"
+        commands, "evaluate", "steering:evaluate", "evaluate a live run now; best and patience do not change"
     )
-    evaluate.add_argument("--data", metavar="DIR", help="do that with its best on other data: a task of its project")
+    evaluate.add_argument("--data", metavar="DIR", help="evaluate its best checkpoint on other data instead")
     _set_option(evaluate, "an argument of that task")
     _json_option(evaluate)
-    _run_command(commands, "early-stop", "steering:early_stop", "finish the epoch, keep the best, export and end")
-    for name, what in (("epochs", "epochs in all"), ("patience", "epochs without a better score until it ends")):
+    _run_command(commands, "early-stop", "steering:early_stop", "finish the epoch, keep the best, export and stop")
+    for name, what in (
+        ("epochs", "total number of epochs"),
+        ("patience", "epochs without a better score before the run stops"),
+    ):
         number = _run_command(commands, name, f"steering:{name}", f"change a run's {what}")
         number.add_argument("number", type=int, metavar="N", help=what)
 
 
 def _add_showing(commands: Commands[Parser]) -> None:
-    ls = _add(commands, "ls", "showing:ls", "list the runs: live ones, then the newest")
-    ls.add_argument("--filter", default="", metavar="TEXT", help="words that all occur, or /regular expression/")
+    ls = _add(commands, "ls", "showing:ls", "list the runs: live ones first, then the newest")
+    ls.add_argument("--filter", default="", metavar="TEXT", help="words that must all occur, or /regular expression/")
     ls.add_argument("--sort", default="", metavar="ORDER", help="newest, name, state, score, spent, epoch or age")
     _json_option(ls)
-    status = _add(commands, "status", "status:status", "count the runs by state, and the money of today and this month")
+    status = _add(
+        commands, "status", "status:status", "count the runs by state, and show what today and this month have cost"
+    )
     status.add_argument("--line", action="store_true", help="the live runs in one line, for a status bar")
-    status.add_argument("--width", type=int, default=80, metavar="N", help="of that line, at most; default: 80")
+    status.add_argument("--width", type=int, default=80, metavar="N", help="longest line, in characters; default: 80")
     _ascii_option(status)
     _json_option(status)
-    _json_option(_add(commands, "keys", "keys:keys", "list every key, with the id to change it by"))
-    facts = _run_command(commands, "show", "showing:show_run", "say everything about a run")
-    facts.add_argument("--config-diff", metavar="default|parent|RUN", help="only where its config differs from that")
-    _json_option(facts)
-    together = _add(commands, "compare", "comparing:compare_runs", "put runs side by side: best values, configs")
-    together.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
-    together.add_argument("--open", action="store_true", help="on the screen, with their curves")
-    _json_option(together)
-    tail = _run_command(commands, "tail", "showing:tail", "show a run's table until it ends; Ctrl-C only leaves it")
-    tail.add_argument("--json", action="store_true", help="print one JSON document per epoch, each on a line")
-    log = _run_command(commands, "log", "log:log", "print what a run's engine printed")
-    log.add_argument("-f", "--follow", action="store_true", help="and what it prints from now on, until it ends")
-    log.add_argument("-n", "--lines", type=int, metavar="N", help="the last N lines; default: all")
-    _add_metrics(commands)
-    review = _run_command(commands, "thresholds", "thresholds:thresholds", "review thresholds, change and save them")
-    review.add_argument("--optimize", action="store_true", help="take the best threshold of every head")
-    _set_option(review, "take this threshold for a head, as in --set NAME=0.4")
-    review.add_argument("--diff", action="store_true", help="show only what changes")
-    review.add_argument("--save", action="store_true", help="show what changes and save it in the exported config")
-    _json_option(review)
-    _json_option(_run_command(commands, "advice", "advising:advice", "say what ten more epochs would bring and cost"))
-    _json_option(_run_command(commands, "report", "showing:report", "print the tables that a run wrote"))
-    export = _run_command(
-        commands, "export", "export:export", "write what a run delivers again, from its best checkpoint so far"
+    _json_option(_add(commands, "keys", "keys:keys", "list every key, with the id used to change it"))
+    facts = _run_command(commands, "show", "showing:show_run", "show everything about a run")
+    facts.add_argument(
+        "--config-diff", metavar="default|parent|RUN", help="show only where its config differs from this"
     )
+    _json_option(facts)
+    together = _add(commands, "compare", "comparing:compare_runs", "compare runs: best values, configs")
+    together.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
+    together.add_argument("--open", action="store_true", help="open the comparison on the screen, with curves")
+    _json_option(together)
+    tail = _run_command(
+        commands, "tail", "showing:tail", "follow a run's table until it ends; Ctrl-C leaves the run running"
+    )
+    tail.add_argument("--json", action="store_true", help="print one JSON document per epoch, one per line")
+    log = _run_command(commands, "log", "log:log", "print a run's log")
+    log.add_argument("-f", "--follow", action="store_true", help="keep following it until the run ends")
+    log.add_argument("-n", "--lines", type=int, metavar="N", help="only the last N lines; default: all")
+    _add_metrics(commands)
+    review = _run_command(commands, "thresholds", "thresholds:thresholds", "review, change and save thresholds")
+    review.add_argument("--optimize", action="store_true", help="set every head to its best threshold")
+    _set_option(review, "set a head's threshold, as in --set NAME=0.4")
+    review.add_argument("--diff", action="store_true", help="show only what changes")
+    review.add_argument("--save", action="store_true", help="show what changes and save it to the exported config")
+    _json_option(review)
+    _json_option(
+        _run_command(commands, "advice", "advising:advice", "estimate what ten more epochs would gain and cost")
+    )
+    _json_option(_run_command(commands, "report", "showing:report", "print the tables of a run's report"))
+    export = _run_command(commands, "export", "export:export", "export a run again, from its best checkpoint so far")
     _stage_option(export)
     _set_option(export, "an argument of the project's task")
 
 
 def _add_metrics(commands: Commands[Parser]) -> None:
-    metrics = _run_command(commands, "metrics", "metrics:metrics", "list a run's metrics, or print all their values")
-    metrics.add_argument("metrics", nargs="*", default=[], metavar="METRIC", help="as listed; default: all")
+    metrics = _run_command(commands, "metrics", "metrics:metrics", "list a run's metrics, or print every value")
+    metrics.add_argument("metrics", nargs="*", default=[], metavar="METRIC", help="names as listed; default: all")
     which = metrics.add_mutually_exclusive_group()
-    which.add_argument("--csv", action="store_true", help="every value: one row per step, one column per metric")
-    which.add_argument("--json", action="store_true", help="every value, as one JSON document")
-    plot = _run_command(commands, "plot", "plotting:plot", "draw metrics as a chart of plain characters")
+    which.add_argument("--csv", action="store_true", help="print every value: one row per step, one column per metric")
+    which.add_argument("--json", action="store_true", help="print every value as one JSON document")
+    plot = _run_command(commands, "plot", "plotting:plot", "draw metrics as a chart in plain text")
     plot.add_argument("metrics", nargs="+", metavar="METRIC", help="as `cockpit metrics RUN` lists them")
-    plot.add_argument("--with", action="append", default=[], metavar="RUN", dest="with_", help="of this run too")
-    plot.add_argument("--x", choices=("step", "epoch", "time"), default="step", help="the axis; default: step")
+    plot.add_argument(
+        "--with", action="append", default=[], metavar="RUN", dest="with_", help="also draw this run's metrics"
+    )
+    plot.add_argument(
+        "--x", choices=("step", "epoch", "time"), default="step", help="the horizontal axis; default: step"
+    )
     plot.add_argument("--width", type=int, metavar="N", help="columns; default: the terminal's")
     plot.add_argument("--height", type=int, metavar="N", help="lines; default: half the terminal's")
-    plot.add_argument("--svg", metavar="FILE", help="write the chart as a picture instead")
+    plot.add_argument("--svg", metavar="FILE", help="write the chart to an SVG file instead")
     _ascii_option(plot)
 
 
 def _add_keeping(commands: Commands[Parser]) -> None:
-    for name, what in (("label", "give a run your own name; its id stays"), ("note", "write down what a run is about")):
+    for name, what in (("label", "give a run a label; its id does not change"), ("note", "write notes on a run")):
         own = _run_command(commands, name, f"keeping:{name}", what)
-        own.add_argument("text", metavar="TEXT", help="in place of what it has; '' takes it away")
-    delete = _add(commands, "delete", "keeping:delete", "delete runs that are not alive, after asking")
+        own.add_argument("text", metavar="TEXT", help="replaces what it has; '' removes it")
+    delete = _add(commands, "delete", "keeping:delete", "delete runs that are not live, after asking")
     delete.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
     delete.add_argument("--yes", action="store_true", help="do not ask")
 
@@ -293,9 +323,9 @@ def _add_data(commands: Commands[Parser]) -> None:
     make.add_argument("--sessions", type=int, metavar="N", help="recordings to make")
     make.add_argument("--minutes", type=float, metavar="M", help="length of each")
     make.add_argument("--seed", type=int, metavar="N", help="same seed, same data")
-    _set_option(make, "any other argument of the project's task")
+    _set_option(make, "another argument of the project's task")
 
-    parse_ = _add(verbs, "parse", "data:parse", "turn logs from elsewhere into a project's data")
+    parse_ = _add(verbs, "parse", "data:parse", "convert recorded logs into a project's data")
     parse_.add_argument("source", metavar="SRC", help="file or folder to read")
     parse_.add_argument("out", metavar="OUT", help="folder to make")
     parse_.add_argument("--project", metavar="PROJECT", help=WHOSE_HELP)
@@ -309,44 +339,50 @@ def _add_data(commands: Commands[Parser]) -> None:
 
 
 def _add_tasks(commands: Commands[Parser]) -> None:
-    task = _add(commands, "task", "tasks:task", "list the other work that a project does, or do it; Ctrl-C stops it")
+    task = _add(commands, "task", "tasks:task", "list a project's tasks, or run one; Ctrl-C stops it")
     task.add_argument("target", metavar="PROJECT|CONFIG|RUN", help="an installed project, a .yaml file, or a run")
     task.add_argument("name", nargs="?", metavar="NAME", help="the task; default: list them")
     _set_option(task, "an argument of the task, as in --set out=/data; section.key=value changes the CONFIG")
     _json_option(task)
     rollout = _run_command(
-        commands, "rollout", "tasks:rollout", "let a run's model act by itself, where its project can"
+        commands, "rollout", "tasks:rollout", "let a run's model act on its own, where its project supports it"
     )
     _set_option(rollout, "an argument of the project's task")
     _json_option(rollout)
 
 
 def _add_playing(commands: Commands[Parser]) -> None:
-    play = _run_command(commands, "play", "play:play", "step through a session with what a run has exported")
-    play.add_argument("--recording", metavar="PATH", help="default: what the project chooses")
-    play.add_argument("--as", dest="seat", metavar="SEAT", help="join the live session of this run, as in --as p2")
+    play = _run_command(commands, "play", "play:play", "step through a recording with a run's exported model")
+    play.add_argument("--recording", metavar="PATH", help="default: chosen by the project")
+    play.add_argument(
+        "--as", dest="seat", metavar="SEAT", help="the seat to take in the run's live session, as in --as p2"
+    )
     _set_option(play, "an argument of the project's task")
     _ascii_option(play)
 
 
 def _add_logs(commands: Commands[Parser]) -> None:
-    what = "a log (JSON, CSV, TensorBoard, W&B, MLflow, what a program prints, …), a run, or a folder of such"
-    watch = _add(commands, "watch", "watch:watch", "show what others log, as it grows; leaving only stops watching")
+    what = "a log (JSON, CSV, TensorBoard, W&B, MLflow, printed output, …), a run, or a folder of them"
+    watch = _add(commands, "watch", "watch:watch", "follow logs of other programs live; quitting only stops watching")
     watch.add_argument("paths", nargs="+", metavar="PATH", help=what)
-    watch.add_argument("--text", action="store_true", help="print tables where there could be charts")
-    watch.add_argument("--once", action="store_true", help="print what there is now, and end")
+    watch.add_argument("--text", action="store_true", help="print tables instead of drawing charts")
+    watch.add_argument("--once", action="store_true", help="print what there is now and exit")
     _ascii_option(watch)
     _json_option(watch)
 
-    import_ = _add(commands, "import", "importing:import_", "make a run of each log that another program wrote")
+    import_ = _add(commands, "import", "importing:import_", "make a run from each log of another program")
     import_.add_argument("paths", nargs="+", metavar="LOG", help=what)
-    import_.add_argument("--name", default="", metavar="LABEL", help="your own name for the runs")
+    import_.add_argument("--name", default="", metavar="LABEL", help="a label for the runs")
 
 
 def _add_serving(commands: Commands[Parser]) -> None:
-    completion = _add(commands, "completion", "completion:completion", "complete commands, runs and keys in the shell")
+    completion = _add(
+        commands, "completion", "completion:completion", "print or install shell completion of commands, runs and keys"
+    )
     completion.add_argument("shell", nargs="?", metavar="SHELL", help="bash, zsh or fish; default: $SHELL")
-    completion.add_argument("--install", action="store_true", help="for good, instead of printing it")
+    completion.add_argument("--install", action="store_true", help="install it, instead of printing it")
     serve = _add(commands, "serve", "serving:serve", "open the cockpit in a browser; prints its address, with a token")
-    serve.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; default: 127.0.0.1")
-    serve.add_argument("--port", type=int, default=8000, metavar="N", help="default: 8000; 0: any free one")
+    serve.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on; default: 127.0.0.1"
+    )
+    serve.add_argument("--port", type=int, default=8000, metavar="N", help="default: 8000; 0: any free port")

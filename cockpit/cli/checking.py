@@ -19,7 +19,7 @@ def check(arguments: Namespace) -> int:
         raise UserError(f"--try-seconds {seconds:g}: expected a number above 0.")
     if arguments.try_ or seconds is not None:
         if arguments.step_seconds is not None:
-            raise UserError("--try measures what --step-seconds gives; give one of them.")
+            raise UserError("--try measures the step time and --step-seconds sets it; give one of them.")
         options += ["--try", *[f"--try-seconds={seconds}"] * (seconds is not None)]
     for name in ("step_seconds", "usd_per_hour", "samples"):
         if (number := getattr(arguments, name)) is not None:

@@ -6,7 +6,7 @@ DONE = 0
 FAILED = 1
 WRONG_USE = 2
 STOPPED = 3
-"""The run was stopped on request, or had spent its budget."""
+"""The run was stopped on request, or its budget was spent."""
 INTERRUPTED = 130
 
 OF_STATE = {"finished": DONE, "early-stopped": DONE, "stopped": STOPPED, "out-of-budget": STOPPED}

@@ -29,7 +29,7 @@ def completion(arguments: Namespace) -> int:
 
     shell = arguments.shell or Path(os.environ.get("SHELL", "")).name
     if shell not in SHELLS:
-        raise UserError(f"completion: say for which shell: {', '.join(SHELLS)}.")
+        raise UserError(f"completion: name a shell: {', '.join(SHELLS)}.")
     text = shellcode(["cockpit"], shell=shell)
     if not arguments.install:
         show(text)

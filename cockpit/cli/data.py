@@ -49,7 +49,7 @@ def _whose(path: str, name: str | None, does: str, able: Callable[[Spec], bool])
         raise DataError(f"{path}: there is no such file or folder.")
     if name is not None:
         if not able(spec := specs.find(name)):
-            raise UserError(f"The project {name!r} is none that {does}.")
+            raise UserError(f"The project {name!r} has no part that {does}.")
         return spec
     candidates = [spec for spec in specs.installed().values() if isinstance(spec, Spec) and able(spec)]
     why_not = {spec.name: _why_not(spec, path) for spec in candidates}
@@ -58,15 +58,15 @@ def _whose(path: str, name: str | None, does: str, able: Callable[[Spec], bool])
         return found[0]
     if found:
         names = " and ".join(spec.name for spec in found)
-        raise UserError(f"{path} could be data of {names}; say whose it is with --project NAME.")
-    looked = "; ".join(f"{name} found {why}" for name, why in why_not.items()) or f"none is installed that {does}"
-    raise DataError(f"{path} is data of no installed project: {looked}; --project NAME takes it all the same.")
+        raise UserError(f"{path} could be data of {names}; choose one with --project NAME.")
+    looked = "; ".join(f"{name} found {why}" for name, why in why_not.items()) or f"no installed project {does}"
+    raise DataError(f"{path} is not data of any installed project: {looked}; --project NAME reads it anyway.")
 
 
 def _why_not(spec: Spec, path: str) -> str:
     """What the project looked for at `path` in vain; empty where it is its data."""
     if spec.reads is None:
-        return "nothing, since it names no way to know its data"
+        return "nothing, since it has no test for its data"
     try:
         return str(specs.load_function(spec.reads)(path))
     except (UserError, OSError) as error:

@@ -9,7 +9,7 @@ from cockpit.cli.printing import StatusLine
 from cockpit.core.engine_question import EngineQuestion
 
 TRY = "try: "
-"""How a line begins that tells how far a try is."""
+"""How a line begins that shows the progress of a try."""
 
 
 def ask_engine(module: str, arguments: Sequence[str], *, doing: str) -> Any:

@@ -21,7 +21,7 @@ def export(arguments: Namespace) -> int:
     spec = specs.of_run(info, "nothing to export")
     if TASK not in spec.tasks:
         raise UserError(
-            f"The project {info.project!r} exports nothing but what a finished run writes into {run.export}."
+            f"The project {info.project!r} has no export of its own; a finished run writes to {run.export}."
         )
     if not run.best.is_file():
         raise DataError(f"{info.id} has nothing to export yet: {run.best.name} is written with its first scored epoch.")

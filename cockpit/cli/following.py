@@ -137,7 +137,7 @@ class Watch:
             if self._with_table:
                 self._print_rows(history, TableText(started.columns, started.epochs))
             for step in history.resumes[self._resumes :]:
-                self.tell(f"{self.id} goes on from step {step}")
+                self.tell(f"{self.id} resumed from step {step}")
             self._resumes = len(history.resumes)
         for alert in history.alerts[self._alerts :]:
             self.tell(alert.text if alert.level == "info" else f"{alert.level}: {typed(alert, self.info)}")
@@ -166,7 +166,7 @@ class Watch:
             self._weights.note([row])
             mark = self._weights.mark(row)
             if mark not in ("", self._mark):
-                self.tell(f"losses with other loss weights are marked {self._weights.words(row)}")
+                self.tell(f"losses computed with other loss weights are marked {self._weights.words(row)}")
             self._mark = mark
             self._show(table.row(row, mark))
 
@@ -217,11 +217,11 @@ def attend(run: RunDirectory, attempt: int, interrupt: FirstInterrupt) -> int:
             if interrupt.pressed and not asked and status.live:
                 asked = True
                 launch.send_stop(run, cmd.Stop(attempt=attempt))
-                watch.tell(f"stopping {run_id}; Ctrl-C once more leaves it to itself")
+                watch.tell(f"stopping {run_id}; Ctrl-C again returns without waiting")
         code = watch.tell_end()
         wait_until_gone(run)
     except KeyboardInterrupt:
-        what = "stops by itself" if asked else "goes on"
+        what = "stops on its own" if asked else "keeps running"
         say(f"{run_id} {what}; watch it with `cockpit tail {run_id}`, stop it with `cockpit stop {run_id}`")
         return codes.INTERRUPTED
     return codes.INTERRUPTED if interrupt.pressed else code

@@ -22,7 +22,7 @@ def init(arguments: Namespace) -> int:
         with open(file, "x", encoding="utf-8") as opened:
             opened.write(starter_text(spec))
     except FileExistsError:
-        raise UserError(f"{file} is there already: give another name, as in `init {spec.name} mine.yaml`.") from None
+        raise UserError(f"{file} already exists: give another name, as in `init {spec.name} mine.yaml`.") from None
     except OSError as error:
         raise DataError(f"{file} cannot be written ({error.strerror}); choose another file.") from None
     say(f"wrote {file}: set data.path, then `check {file}` and `train {file}`")
@@ -33,4 +33,4 @@ def _only() -> Spec:
     found = [spec for spec in specs.installed().values() if isinstance(spec, Spec)]
     if len(found) == 1:
         return found[0]
-    raise UserError(f"init: say of which project: {', '.join(spec.name for spec in found) or 'none is installed'}.")
+    raise UserError(f"init: name a project: {', '.join(spec.name for spec in found) or 'none is installed'}.")

@@ -46,12 +46,12 @@ def delete(arguments: Namespace) -> int:
 
 def _agreed(removals: list[Removal]) -> bool:
     if not sys.stdin.isatty():
-        raise UserError("Deleting asks first, and there is no terminal to ask at; add --yes.")
+        raise UserError("Deleting asks first, and this is not a terminal; add --yes.")
     names = {one.path.name for one in removals}
     for one in removals:
         say(_what(one))
     for fork in _forks(names):
-        say(f"{fork}, a fork, stays")
+        say(f"its fork {fork} is kept")
     print("cockpit: delete for good? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -70,5 +70,5 @@ def _forks(names: set[str]) -> list[str]:
 
 def _what(one: Removal) -> str:
     if one.target is not None:
-        return f"{one.path.name}: only its entry in the runs folder; its files stay in {one.target}"
+        return f"{one.path.name}: only its entry in the runs folder; its files are kept in {one.target}"
     return f"{one.path.name}, {size(one.size)}"

@@ -19,5 +19,5 @@ def keys(arguments: Namespace) -> int:
     if arguments.json:
         show_json([dict(zip(("id", "keys", "where", "about"), row, strict=True)) for row in rows])
     else:
-        show_table(("id", "keys", "where", "what it does"), rows)
+        show_table(("id", "keys", "where", "action"), rows)
     return codes.DONE

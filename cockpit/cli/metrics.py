@@ -45,11 +45,11 @@ def chosen(run: RunDirectory, names: Sequence[str]) -> Mapping[str, Series]:
         say(f"{run.info.id}: {problem}")
     found = source.series()
     if not found:
-        raise DataError(f"{run.info.id} has no metrics yet: it has logged no step and no epoch.")
+        raise DataError(f"{run.info.id} has no metrics yet: no step and no epoch is logged.")
     for name in names:
         if name not in found:
             raise UserError(
-                f"{name!r} is no metric of {run.info.id}{nearest(name, found)}; `metrics {run.info.id}` lists them."
+                f"{name!r} is not a metric of {run.info.id}{nearest(name, found)}; `metrics {run.info.id}` lists them."
             )
     return {name: found[name] for name in names} if names else found
 

@@ -40,7 +40,7 @@ def plot(arguments: Namespace) -> int:
             curves[f"{run.info.id.rsplit('-', 1)[-1]} {name}" if len(runs) > 1 else name] = series
     drawn = _lines(curves, arguments.x)
     if not drawn:
-        raise UserError(f"{' and '.join(arguments.metrics)}: no value is finite, so there is nothing to draw.")
+        raise UserError(f"{' and '.join(arguments.metrics)}: no finite values, so there is nothing to draw.")
     title = ", ".join(run.info.label or run.info.id for run in runs)
     coloured = arguments.svg is not None or (sys.stdout.isatty() and not arguments.ascii)
     text = _chart(drawn, arguments.x, _size(arguments), title, colours=coloured, ascii_only=arguments.ascii)

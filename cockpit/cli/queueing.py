@@ -20,7 +20,7 @@ def show_queue(arguments: Namespace) -> int:
     if arguments.json:
         show_json([{"device": it.device, "number": it.number, "id": it.id, "path": str(it.run)} for it in places])
     elif not places:
-        say("no run holds or waits for a device; `cockpit train CONFIG --queue` starts one that does")
+        say("the queue is empty; `cockpit train CONFIG --queue` starts a run that waits for its device")
     else:
         rows = [(it.device, str(it.number) if it.number else "runs", it.id) for it in places]
         show_table(("device", "place", "run"), rows)
@@ -38,8 +38,10 @@ def cancel(arguments: Namespace) -> int:
     run = find_run(arguments.run)
     status = RunReader(run).status()
     if status.state != "queued":
-        raise DataError(f"{run.info.id} is {status.state} and waits in no queue; `cockpit queue` shows what does.")
+        raise DataError(
+            f"{run.info.id} is {status.state} and is not in a queue; `cockpit queue` lists the runs that are."
+        )
     launch.send_stop(run, cmd.Stop(attempt=run.attempt_numbers()[-1]))
     wait_until_gone(run)
-    show(f"{run.info.id} no longer waits; `cockpit resume {run.info.id}` puts it into the queue again")
+    show(f"{run.info.id} no longer waits; `cockpit resume {run.info.id}` puts it back into the queue")
     return codes.DONE

@@ -30,7 +30,7 @@ def replay(arguments: Namespace) -> int:
     if arguments.detach:
         launch.start(copy)
         show(copy.info.id)
-        say(f"compare it when it has ended: cockpit replay {copy.info.id}")
+        say(f"compare them when it is done: cockpit replay {copy.info.id}")
         return codes.DONE
     code = start_and_attend(copy)
     return _compare(run, copy) if code in (codes.DONE, codes.STOPPED) else code
@@ -38,7 +38,7 @@ def replay(arguments: Namespace) -> int:
 
 def _compare(run: RunDirectory, copy: RunDirectory) -> int:
     if copy.newest_attempt() is None:
-        raise DataError(f"{copy.info.id} has not run yet.")
+        raise DataError(f"{copy.info.id} has not started yet.")
     found = ask_engine("engines.compare", [str(run.path), str(copy.path)], doing="comparing steps and weights")
     steps, tensors = found["steps"], found["tensors"]
     if found["first_step"] is None and found["first_epoch"] is None and not found["different"] and len(set(steps)) == 1:
@@ -71,5 +71,5 @@ def _causes(run: RunDirectory, copy: RunDirectory) -> list[str]:
     causes = provenance.changed(made_with, now, doubts=True)
     if causes:
         return causes
-    gpu = ", and the sums of a GPU may come in another order each time" * (now.facts.get("device", "cpu") != "cpu")
-    return [f"nothing that is on record has changed since then{gpu}"]
+    gpu = ", and a GPU may add numbers in another order each time" * (now.facts.get("device", "cpu") != "cpu")
+    return [f"nothing recorded has changed since then{gpu}"]

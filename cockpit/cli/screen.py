@@ -27,7 +27,7 @@ def require_terminal() -> None:
     """Raises `UserError` without a terminal to draw on."""
     if not has_terminal():
         raise UserError(
-            "The cockpit needs a terminal for keys and for its picture (which goes to stderr); "
+            "The cockpit needs a terminal for input and for the screen (drawn on stderr); "
             "`cockpit ls` and `cockpit demo --headless` work without one."
         )
 

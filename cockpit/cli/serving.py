@@ -24,10 +24,10 @@ def serve(arguments: Namespace) -> int:
 
     port = listening.getsockname()[1]
     print(f"The cockpit is at http://{_name(listening)}:{port}/?token={token}")
-    print("Whoever has this address steers your runs. Ctrl-C ends the server; every run goes on.", flush=True)
+    print("Anyone with this address can steer your runs. Ctrl-C stops the server; runs keep running.", flush=True)
     if not ipaddress.ip_address(listening.getsockname()[0]).is_loopback:
         say(
-            f"this is plain HTTP, open to whoever reaches {arguments.host}; safer: no --host here, and on your own "
+            f"this is plain HTTP, open to all who can reach {arguments.host}; safer: no --host here, and on your own "
             f"machine `ssh -L {port}:localhost:{port} {socket.gethostname()}`."
         )
     CockpitServer(listening, arguments.host, token).run()
@@ -41,8 +41,8 @@ def _token() -> str:
         return secrets.token_urlsafe(32)
     if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.replace("-", "").replace("_", "").isalnum():
         raise UserError(
-            f"${TOKEN} must be at least {SHORTEST_TOKEN} letters, digits, - or _: set another one, or unset it and "
-            "have one made."
+            f"${TOKEN} must be at least {SHORTEST_TOKEN} letters, digits, - or _: set a longer one, or unset it and "
+            "have one generated."
         )
     return token
 

@@ -39,9 +39,9 @@ def ls(arguments: Namespace) -> int:
     if arguments.json:
         show_json([_facts(run) for run in runs])
     elif not runs and found:
-        say(f"none of the {len(found)} runs matches {arguments.filter!r}")
+        say(f"none of the {len(found)} runs match {arguments.filter!r}")
     elif not runs:
-        say(f"no runs in {runs_folder()}; the command `demo` makes one")
+        say(f"no runs in {runs_folder()}; `cockpit demo` makes one")
     else:
         show_table(("run", "state", "done", "best", "age", "device", "label"), [_row(run) for run in runs])
     return codes.DONE
@@ -109,7 +109,7 @@ def show_run(arguments: Namespace) -> int:
             "best score": best,
             "weights": ", ".join(f"{head} {weight:g}" for head, weight in (facts["weights"] or {}).items()),
             "checkpoint": f"step {saved['step']}, {size(saved['size'])}" if saved else "",
-            "damaged": f"{facts['damaged_lines']} lines of events.jsonl are no events" * bool(facts["damaged_lines"]),
+            "damaged": f"{facts['damaged_lines']} damaged lines in events.jsonl" * bool(facts["damaged_lines"]),
             "directory": facts["path"],
         }
     )
@@ -123,7 +123,7 @@ def _end(attempt: dict[str, Any], facts: dict[str, Any]) -> tuple[str, str]:
     if attempt["ended"] is None and newest and facts["state"] != "lost":
         return ("", "") if is_live(facts["state"]) else (facts["state"], facts["detail"])
     if attempt["ended"] is None:
-        return "lost", "no end recorded, as after a reboot"
+        return "lost", "no end recorded (machine rebooted?)"
     return attempt["reason"] or "", attempt["detail"] or ""
 
 
@@ -162,7 +162,7 @@ def report(arguments: Namespace) -> int:
     if arguments.json:
         show_json(tables)
     elif not tables:
-        say(f"{run.info.id} has a report without tables: its project makes none")
+        say(f"{run.info.id} has a report without tables: its project writes none")
     else:
         show_named_tables(tables)
     return codes.DONE

@@ -77,7 +77,7 @@ def _sweep(arguments: Namespace) -> int:
     from cockpit.core.metrics.overlay import MOST
 
     if arguments.run_dir:
-        raise UserError("--run-dir is one directory, and each run of a sweep needs its own; leave it out.")
+        raise UserError("--run-dir is one directory, and each run of a sweep needs its own; omit it.")
     runs = prepare_sweep(Path(arguments.config), arguments.overrides, arguments.sweep, name=arguments.name)
     for sentence in on_finish.told_of(runs[0]):
         say(sentence)

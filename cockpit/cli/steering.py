@@ -58,9 +58,9 @@ def weights(arguments: Namespace) -> int:
     reader.poll()
     at_epoch, last = reader.history.done + 1, reader.history.planned
     if last and at_epoch >= last:
-        raise UserError(f"epoch {at_epoch} is the run's last: no epoch would be trained with them; leave --at out.")
+        raise UserError(f"epoch {at_epoch} is the run's last: no epoch would be trained with them; omit --at.")
     launch.send(run, cmd.SetLossWeights(attempt=attempt, weights=wanted, at_epoch=at_epoch))
-    show(f"sent; due when epoch {at_epoch} is over: `cockpit show {run.info.id}` tells what became of it")
+    show(f"sent; due when epoch {at_epoch} is over: `cockpit show {run.info.id}` shows whether it was applied")
     return codes.DONE
 
 
@@ -71,7 +71,7 @@ def evaluate(arguments: Namespace) -> int:
 
         return of_run(arguments, "evaluate", {"data": str(Path(arguments.data).expanduser().absolute())})
     if arguments.overrides or arguments.json:
-        raise UserError("evaluate: --set and --json go with --data DIR, the data to evaluate the run on.")
+        raise UserError("evaluate: --set and --json need --data DIR, the data to evaluate on.")
     run, attempt = _live(arguments.run)
     return _ask(run, cmd.Evaluate(attempt=attempt))
 
@@ -120,13 +120,13 @@ def kill(arguments: Namespace) -> int:
     """The supervisor kills the engine, records it, and leaves when nothing of the run is left."""
     run = find_run(arguments.run)
     if not send_signal(run, signal.SIGQUIT):
-        raise DataError(f"{run.info.id} is {RunReader(run).status().state}: there is nothing to kill.")
+        raise DataError(f"{run.info.id} is {RunReader(run).status().state}: no process to kill.")
     try:
         wait_until_gone(run)
     except KeyboardInterrupt:
         say("no longer waiting; the kill was sent")
         return codes.INTERRUPTED
-    show(f"{run.info.id} killed; nothing of it is left running")
+    show(f"{run.info.id} killed; no processes left")
     return codes.DONE
 
 
@@ -139,9 +139,9 @@ def parse_weights(texts: list[str], heads: list[str]) -> dict[str, float]:
         if not equals:
             faults.append(f"{text}: expected HEAD=WEIGHT, as in {heads[0]}=0.5.")
         elif head not in heads:
-            faults.append(f"{text}: no head is called {head!r}{nearest(head, heads)}; heads: {', '.join(heads)}.")
+            faults.append(f"{text}: there is no head {head!r}{nearest(head, heads)}; heads: {', '.join(heads)}.")
         elif (weight := typed_number(value)) is None or weight < 0:
-            faults.append(f"{text}: a weight is a finite number of 0 or more.")
+            faults.append(f"{text}: a weight must be a finite number of 0 or more.")
         elif head in wanted:
             faults.append(f"{text}: {head} is given twice.")
         else:
@@ -168,7 +168,7 @@ def _heads(run: RunDirectory) -> list[str]:
 
     heads = list(configured(read_config(run).tree))
     if not heads:
-        raise UserError(f"{run.info.id} has no loss weights: its config names none.")
+        raise UserError(f"{run.info.id} has no loss weights in its config.")
     return heads
 
 
@@ -196,7 +196,7 @@ def _ask(run: RunDirectory, command: cmd.Command, *, quiet: bool = False) -> int
                 show(f"{what}: {Order(command, answer).outcome}")
             return codes.DONE if applied else codes.FAILED
         if status.state == "queued":
-            show(f"{what}: sent; {run.info.id} waits for its device, and hears it when its turn has come")
+            show(f"{what}: sent; {run.info.id} waits for its device; it is applied once it starts")
             return codes.DONE
         if not status.live:
             say(f"{what}: not applied, {run.info.id} is {status.state}")
@@ -205,7 +205,7 @@ def _ask(run: RunDirectory, command: cmd.Command, *, quiet: bool = False) -> int
             break
         time.sleep(POLL_SECONDS / 5)
     if answer is None:
-        say(f"{what}: no answer in {ANSWER_SECONDS:.0f} s; it will be applied if the engine still works")
+        say(f"{what}: no answer in {ANSWER_SECONDS:.0f} s; it is applied once the engine responds")
         return codes.FAILED
-    show(f"{what}: seen; will be applied when {status.detail or 'the step'} is over")
+    show(f"{what}: received; applied when {status.detail or 'the step'} is over")
     return codes.DONE

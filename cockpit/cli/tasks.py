@@ -51,7 +51,7 @@ class Target:
         except UserError as error:
             known = ", ".join(specs.names()) or "none"
             raise UserError(
-                f"{str(error).removesuffix('.')}; neither is it a project (installed: {known}) nor a .yaml file.",
+                f"{str(error).removesuffix('.')}; it is not a project (installed: {known}) or a .yaml file either.",
                 exit_code=error.exit_code,
             ) from None
         return cls(specs.of_run(run.info, "no tasks"), run.config, run)
@@ -68,9 +68,7 @@ class Target:
             return {"config": loaded.settings.model_dump(mode="json")}
         if needs:
             kinds = {"run": "a run", "config": "a config or a run"}
-            raise UserError(
-                f"{task} of {self.spec.name} is done with {kinds[needs]}: `cockpit task {NEEDS[needs]} {task}`."
-            )
+            raise UserError(f"{task} of {self.spec.name} needs {kinds[needs]}: `cockpit task {NEEDS[needs]} {task}`.")
         return {}
 
 

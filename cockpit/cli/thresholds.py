@@ -49,14 +49,14 @@ def parse_thresholds(texts: list[str], review: ThresholdReview) -> dict[str, flo
             faults.append(f"--set {text}: expected {titles.head}=threshold, as in {next(iter(review.heads))}=0.4.")
         elif name not in review.heads:
             known = f"{nearest(name, review.heads)}; {titles.heads}: {', '.join(review.heads)}."
-            faults.append(f"--set {text}: no {titles.head} is called {name!r}{known}")
+            faults.append(f"--set {text}: there is no {titles.head} {name!r}{known}")
         elif name in wanted:
             faults.append(f"--set {text}: {name} is given twice.")
         else:
             low, high = review.heads[name].head.bounds
             wanted[name] = _number(value)
             if not low <= wanted[name] <= high:
-                faults.append(f"--set {text}: a threshold of {name} is a number from {low:g} to {high:g}.")
+                faults.append(f"--set {text}: the threshold of {name} must be a number from {low:g} to {high:g}.")
     if faults:
         raise UserError("\n".join(faults))
     return wanted
@@ -82,7 +82,7 @@ def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *,
             alarms,
             *(("raw F1", "sent F1", f"sent {alarms}") if review.sends else ()),
         )
-        columns = (head, "saved", "new", "best", f"{LEVEL:.0%} of best", "nearly best", "gain", *rates, "n+", "n−", "")
+        columns = (head, "saved", "new", "best", f"best, {LEVEL:.0%} CI", "nearly best", "gain", *rates, "n+", "n−", "")
         show_table(columns, [_cells(review, row) for row in rows])
         show(_groups(review))
     elif changed := [row for row in rows if row.changed]:
@@ -93,7 +93,7 @@ def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *,
         show("no threshold changes")
     show()
     before, after = review.totals(review.saved), review.totals(new)
-    show_table(("in all", "saved", "new"), [(name, before[name], after[name]) for name in before])
+    show_table(("overall", "saved", "new"), [(name, before[name], after[name]) for name in before])
 
 
 def _groups(review: ThresholdReview) -> str:

@@ -33,7 +33,7 @@ def watch(arguments: Namespace) -> int:
     _print(logs.sources, as_json=arguments.json)
     if arguments.once or arguments.json:
         return codes.DONE
-    say("following; Ctrl-C ends the watch and nothing else")
+    say("following; Ctrl-C only stops watching")
     while True:
         time.sleep(REPRINT_SECONDS)
         if logs.poll():

@@ -20,7 +20,7 @@ def show_weights(run: RunDirectory, *, json: bool) -> int:
     series = metrics.series()
     draft = WeightDraft(configured(read_config(run).tree))
     if not draft.heads:
-        raise UserError(f"{run.info.id} has no loss weights: its config names none.")
+        raise UserError(f"{run.info.id} has no loss weights in its config.")
     draft.follow(reader.history)
     losses = recent_means(series, draft.heads)
     measured = reader.history.gradients
@@ -40,7 +40,7 @@ def show_weights(run: RunDirectory, *, json: bool) -> int:
     ]  # fmt: skip
     show_table(("head", "default", "now", "raw loss", "share", "gradient"), rows)
     if measured is None and reader.status().live:
-        say(f"the gradient was not measured yet; `cockpit weights {run.info.id} --measure` does")
+        say(f"gradient not measured yet; `cockpit weights {run.info.id} --measure` does")
     return codes.DONE
 
 

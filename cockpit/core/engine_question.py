@@ -67,7 +67,7 @@ class EngineQuestion:
         try:
             return msgspec.json.decode(printed)
         except msgspec.DecodeError as error:
-            raise UserError(f"{self._module} printed something else than JSON ({error}).", exit_code=1) from None
+            raise UserError(f"{self._module} did not print JSON ({error}).", exit_code=1) from None
 
     def cancel(self) -> None:
         """Give it up: interrupted now, killed with all it started if that is not enough. Does not wait."""

@@ -47,7 +47,7 @@ class SettingsFile:
             make_directory(self.path.parent)
             replace_bytes(self.path, msgspec.json.format(msgspec.json.encode(self.value), indent=2) + b"\n")
         except OSError as error:
-            self.problem = f"{self.path} cannot be written ({error.strerror}); choices hold for this session only."
+            self.problem = f"{self.path} cannot be written ({error.strerror}); choices last for this session only."
 
     def _read(self) -> Settings:
         try:
@@ -56,5 +56,7 @@ class SettingsFile:
             return Settings()
         except (OSError, msgspec.DecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            self.problem = f"{self.path} cannot be read ({why}); mend or remove it. Defaults hold, nothing is kept."
+            self.problem = (
+                f"{self.path} cannot be read ({why}); fix or remove it. Defaults are used, and nothing is saved."
+            )
             return Settings()

@@ -32,8 +32,8 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
 
     CSS_PATH = "choose_runs.tcss"
     BINDINGS = [
-        Binding("enter", "choose", "compare", priority=True, id="choose.compare", tooltip="Compare with those"),
-        Binding("escape", "dismiss", "close", id="choose.close", tooltip="Compare nothing"),
+        Binding("enter", "choose", "compare", priority=True, id="choose.compare", tooltip="Compare with marked runs"),
+        Binding("escape", "dismiss", "close", id="choose.close", tooltip="Close without comparing"),
     ]  # fmt: skip
 
     @dataclass
@@ -51,7 +51,7 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
             dialog.border_title = f"Compare {plain(self._run.path.name)} with"
             dialog.border_subtitle = "space mark   enter compare   escape close"
             yield SelectionList[RunDirectory](compact=True)
-            yield Static("looking …", id="none", markup=False)
+            yield Static("loading …", id="none", markup=False)
 
     def on_mount(self) -> None:
         self.run_worker(self._look, thread=True)
@@ -68,7 +68,7 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
             Selection(Text.assemble((f"{name}  ", "bold"), (plain(run.path.name), "dim")), run)
             for run, name in message.runs
         )
-        self.query_one("#none", Static).update("" if message.runs else "There is no other training.")
+        self.query_one("#none", Static).update("" if message.runs else "No other training to compare with.")
         self.query_one("#none").display = not message.runs
         choices.highlighted = 0 if message.runs else None
         choices.focus()
@@ -80,7 +80,9 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
         if not chosen and choices.highlighted is not None:
             chosen = (choices.get_option_at_index(choices.highlighted).value,)
         if len(chosen) >= MOST:
-            self.notify(f"At most {MOST} runs can be told apart: mark {MOST - 1} beside this one.", severity="warning")
+            self.notify(
+                f"At most {MOST} runs can be compared: mark up to {MOST - 1} besides this one.", severity="warning"
+            )
         elif chosen:
             self.dismiss(chosen)
 

@@ -23,11 +23,11 @@ class ColumnsScreen(Dialog[list[str] | None]):
 
     CSS_PATH = "columns.tcss"
     BINDINGS = [
-        Binding("space", "switch", "show or hide", id="columns.switch", tooltip="Show this column, or hide it"),
-        Binding("K,shift+up", "move(-1)", "up", id="columns.up", tooltip="This column to the left"),
-        Binding("J,shift+down", "move(1)", "down", id="columns.down", tooltip="This column to the right"),
+        Binding("space", "switch", "show or hide", id="columns.switch", tooltip="Show or hide this column"),
+        Binding("K,shift+up", "move(-1)", "up", id="columns.up", tooltip="Move this column left"),
+        Binding("J,shift+down", "move(1)", "down", id="columns.down", tooltip="Move this column right"),
         Binding("a", "every", "all", id="columns.all", tooltip="All columns, in the project's order"),
-        Binding("escape", "dismiss", "close", id="columns.close", tooltip="Leave the columns as they are"),
+        Binding("escape", "dismiss", "close", id="columns.close", tooltip="Close, keeping the columns"),
     ]
 
     def __init__(self, columns: Sequence[Column], now: Sequence[Column]) -> None:
@@ -39,7 +39,7 @@ class ColumnsScreen(Dialog[list[str] | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="columns") as dialog:
             dialog.border_title = "Columns"
-            dialog.border_subtitle = "space switch  K J move  a all  enter keep  escape close"
+            dialog.border_subtitle = "space show/hide  K J move  a all  enter keep  escape close"
             yield OptionList(*map(self._option, self._columns), compact=True)
 
     @property

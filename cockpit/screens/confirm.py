@@ -31,9 +31,9 @@ class StopHarder(Dialog[None]):
         Binding("escape,enter,q", "wait", "Keep waiting", id="stop.wait", tooltip="Let it finish and save"),
         Binding(
             "t", "terminate", "SIGTERM, then kill", id="stop.term",
-            tooltip="Ask again by signal; killed when it has not left in time",
+            tooltip="Send SIGTERM; kill it if it has not ended in time",
         ),
-        Binding("K", "kill", "Kill it", id="stop.kill", tooltip="At once, without saving"),
+        Binding("K", "kill", "Kill it", id="stop.kill", tooltip="Kill it now, without saving"),
     ]  # fmt: skip
 
     def __init__(self, run_id: str, send: Callable[[signal.Signals], None]) -> None:
@@ -46,14 +46,14 @@ class StopHarder(Dialog[None]):
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = "Still stopping"
             yield Static(
-                f"{plain(self._run_id)} finishes its step, saves and leaves.", markup=False, classes="question"
+                f"{plain(self._run_id)} is finishing its step, saving and stopping.", markup=False, classes="question"
             )
             yield Static("[b $accent]enter[/]  keep waiting")
             yield Static(
-                f"    [b $accent]t[/]  SIGTERM: it saves and leaves, or is killed in {GRACE_SECONDS} s",
+                f"    [b $accent]t[/]  SIGTERM: it saves and stops, or is killed in {GRACE_SECONDS} s",
                 id="term",
             )
-            yield Static("    [b $accent]K[/]  kill it now: what it did since its last checkpoint is lost", id="kill")
+            yield Static("    [b $accent]K[/]  kill it now: progress since its last checkpoint is lost", id="kill")
 
     def action_wait(self) -> None:
         self.dismiss()
@@ -72,10 +72,10 @@ class StopHarder(Dialog[None]):
             self._show_countdown()
 
     def _show_countdown(self) -> None:
-        self.query_one("#term", Static).update(f"       SIGTERM is sent; killed in {self._left} s unless enter leaves")
+        self.query_one("#term", Static).update(f"       SIGTERM is sent; killed in {self._left} s; enter cancels")
 
     def action_kill(self) -> None:
         if self._countdown is not None:
             self._countdown.stop()
         self._send(signal.SIGQUIT)
-        self.query_one("#kill", Static).update("       killed; waiting until nothing of it is left …")
+        self.query_one("#kill", Static).update("       killed; waiting for its processes to end …")

@@ -36,7 +36,7 @@ CURVES = ("so far", "plan", "new")
 class CourseScreen(FollowedRunScreen):
     CSS_PATH = "course.tcss"
     BINDINGS = [
-        Binding("enter", "do", "do it", id="course.do", tooltip="Do what is said; ending the run asks twice"),
+        Binding("enter", "do", "apply", id="course.do", tooltip="Apply it; ending the run asks twice"),
         FollowedRunScreen.BACK,
     ]
 
@@ -88,7 +88,7 @@ class CourseScreen(FollowedRunScreen):
     def _show_about(self) -> None:
         says = self.view.meant.says(self.view.row, self.model)
         if self._asked == self._wish:
-            says += " Press enter again to do it."
+            says += " Press enter again to confirm."
         last = [self.orders.told(one, cmd.describe(one.command)) for one in self.orders.known(*ORDERS)[:LAST_ORDERS]]
         self.query_one("#about", Steady).update(Content("\n").join([Content(says), *last]))
 
@@ -158,7 +158,7 @@ class CourseScreen(FollowedRunScreen):
         if not (left := self._left()):
             return None
         words = ", ".join(cmd.describe(command) for command in left)
-        return Changes(words[0].upper() + words[1:], "apply it from the next step on, and leave", self.orders.why_not)
+        return Changes(words[0].upper() + words[1:], "apply from the next step, then close", self.orders.why_not)
 
     def apply(self) -> None:
         for command in self._left():

@@ -24,8 +24,8 @@ class DeleteScreen(Dialog[bool]):
 
     CSS_PATH = "confirm.tcss"
     BINDINGS = [
-        Binding("escape,enter,q,n", "answer(False)", "Keep", id="delete.keep", tooltip="Delete nothing"),
-        Binding("y", "answer(True)", "Delete", id="delete.delete", tooltip="Delete what is named, for good"),
+        Binding("escape,enter,q,n", "answer(False)", "Keep", id="delete.keep", tooltip="Keep everything"),
+        Binding("y", "answer(True)", "Delete", id="delete.delete", tooltip="Delete the runs named here for good"),
     ]
 
     def __init__(self, removals: Sequence[Removal], forks: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ class DeleteScreen(Dialog[bool]):
         return Text("\n".join(lines))
 
     def _forked(self) -> str:
-        words = "A fork of it stays" if len(self._forks) == 1 else f"{len(self._forks)} forks of it stay"
+        words = "A fork of it is kept" if len(self._forks) == 1 else f"{len(self._forks)} forks of it are kept"
         named = ", ".join(plain(fork) for fork in self._forks[:3]) + (" …" if len(self._forks) > 3 else "")
         return f"{words}: {named}"
 
@@ -61,4 +61,4 @@ class DeleteScreen(Dialog[bool]):
 def _line(one: Removal) -> str:
     if one.target is None:
         return f"{plain(one.path.name)}  {size(one.size)}"
-    return f"{plain(one.path.name)}  only its line here; its files stay in {plain(str(one.target))}"
+    return f"{plain(one.path.name)}  only its entry here; its files are kept in {plain(str(one.target))}"

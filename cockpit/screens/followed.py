@@ -45,7 +45,7 @@ class FollowedRunScreen(PollingScreen, ChangingKeysScreen):
     """A subclass composes its `body`, takes the config in `begin` and shows what is known in `show`."""
 
     COMMANDS = {ActionProvider}
-    BACK = Binding("escape", "back", "back", id="run.back", tooltip="Back to the run; it goes on")
+    BACK = Binding("escape", "back", "back", id="run.back", tooltip="Back to the run, which keeps running")
 
     @dataclass
     class Read(Message):

@@ -29,14 +29,16 @@ class FormEditingScreen(ChangingKeysScreen):
 
     EDIT = Binding("enter", "edit", "edit", id="launch.edit", tooltip="Change the value under the cursor")
     EDITING = [
-        Binding("u", "undo", "undo", show=False, id="launch.undo", tooltip="Take the last change back"),
-        Binding("slash", "filter", "filter", id="launch.filter", tooltip="Show only some of the fields"),
+        Binding("u", "undo", "undo", show=False, id="launch.undo", tooltip="Undo the last change"),
+        Binding("slash", "filter", "filter", id="launch.filter", tooltip="Filter the fields"),
         Binding(
             "backspace,delete", "reset", "reset", show=False, id="launch.reset", tooltip="Back to the file's value"
         ),
-        Binding("right,space", "step(1)", "next choice", show=False, id="launch.next", tooltip="The next choice"),
-        Binding("left", "step(-1)", "previous choice", show=False, id="launch.previous", tooltip="The choice before"),
-        Binding("f", "fault", "next fault", show=False, id="launch.fault", tooltip="Go to the next field with a fault"),
+        Binding("right,space", "step(1)", "next choice", show=False, id="launch.next", tooltip="Next choice"),
+        Binding("left", "step(-1)", "previous choice", show=False, id="launch.previous", tooltip="Previous choice"),
+        Binding(
+            "f", "fault", "next error", show=False, id="launch.fault", tooltip="Go to the next field with an error"
+        ),
     ]
 
     @dataclass
@@ -110,7 +112,7 @@ class FormEditingScreen(ChangingKeysScreen):
     @on(FormView.Moved)
     def _show_field(self) -> None:
         field = self.query_one(FormView).field
-        about = Content("No field has these words.") if field is None else about_field(
+        about = Content("No field matches.") if field is None else about_field(
             self._form, field, self._faults_at(field.key), self._devices
         )  # fmt: skip
         self.query_one("#field", Steady).update(about)

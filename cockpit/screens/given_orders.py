@@ -42,7 +42,7 @@ class GivenOrders:
     @property
     def why_not(self) -> str:
         """A sentence; empty where the run can be given orders."""
-        return "" if self.can else f"The run is {self.model.status.state}: it cannot be applied."
+        return "" if self.can else f"The run is {self.model.status.state}: changes cannot be applied."
 
     # -- giving ----------------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ class GivenOrders:
             try:
                 launch.send(self.run, self._outbox.popleft())
             except OSError as error:
-                sentence = f"The order could not be sent: {error.strerror}."
+                sentence = f"The command could not be sent: {error.strerror}."
                 self.screen.app.call_from_thread(refuse, self.screen, sentence)
 
     # -- what became of them ---------------------------------------------------------------------------------------

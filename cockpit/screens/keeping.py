@@ -49,7 +49,7 @@ class Keeping:
         meant = self._chosen.meant
         dead = [row.path for row in meant if not is_live(row.state)]
         if alive := len(meant) - len(dead):
-            self._screen.notify(f"{alive} of the marked runs {'is' if alive == 1 else 'are'} alive and not deleted.")
+            self._screen.notify(f"{alive} of the marked runs {'is' if alive == 1 else 'are'} live and was not deleted.")
 
         def weigh() -> None:
             self._screen.call_later(self._ask, [removal.look(path) for path in dead])

@@ -18,7 +18,7 @@ class LabelScreen(Dialog[tuple[str, str] | None]):
     """Gives label and notes as typed, or None to leave them."""
 
     CSS_PATH = "label.tcss"
-    BINDINGS = [Binding("escape", "dismiss", "Close", id="label.close", tooltip="Leave label and notes as they are")]
+    BINDINGS = [Binding("escape", "dismiss", "Close", id="label.close", tooltip="Close without saving")]
 
     def __init__(self, row: RunSummary) -> None:
         super().__init__()

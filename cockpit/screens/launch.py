@@ -36,7 +36,7 @@ class LaunchScreen(Screen[None]):
     AUTO_FOCUS = "#configs"
     BINDINGS = [
         Binding("slash", "type", "path", id="launch.path", tooltip="Type the path of a config"),
-        Binding("escape", "back", "back", id="launch.back", tooltip="Back to the list, or to the runs: start nothing"),
+        Binding("escape", "back", "back", id="launch.back", tooltip="Back, without starting a run"),
     ]
 
     @dataclass
@@ -97,7 +97,7 @@ class LaunchScreen(Screen[None]):
             listed.action_first()
         else:
             listed.display = False
-            self.query_one("#empty", Static).update("No project is installed and there is no config here.")
+            self.query_one("#empty", Static).update("No project installed and no config found here.")
             self.action_type()
 
     def _heading(self, group: ProjectConfigs) -> Content:

@@ -25,8 +25,8 @@ class BlockScreen(Dialog[str | None]):
 
     CSS_PATH = "launch_dialogs.tcss"
     BINDINGS = [
-        Binding("ctrl+s", "take", "take it", id="block.take", tooltip="Take the text as the value", priority=True),
-        Binding("escape", "dismiss(None)", "leave it", id="block.leave", tooltip="Leave the value as it was"),
+        Binding("ctrl+s", "take", "accept", id="block.take", tooltip="Use the text as the value", priority=True),
+        Binding("escape", "dismiss(None)", "cancel", id="block.leave", tooltip="Keep the old value"),
     ]
 
     def __init__(self, field: Field, text: str) -> None:
@@ -36,7 +36,7 @@ class BlockScreen(Dialog[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="block") as dialog:
             dialog.border_title = plain(self._field.name)
-            dialog.border_subtitle = "ctrl+s take   escape leave"
+            dialog.border_subtitle = "ctrl+s accept   escape cancel"
             yield Static(f"{plain(self._field.type)} · {plain(self._field.help)}", markup=False, classes="about")
             yield TextArea(self._text, compact=True, show_line_numbers=True)
             yield Static(markup=False, classes="fault")
@@ -56,7 +56,7 @@ class SaveScreen(Dialog[Path | None]):
     """Saves a form as a new config file; gives its path, or None where nothing was saved."""
 
     CSS_PATH = "launch_dialogs.tcss"
-    BINDINGS = [Binding("escape", "dismiss(None)", "close", id="save.close", tooltip="Save nothing")]
+    BINDINGS = [Binding("escape", "dismiss(None)", "close", id="save.close", tooltip="Close without saving")]
 
     def __init__(self, form: LaunchForm, suggestion: str) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class SaveScreen(Dialog[Path | None]):
                 return save_config(self._form, path, overwrite=path == self._to_replace)
             except FileExistsError as error:
                 self._to_replace = path
-                return f"{error} Enter again replaces it."
+                return f"{error} Press enter again to replace it."
             except UserError as error:
                 return str(error)
 
@@ -107,8 +107,8 @@ class LeaveScreen(Dialog[bool]):
 
     CSS_PATH = "launch_dialogs.tcss"
     BINDINGS = [
-        Binding("escape,enter", "dismiss(False)", "stay", id="leave.stay", tooltip="Go on with the form"),
-        Binding("d", "dismiss(True)", "discard", id="leave.discard", tooltip="Leave the form, its changes are lost"),
+        Binding("escape,enter", "dismiss(False)", "stay", id="leave.stay", tooltip="Back to the form"),
+        Binding("d", "dismiss(True)", "discard", id="leave.discard", tooltip="Close the form and discard its changes"),
     ]
 
     def __init__(self, changes: int) -> None:
@@ -117,8 +117,8 @@ class LeaveScreen(Dialog[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="leave") as dialog:
-            dialog.border_title = "Leave the form"
-            many = "1 change is" if self._changes == 1 else f"{self._changes} changes are"
+            dialog.border_title = "Close the form"
+            many = "1 change" if self._changes == 1 else f"{self._changes} changes"
             yield Static(f"{many} not saved.", markup=False, classes="about")
             yield Static("[b $accent]enter[/]  stay: `a` saves them as a file")
-            yield Static("    [b $accent]d[/]  discard them and leave")
+            yield Static("    [b $accent]d[/]  discard them and close")

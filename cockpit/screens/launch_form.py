@@ -41,13 +41,26 @@ class LaunchFormScreen(FormEditingScreen):
     AUTO_FOCUS = "#form"
     BINDINGS = [
         FormEditingScreen.EDIT,
-        Binding("g", "start", "go", id="launch.start", tooltip="Start the run and show it"),
+        Binding("g", "start", "start", id="launch.start", tooltip="Start the run and show it"),
         Binding(
-            "w", "wait", "go when free", show=False, id="launch.wait", tooltip="Start it as soon as its device is free"
+            "w",
+            "wait",
+            "start when free",
+            show=False,
+            id="launch.wait",
+            tooltip="Start it as soon as its device is free",
         ),
-        Binding("c", "check", "check", id="launch.check", tooltip="Read the data, build the model, estimate its needs"),
-        Binding("t", "try", "try", id="launch.try", tooltip="Try a minute of real steps: speed, memory, time, cost"),
-        Binding("x", "give_up", "give up", id="launch.give-up", tooltip="Give up the check that is running"),
+        Binding(
+            "c",
+            "check",
+            "check",
+            id="launch.check",
+            tooltip="Read the data, build the model, estimate memory, disk and time",
+        ),
+        Binding(
+            "t", "try", "try", id="launch.try", tooltip="Run a minute of real steps: measures speed, memory, time, cost"
+        ),
+        Binding("x", "give_up", "cancel", id="launch.give-up", tooltip="Cancel the running check"),
         Binding("a", "save", "save as", id="launch.save", tooltip="Save the settings as a new config file"),
         *FormEditingScreen.EDITING,
         Binding("y", "copy", "copy command", show=False, id="launch.copy", tooltip="Copy the command line"),
@@ -87,7 +100,7 @@ class LaunchFormScreen(FormEditingScreen):
             with Container(id="fields"):
                 yield FormView()
                 yield FieldEditor()
-                yield Input(placeholder="filter: words of a name or its help", id="filter", compact=True)
+                yield Input(placeholder="filter: words of a field's name or help", id="filter", compact=True)
             with Vertical(id="side"):
                 with VerticalScroll(id="about", classes="pane", can_focus=False) as about:
                     about.border_title = "Field"
@@ -99,7 +112,7 @@ class LaunchFormScreen(FormEditingScreen):
         yield Footer()
 
     def on_mount(self) -> None:
-        self.query_one(FormView).say("● changed   ◦ not the default   ✖ fault")
+        self.query_one(FormView).say("● changed   ◦ not the default   ✖ error")
         self._show_title()
         self._changed()
         self._in_thread("devices", lambda: self.post_message(self.Looked(look_at_devices(self._machine, self._folder))))
@@ -117,7 +130,7 @@ class LaunchFormScreen(FormEditingScreen):
 
     def show_rest(self) -> None:
         check = self.query_one(CheckPane)
-        command = self._form.command if self._form.path else "a saves the settings: a run starts from a file"
+        command = self._form.command if self._form.path else "press a to save: a run starts from a file"
         self.query_one("#command", Steady).update(Content.assemble(("$ ", "$accent"), plain(command)))
         self.query_one("#state", Steady).update(
             about_start(self._form, self._faults, check.found_for(self._form.arguments), self._devices)
@@ -132,7 +145,7 @@ class LaunchFormScreen(FormEditingScreen):
         self._ask("Check")
 
     def action_try(self) -> None:
-        self._ask("A minute's try", "--try")
+        self._ask("Try a minute", "--try")
 
     def _ask(self, title: str, *options: str) -> None:
         self.add_class("-checked")
@@ -221,7 +234,7 @@ class LaunchFormScreen(FormEditingScreen):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._form.command)
-        self.notify("The command is in the clipboard.", markup=False)
+        self.notify("Command copied.", markup=False)
 
     def action_back(self) -> None:
         """Out of the filter first, then out of the form; asks where changes would be lost."""

@@ -23,7 +23,7 @@ NOTE_VALUE_WIDTH = 24
 
 def form_title(form: LaunchForm) -> Content:
     """The line above all: of which project the form is, and over which file."""
-    over = plain(str(form.path)) if form.path else "from its defaults, no file yet"
+    over = plain(str(form.path)) if form.path else "from defaults, not saved yet"
     return heading("New run", f"{plain(form.spec.name)} · {over}")
 
 
@@ -77,13 +77,13 @@ def about_start(
 ) -> Content:
     """One line: what is changed, whether it can start, what it costs, whether the device is free."""
     changes = len(form.overrides)
-    parts = [Content.styled(f"{changes} changed" if changes else "nothing changed", "$quiet")]
+    parts = [Content.styled(f"{changes} changed" if changes else "no changes", "$quiet")]
     if faults is None:
         parts.append(Content.styled("checking the settings …", "$quiet"))
     elif faults:
-        parts.append(Content.styled(f"✖ {len(faults)} fault{'s' * (len(faults) > 1)}", "$bad"))
+        parts.append(Content.styled(f"✖ {len(faults)} error{'s' * (len(faults) > 1)}", "$bad"))
     elif form.path is None:
-        parts.append(Content.styled("a saves it as a file, then it can be checked and started", "$accent"))
+        parts.append(Content.styled("press a to save it as a file; then check and start it", "$accent"))
     values = {field.key: form.value(field) for field in form.fields if field.key in (DEVICE, PRICE, BUDGET)}
     if isinstance(price := values.get(PRICE), int | float) and price > 0:
         parts.append(Content.styled(f"{money(price)}/h", "$foreground"))
@@ -92,7 +92,7 @@ def about_start(
     elif isinstance(budget := values.get(BUDGET), int | float):
         parts.append(Content.styled(f"at most {money(budget)}", "$quiet"))
     if (command := on_finish.command_in(form.tree)) is not None:
-        parts.append(Content.styled(f"at the end runs {plain(on_finish.words(command))}", "$best"))
+        parts.append(Content.styled(f"then runs {plain(on_finish.words(command))}", "$best"))
     if devices is not None and (busy := devices.busy.get(devices.meant(shown(values.get(DEVICE, ""))))):
         parts.append(Content.styled(f"‖ {devices.meant(shown(values[DEVICE]))} is busy with {plain(busy)}", "$best"))
     return Content.styled(" · ", "$quiet").join(parts)

@@ -19,7 +19,7 @@ class OrderScreen(Dialog[str | None]):
     """Gives the order as the settings keep it; the one in force, chosen again, is turned round."""
 
     CSS_PATH = "order.tcss"
-    BINDINGS = [Binding("escape", "dismiss", "Close", id="order.close", tooltip="Leave the order as it is")]
+    BINDINGS = [Binding("escape", "dismiss", "Close", id="order.close", tooltip="Close, keeping the order")]
 
     def __init__(self, written: str) -> None:
         super().__init__()
@@ -27,8 +27,8 @@ class OrderScreen(Dialog[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="order") as dialog:
-            dialog.border_title = "Order of the runs"
-            dialog.border_subtitle = "enter choose, again to turn round   escape close"
+            dialog.border_title = "Sort runs"
+            dialog.border_subtitle = "enter choose (again: reverse)   escape close"
             yield OptionList(*(Option(self._prompt(order), id=order.name) for order in ORDERS), compact=True)
 
     def on_mount(self) -> None:

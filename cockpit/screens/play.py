@@ -49,13 +49,13 @@ class PlayScreen(PollingScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
     OWN = (
-        Binding("escape", "back", "back", id="go.back", tooltip="Back; the session ends with its last viewer"),
+        Binding("escape", "back", "back", id="go.back", tooltip="Back; the session ends when its last viewer leaves"),
         Binding(
             "q",
             "leave",
             "leave",
             id="go.leave",
-            tooltip="Leave the cockpit; the session ends with its last viewer, every run goes on",
+            tooltip="Quit the cockpit; the session ends when its last viewer leaves, runs keep running",
         ),
     )
     BINDINGS = list(OWN)
@@ -212,4 +212,4 @@ def _state(news: PlayNews) -> tuple[str, str]:
 
 def _how_ended(news: PlayNews) -> str:
     detail = news.status.detail or (news.log[-1] if news.log else "")
-    return plain(f"{label(news.status.state)}: {detail}. escape goes back.".replace("..", "."))
+    return plain(f"{label(news.status.state)}: {detail}. press escape to go back.".replace("..", "."))

@@ -24,7 +24,7 @@ class PresetScreen(Dialog[Weights | None]):
     """Gives the weights of the preset taken, or None. The disk is asked in threads; what it refuses keeps it open."""
 
     CSS_PATH = "presets.tcss"
-    BINDINGS = [Binding("escape", "dismiss(None)", "Close", id="presets.close", tooltip="Change nothing")]
+    BINDINGS = [Binding("escape", "dismiss(None)", "Close", id="presets.close", tooltip="Close, changing nothing")]
 
     def __init__(self, presets: Presets, new: Weights, default: Weights) -> None:
         """`new` can be kept; `default` has the heads of the run."""
@@ -34,10 +34,10 @@ class PresetScreen(Dialog[Weights | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="presets") as dialog:
             dialog.border_title = "Presets of loss weights"
-            dialog.border_subtitle = "enter take or keep   tab other field   escape close"
+            dialog.border_subtitle = "enter use or save   tab other field   escape close"
             yield OptionList(compact=True, markup=False)
-            yield Static("None is kept for this project yet.", id="none", classes="field")
-            yield Static("keep the new weights as", classes="field")
+            yield Static("No presets for this project yet.", id="none", classes="field")
+            yield Static("save the new weights as", classes="field")
             yield Input(placeholder="a name", id="name", max_length=40, compact=True)
 
     def on_mount(self) -> None:
@@ -74,7 +74,7 @@ class PresetScreen(Dialog[Weights | None]):
 
     def _save(self, name: str) -> None:
         self._presets.save(name, self._new)
-        self.call_later(self.notify, plain(f"kept as {self._presets.path(name)}"), markup=False)
+        self.call_later(self.notify, plain(f"saved as {self._presets.path(name)}"), markup=False)
         self.call_later(self._close, None)
 
     def _close(self, weights: Weights | None) -> None:

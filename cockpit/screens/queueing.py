@@ -20,23 +20,23 @@ from engines.runs import launch
 KEYS = (
     Binding(
         "K,shift+up", "move_queued('up')", "earlier", show=False, id="queue.earlier",
-        tooltip="Let the waiting run come one place earlier",
+        tooltip="Move the waiting run one up in the queue",
     ),
     Binding(
         "J,shift+down", "move_queued('down')", "later", show=False, id="queue.later",
-        tooltip="Let the waiting run come one place later",
+        tooltip="Move the waiting run one down in the queue",
     ),
     Binding(
         "shift+home", "move_queued('first')", "first", show=False, id="queue.first",
-        tooltip="Let the waiting run come next",
+        tooltip="Move the waiting run to the front of the queue",
     ),
     Binding(
         "shift+end", "move_queued('last')", "last", show=False, id="queue.last",
-        tooltip="Let the waiting run come after all others",
+        tooltip="Move the waiting run to the end of the queue",
     ),
     Binding(
         "x", "cancel_queued", "cancel", show=False, id="queue.cancel",
-        tooltip="Take the marked waiting runs, else this one, out of the queue; resume puts one in again",
+        tooltip="Take the marked runs, or this one, out of the queue; resume puts a run back",
     ),
 )  # fmt: skip
 HINTS = ("queue.earlier", "queue.later", "queue.cancel")
@@ -72,6 +72,6 @@ class Queueing:
         """Runs in a worker's thread."""
         for row in waiting:
             launch.send_stop(RunDirectory(row.path), cmd.Stop(attempt=row.attempt))
-        words = f"{run_word(waiting[0].id)} leaves" if len(waiting) == 1 else f"{len(waiting)} runs leave"
-        again = "resume puts it in again, at its end" if len(waiting) == 1 else "resume puts one in again, at its end"
+        words = f"{run_word(waiting[0].id)} left" if len(waiting) == 1 else f"{len(waiting)} runs left"
+        again = "resume puts it back at the end" if len(waiting) == 1 else "resume puts one back at the end"
         tell_from_thread(self._screen, f"{words} the queue; {again}.")

@@ -49,7 +49,7 @@ class ResumeScreen(Dialog[Choice | None]):
     """Gives the settings to resume with. Enter starts, once it is known what becomes of them."""
 
     CSS_PATH = "resume.tcss"
-    BINDINGS = [Binding("escape", "dismiss(None)", "Close", id="resume.close", tooltip="Start nothing")]
+    BINDINGS = [Binding("escape", "dismiss(None)", "Close", id="resume.close", tooltip="Close without starting")]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]
     VERB = "Resume"
 
@@ -176,7 +176,7 @@ class ResumeScreen(Dialog[Choice | None]):
 
     def _lines(self, outlook: Outlook) -> Table | Content:
         if not outlook.lines:
-            return Content.styled("no setting is changed", "$quiet")
+            return Content.styled("no settings changed", "$quiet")
         table = Table.grid(padding=(0, 2))
         table.add_column(no_wrap=True)
         table.add_column()

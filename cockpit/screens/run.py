@@ -61,14 +61,16 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
     CHANGING = steering.CHANGING
     BINDINGS = [
         *steering.KEYS,
-        Binding("w", "change('weights')", "weights", id="run.weights", tooltip="Loss weights: shares, edit"),
-        Binding("l", "change('course')", "rate", id="run.rate", tooltip="Learning rate, epochs, early stop"),
+        Binding("w", "change('weights')", "weights", id="run.weights", tooltip="Show and edit loss weights"),
+        Binding(
+            "l", "change('course')", "lr & stop", id="run.rate", tooltip="Learning rate, epochs, patience, early stop"
+        ),
         steering.CHECKPOINT,
-        Binding("t", "thresholds", "thresholds", id="run.thresholds", tooltip="Move its thresholds; review, then save"),
-        Binding("c", "compare", "compare", id="run.compare", tooltip="Choose runs to compare it with"),
+        Binding("t", "thresholds", "thresholds", id="run.thresholds", tooltip="Tune, review and save thresholds"),
+        Binding("c", "compare", "compare", id="run.compare", tooltip="Compare with other runs"),
         steering.FORK,
-        Binding("y", "play", "play", id="run.play", tooltip="Step through a recording with what the run has exported"),
-        Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; the run goes on"),
+        Binding("y", "play", "play", id="run.play", tooltip="Step through a recording with the exported model"),
+        Binding("escape", "back", "runs", id="go.runs", tooltip="Back to the list of runs; this run keeps running"),
         *(
             Binding(str(place), f"tab('{name}')", name, show=False, id=f"show.{name}", tooltip=f"Show {name}")
             for place, name in enumerate((kind.name for kind in TABS), 1)

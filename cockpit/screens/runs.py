@@ -59,7 +59,7 @@ EMPTY = """\
 [$quiet]No runs yet in[/] {folder}
 
   [b $accent]n[/]   start one from a config
-  [b $accent]q[/]   leave, and start again with [b]demo[/]: makes data, trains a small model"""
+  [b $accent]q[/]   quit, then run [b]./run demo[/] (makes data, trains a small model, 2 min)"""
 
 
 class RunsScreen(PollingScreen, ChangingKeysScreen):
@@ -73,14 +73,18 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         *steering.KEYS,
         steering.FORK,
         Binding("c", "compare", "compare", show=False, id="runs.compare", tooltip="Compare the 2 to 8 marked runs"),
-        Binding("space", "mark", "mark", show=False, id="runs.mark", tooltip="Mark or unmark the run, and go on"),
-        Binding("asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all shown"),
-        Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Show only some of the runs"),
-        Binding("o", "order", "order", show=False, id="runs.order", tooltip="Newest (live ones on top), by score, …"),
+        Binding("space", "mark", "mark", show=False, id="runs.mark", tooltip="Mark or unmark the run, then move down"),
+        Binding(
+            "asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all runs shown"
+        ),
+        Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Filter the runs"),
+        Binding("o", "order", "order", show=False, id="runs.order", tooltip="Sort the runs: newest, by score, …"),
         Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label and notes"),
-        Binding("d", "delete", "delete", show=False, id="runs.delete", tooltip="Delete the marked runs, else this one"),
+        Binding("d", "delete", "delete", show=False, id="runs.delete", tooltip="Delete the marked runs, or this one"),
         *queueing.KEYS,
-        Binding("escape", "close", "close", show=False, id="runs.close", tooltip="Close the filter, or unmark all"),
+        Binding(
+            "escape", "close", "close", show=False, id="runs.close", tooltip="Close the filter, or clear all marks"
+        ),
     ]
 
     @dataclass
@@ -235,7 +239,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         row, chosen = self._table.cursor, self._filter.filter
         words = self._words_on(row) if row else ""
         if chosen.problem:
-            words = f"{chosen.problem}; all runs are shown."
+            words = f"{chosen.problem}; showing all runs."
         elif row is None and chosen.active:
             words = f"No run matches {plain(chosen.text)}; escape shows all."
         self.query_one("#detail", Steady).update(Text(words), layout=False)

@@ -27,20 +27,22 @@ if TYPE_CHECKING:
 KEYS = (
     Binding(
         "p", "steer('pause')", "pause", id="run.pause",
-        tooltip="Pause before the next step, keeping all in memory",
+        tooltip="Pause before the next step; everything stays in memory",
     ),
-    Binding("p", "steer('continue')", "continue", id="run.continue", tooltip="Go on where it was paused"),
+    Binding("p", "steer('continue')", "continue", id="run.continue", tooltip="Continue from the pause"),
     Binding(
         "s", "steer('stop')", "stop", id="run.stop",
-        tooltip="Stop after this step, saved; again: more ways to end it",
+        tooltip="Save and stop after this step; again: force it",
     ),
     Binding(
         "r", "steer('resume')", "resume", id="run.resume",
-        tooltip="Go on from the last checkpoint; asks what to change",
+        tooltip="Resume from the last checkpoint; settings can be changed",
     ),
 )  # fmt: skip
-CHECKPOINT = Binding("k", "steer('checkpoint')", "save", id="run.checkpoint", tooltip="Save last.pt now")
-FORK = Binding("f", "steer('fork')", "fork", id="run.fork", tooltip="Begin a run of its own with a checkpoint")
+CHECKPOINT = Binding(
+    "k", "steer('checkpoint')", "checkpoint", id="run.checkpoint", tooltip="Save a checkpoint (last.pt) now"
+)
+FORK = Binding("f", "steer('fork')", "fork", id="run.fork", tooltip="Start a new run from a checkpoint")
 CHANGING = tuple(f"steer('{action}')" for action in get_args(Action))
 
 

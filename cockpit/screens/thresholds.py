@@ -55,18 +55,18 @@ class ThresholdsScreen(ReviewingScreen):
     BINDINGS = [
         Binding(
             "equals_sign", "type", "type", show=False, id="thresholds.type",
-            tooltip="Type a threshold; a digit does as well",
+            tooltip="Type a threshold; or start with a digit",
         ),
-        Binding("o", "optimise", "optimise", id="thresholds.optimise", tooltip="The best threshold of this one"),
-        Binding("O", "optimise_all", "all", id="thresholds.all", tooltip="The best of all but the locked"),
-        Binding("d,S", "review", "review", id="thresholds.review", tooltip="What would change; saving is done there"),
-        Binding("L", "lock", "lock", id="thresholds.lock", tooltip="Keep this threshold as it is, or no longer"),
-        Binding("j", "objective", "objective", show=False, id="thresholds.objective", tooltip="Judge it by another"),
-        Binding("u", "undo", "undo", id="thresholds.undo", tooltip="Take back the last change"),
+        Binding("o", "optimise", "optimise", id="thresholds.optimise", tooltip="Set this one to its best threshold"),
+        Binding("O", "optimise_all", "all", id="thresholds.all", tooltip="Set all unlocked to their best"),
+        Binding("d,S", "review", "review", id="thresholds.review", tooltip="Review the changes, then save"),
+        Binding("L", "lock", "lock", id="thresholds.lock", tooltip="Lock or unlock this threshold"),
+        Binding("j", "objective", "objective", show=False, id="thresholds.objective", tooltip="Change the objective"),
+        Binding("u", "undo", "undo", id="thresholds.undo", tooltip="Undo the last change"),
         Binding("backspace", "restore", "saved", show=False, id="thresholds.restore", tooltip="Back to what is saved"),
         Binding("h", "history", "history", show=False, id="thresholds.history", tooltip="Who saved what, and when"),
-        Binding("R", "read", "read again", show=False, id="thresholds.read", tooltip="Take the newest best epoch"),
-        Binding("escape", "back", "run", id="go.run", tooltip="Back to the run; asks about what is not saved"),
+        Binding("R", "read", "read again", show=False, id="thresholds.read", tooltip="Read the newest best epoch"),
+        Binding("escape", "back", "run", id="go.run", tooltip="Back to the run; asks about unsaved changes"),
     ]  # fmt: skip
 
     def compose(self) -> ComposeResult:
@@ -257,7 +257,7 @@ class ThresholdsScreen(ReviewingScreen):
         try:
             value = float(message.text.replace(",", "."))
         except ValueError:
-            self.notify(plain(f"{message.text!r} is no number; expected one as in 0.45."), markup=False)
+            self.notify(plain(f"{message.text!r} is not a number; expected one as in 0.45."), markup=False)
         else:
             self._try(lambda tuning, name: tuning.set(name, value))
 
@@ -309,8 +309,8 @@ class ThresholdsScreen(ReviewingScreen):
         named = [f"{name} {number(saved[name])} → {number(new[name])}" for name in tuning.changed[:NAMED]]
         more = len(tuning.changed) - len(named)
         words = ", ".join(named) + (f" and {more} more" if more else "")
-        why_not = "" if self.prepared else f"It can be reviewed when all {tuning.review.titles.heads} are sorted."
-        self.app.push_screen(UnappliedScreen(Changes(words, "review it, to save it there", why_not)), self._leave)
+        why_not = "" if self.prepared else f"Review is possible once all {tuning.review.titles.heads} are sorted."
+        self.app.push_screen(UnappliedScreen(Changes(words, "review, then save", why_not)), self._leave)
 
     def _leave(self, answer: Answer | None) -> None:
         if answer == "apply":

@@ -164,7 +164,7 @@ class ReviewingScreen(ChangingKeysScreen):
         self._warn(review.warning or self._unexported(review))
         if before is not None:
             news = review.news_for(before.review)
-            self.notify(f"read again: {news or 'nothing is new'}; changes and undo are kept", markup=False)
+            self.notify(f"read again: {news or 'nothing new'}; your changes and undo are kept", markup=False)
             if not news:
                 before.review = review  # as new as its files are
                 return
@@ -205,7 +205,7 @@ class ReviewingScreen(ChangingKeysScreen):
             f"{name} {word}" + (f" (sent {words[name + AS_SENT]})" if name + AS_SENT in words else "")
             for name, word in words.items() if not name.endswith(AS_SENT)
         ]  # fmt: skip
-        self.query_one("#totals", Static).update(plain("in all  " + " · ".join(parts)), layout=False)
+        self.query_one("#totals", Static).update(plain("overall: " + " · ".join(parts)), layout=False)
 
     @on(Refused)
     def _tell(self, message: Refused) -> None:
@@ -217,7 +217,9 @@ class ReviewingScreen(ChangingKeysScreen):
 
     @on(Stale)
     def _tell_stale(self) -> None:
-        self._warn("The run has a newer best epoch, or its exported config was changed: R reads it; changes are kept.")
+        self._warn(
+            "The run has a newer best epoch, or its exported config changed: press R to read it; your changes are kept."
+        )
 
     def _warn(self, sentence: str) -> None:
         warning = self.query_one("#warning", Static)
@@ -237,7 +239,7 @@ class ReviewingScreen(ChangingKeysScreen):
     def _unexported(self, review: ThresholdReview) -> str:
         if review.file.content is not None:
             return ""
-        return f"Nothing is exported to save into yet: `cockpit export {review.run.info.id}` makes it."
+        return f"There is no exported config to save to yet: make one with `cockpit export {review.run.info.id}`."
 
     # -- sums ------------------------------------------------------------------------------------------------------
 

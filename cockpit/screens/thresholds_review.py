@@ -27,8 +27,8 @@ class ReviewDialog(Dialog[bool]):
 
     CSS_PATH = "confirm.tcss"
     BINDINGS = [
-        Binding("enter,S", "save", "Save", id="thresholds.save", tooltip="Put them into the exported config"),
-        Binding("escape,q", "keep", "Back", id="thresholds.keep", tooltip="Save nothing"),
+        Binding("enter,S", "save", "Save", id="thresholds.save", tooltip="Save them to the exported config"),
+        Binding("escape,q", "keep", "Back", id="thresholds.keep", tooltip="Back without saving"),
     ]
 
     def __init__(self, sheet: Sheet, review: ThresholdReview) -> None:
@@ -46,12 +46,12 @@ class ReviewDialog(Dialog[bool]):
             if sheet.refusal:
                 yield Static(plain(f"! {sheet.refusal}"), classes="refusal", markup=False)
             elif sheet.rows:
-                yield Static(f"[b $accent]enter[/]  save into {plain(self._review.file.path.name)}")
-            yield Static("  [b $accent]esc[/]  back, nothing is saved")
+                yield Static(f"[b $accent]enter[/]  save to {plain(self._review.file.path.name)}")
+            yield Static("  [b $accent]esc[/]  back without saving")
 
     def _lines(self) -> list[str]:
         if not self._sheet.rows:
-            return ["No threshold changes."]
+            return ["No threshold changed."]
         return [HEAD + self._review.titles.alarms, *(line for row in self._sheet.rows for line in _row(row))]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -92,11 +92,11 @@ class HistoryDialog(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
-            dialog.border_title = "Saved before"
+            dialog.border_title = "History of saves"
             dialog.border_subtitle = "escape closes"
             with VerticalScroll(id="changes"):
                 lines = [line for saving in reversed(self._savings) for line in _saving(saving)]
-                yield Static("\n".join(lines) or "Nothing was saved yet.", markup=False)
+                yield Static("\n".join(lines) or "Nothing saved yet.", markup=False)
 
 
 def _saving(saving: Saving) -> list[str]:

@@ -31,8 +31,8 @@ class UnappliedScreen(Dialog[Answer | None]):
     CSS_PATH = "confirm.tcss"
     BINDINGS = [
         Binding("escape,enter", "dismiss(None)", "Stay", id="draft.stay", tooltip="Back to the changes"),
-        Binding("a", "apply", "Apply", id="draft.apply", tooltip="Do with the changes what is said, then leave"),
-        Binding("d", "dismiss('drop')", "Drop", id="draft.drop", tooltip="Leave; the changes are lost"),
+        Binding("a", "apply", "Apply", id="draft.apply", tooltip="Apply or discard the changes, then close"),
+        Binding("d", "dismiss('drop')", "Discard", id="draft.drop", tooltip="Discard the changes and close"),
     ]
 
     def __init__(self, changes: Changes) -> None:
@@ -42,13 +42,13 @@ class UnappliedScreen(Dialog[Answer | None]):
     def compose(self) -> ComposeResult:
         changes = self._changes
         with Vertical(classes="dialog") as dialog:
-            dialog.border_title = "Changed and not applied"
+            dialog.border_title = "Unapplied changes"
             yield Static(plain(changes.what), markup=False, classes="question")
             if changes.why_not:
                 yield Static(plain(changes.why_not), markup=False, classes="refusal")
             else:
                 yield Static(f"    [b $accent]a[/]  {changes.apply}")
-            yield Static("    [b $accent]d[/]  drop it and leave")
+            yield Static("    [b $accent]d[/]  discard and close")
             yield Static("[b $accent]enter[/]  stay")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -33,15 +33,15 @@ class WatchScreen(Screen[None]):
     COMMANDS = {ActionProvider}
     AUTO_FOCUS = ""  # the charts'
     BINDINGS = [
-        Binding("c", "overlay(True)", "compare", id="watch.compare",
-                tooltip="Lay the logs over one another: the same metric of all of them in one chart"),
-        Binding("c", "overlay(False)", "one log", id="watch.one", tooltip="The charts of one log alone again"),
-        Binding("left_square_bracket", "choose(-1)", "log before", show=False, id="watch.before", key_display="[",
-                tooltip="Show the log before this one in the list"),
+        Binding("c", "overlay(True)", "overlay", id="watch.compare",
+                tooltip="Overlay the logs: the same metric of all of them in one chart"),
+        Binding("c", "overlay(False)", "one log", id="watch.one", tooltip="Back to the charts of one log"),
+        Binding("left_square_bracket", "choose(-1)", "previous log", show=False, id="watch.before", key_display="[",
+                tooltip="Show the previous log in the list"),
         Binding("right_square_bracket", "choose(1)", "next log", id="watch.next", key_display="]",
-                tooltip="Show the next log of the list"),
+                tooltip="Show the next log in the list"),
         Binding("space", "hide", "hide, show", id="watch.hide",
-                tooltip="Hide the lines of the log under the list's cursor, or show them again"),
+                tooltip="Hide or show the lines of the log under the cursor"),
     ]  # fmt: skip
 
     def __init__(self, logs: Logs) -> None:
@@ -82,7 +82,7 @@ class WatchScreen(Screen[None]):
         words = [(plain(path.name), "$foreground"), (f"   {plain(str(path.parent))}", "$quiet")]
         if self._overlaid:
             first = f"the first {MOST}; " if len(self._listed) > MOST else ""
-            words = [("logs over one another", "$foreground"), (f"   {first}space hides one", "$quiet")]
+            words = [("logs overlaid", "$foreground"), (f"   {first}space hides one", "$quiet")]
         self.query_one("#title", Static).update(heading("Watch", *words), layout=False)
 
     # -- the list --------------------------------------------------------------------------------------------------

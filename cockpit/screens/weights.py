@@ -33,7 +33,7 @@ from engines.contract.rundir import RunDirectory
 
 SMOOTHING = 0.9
 LAST_ORDERS = 2
-INDEPENDENT = "The validation loss depends on the weights, score and best do not."
+INDEPENDENT = "The validation loss depends on the weights; score and best do not."
 
 
 class WeightsScreen(FollowedRunScreen):
@@ -42,13 +42,13 @@ class WeightsScreen(FollowedRunScreen):
     BINDINGS = [
         Binding("enter", "apply", "apply", id="weights.apply", tooltip="Apply the new weights at the next step"),
         Binding(
-            "E", "apply_at_epoch", "next epoch", id="weights.apply-epoch", tooltip="Apply them when the epoch is over"
+            "E", "apply_at_epoch", "next epoch", id="weights.apply-epoch", tooltip="Apply them after this epoch"
         ),
         Binding(
             "g", "measure", "grad", id="weights.measure",
-            tooltip="Measure each head's gradient on what heads share: a backward a head, on one batch",
+            tooltip="Measure each head's gradient on shared parameters: one backward pass per head, on one batch",
         ),
-        Binding("o", "presets", "presets", show=False, id="weights.presets", tooltip="Take or keep weights by a name"),
+        Binding("o", "presets", "presets", show=False, id="weights.presets", tooltip="Use or save named weights"),
         Binding("y", "log", "log scale", show=False, id="weights.log", tooltip="Losses on a logarithmic scale"),
         FollowedRunScreen.BACK,
     ]  # fmt: skip
@@ -80,7 +80,7 @@ class WeightsScreen(FollowedRunScreen):
         self.table.styles.height = len(numbers) + 3
         self.table.focus()
         if not numbers:
-            refuse(self, "The run has no loss weights.")
+            refuse(self, "This run has no loss weights.")
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ class WeightsScreen(FollowedRunScreen):
         lines = [self._changes(), Content.styled(INDEPENDENT, "$quiet"), *self._last_orders()]
         self.query_one("#pending", Steady).update(Content("\n").join(lines))
         measured = self.model.history.gradients
-        said = f"gradient measured at step {count(measured.step)}" if measured else "g measures the gradient share"
+        said = f"gradient measured at step {count(measured.step)}" if measured else "press g to measure gradient shares"
         self.table.border_subtitle = said
 
     def _changes(self) -> Content:
@@ -180,7 +180,7 @@ class WeightsScreen(FollowedRunScreen):
             return None
         now = self.table.draft.now
         words = ", ".join(f"{head} {now[head]:g} → {weight:g}" for head, weight in left.items())
-        return Changes(f"Loss weights: {words}", "apply it at the next step, and leave", self.orders.why_not)
+        return Changes(f"Loss weights: {words}", "apply at the next step, then close", self.orders.why_not)
 
     def apply(self) -> None:
         self.orders.give(SetLossWeights(attempt=self.orders.attempt, weights=self._left()))

@@ -43,24 +43,24 @@ class ChartsPanel(Vertical):
     """
 
     BINDINGS = [
-        Binding("enter", "enlarge", "open", id="charts.enlarge", tooltip="This chart alone, or all charts again"),
-        Binding("slash", "filter", "filter", id="charts.filter", tooltip="Only charts with these words in their names"),
+        Binding("enter", "enlarge", "open", id="charts.enlarge", tooltip="Enlarge this chart, or show all charts"),
+        Binding("slash", "filter", "filter", id="charts.filter", tooltip="Filter charts by words in their names"),
         Binding("m", "smooth", "smooth", id="charts.smooth", tooltip="Smoothing: off, 0.6, 0.9, 0.98; raw faint"),
         Binding("o", "log", "log", show=False, id="charts.log", tooltip="Logarithmic or linear values"),
-        Binding("x", "axis", "axis", id="charts.axis", tooltip="Over steps, epochs or hours"),
+        Binding("x", "axis", "axis", id="charts.axis", tooltip="Horizontal axis: steps, epochs or hours"),
         Binding("plus,equals_sign", "zoom(True)", "zoom in", show=False, id="charts.closer", key_display="+",
                 tooltip="Zoom in around the cursor (also the wheel on an enlarged chart, elsewhere with ctrl)"),
         Binding("minus", "zoom(False)", "zoom out", show=False, id="charts.wider", tooltip="Zoom out"),
         Binding("left", "pan(-1)", "pan left", show=False, id="charts.left", tooltip="Move the view to the left"),
         Binding("right", "pan(1)", "pan right", show=False, id="charts.right", tooltip="Move the view to the right"),
         Binding("comma", "cursor(-1)", "cursor left", show=False, id="charts.cursor-left",
-                tooltip="Cursor to the point before; the values of all charts there are in their titles"),
+                tooltip="Move the cursor to the previous point; chart titles show the values there"),
         Binding("full_stop", "cursor(1)", "cursor right", show=False, id="charts.cursor-right",
-                tooltip="Cursor to the next point"),
-        Binding("0", "reset", "reset", show=False, id="charts.reset", tooltip="The whole axis, no cursor"),
+                tooltip="Move the cursor to the next point"),
+        Binding("0", "reset", "reset", show=False, id="charts.reset", tooltip="Show the whole axis, no cursor"),
         Binding("up", "move(-1)", "chart above", show=False, id="charts.up", tooltip="Select the chart above"),
         Binding("down", "move(1)", "chart below", show=False, id="charts.down", tooltip="Select the chart below"),
-        Binding("escape", "undo", "all charts", show=False, id="charts.undo", tooltip="No filter; then all charts"),
+        Binding("escape", "undo", "all charts", show=False, id="charts.undo", tooltip="Clear filter, then all charts"),
     ]  # fmt: skip
 
     class Grown(Message):

@@ -20,7 +20,7 @@ from cockpit.core.text import fit_left, plain
 from engines.basics.errors import UserError
 
 NAME_WIDTH = 12
-HINT = "c reads the data, builds the model and says what a run takes"
+HINT = "press c to read the data, build the model and estimate memory, disk and time"
 
 
 class CheckPane(VerticalScroll):
@@ -90,14 +90,14 @@ class CheckPane(VerticalScroll):
         if self._question is not None:
             self._question.cancel()
             self._question = None
-            self._say("given up", "quiet")
+            self._say("cancelled", "quiet")
             self.post_message(self.Changed())
 
     def compare(self, arguments: Sequence[str]) -> None:
         """Say whether the answer is still that for the settings as they are."""
         stale = self._found is not None and self.found_for(arguments) is None
         self.set_class(stale, "-stale")
-        words = "x gives up" if self.running else "out of date: the settings have changed since" if stale else ""
+        words = "x cancel" if self.running else "out of date: settings have changed" if stale else ""
         if words != self.border_subtitle:
             self.border_subtitle = words
 
@@ -126,7 +126,7 @@ def _words(found: Mapping[str, Any]) -> Content:
     """Faults first, then facts as names and words: what a run takes before what the data holds."""
     lines = [Content.styled(f"✖ {plain(fault)}", "$bad") for fault in found["faults"]]
     if not lines:
-        lines.append(Content.styled("✔ nothing is wrong", "$good"))
+        lines.append(Content.styled("✔ OK", "$good"))
     facts = facts_of(dict(found))
     for name in sorted(facts, key=lambda name: name.startswith("data ")):
         if words := facts[name]:

@@ -86,9 +86,9 @@ class ConfigPane(Pane, Searchable):
     """
     BINDINGS = [
         Binding("d", "differences", "compare", id="config.differences",
-                tooltip="The whole config; what differs from the defaults; from its parent; from the run chosen"),
-        Binding("a", "other", "other run", id="config.other", tooltip="Choose the run to compare with, by its id"),
-        find_key("config.search", "Only keys and values with these words"),
+                tooltip="Switch view: whole config, differences from the defaults, its parent, or another run"),
+        Binding("a", "other", "other run", id="config.other", tooltip="Compare with another run, by its id"),
+        find_key("config.search", "Filter keys and values"),
     ]  # fmt: skip
 
     @dataclass
@@ -135,7 +135,7 @@ class ConfigPane(Pane, Searchable):
 
     def _look_at(self, against: str) -> Looked:
         """The lines to be shown. Never raises for what files hold."""
-        title = f"Config · differences to {against}"
+        title = f"Config · differences from {against}"
         try:
             config = read_config(self._run)
             edited = edited_settings(config.tree, self._reader.history.edits_in_force)

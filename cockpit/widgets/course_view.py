@@ -16,11 +16,15 @@ class CourseView(NumbersTable):
     BINDINGS = [
         Binding("up", "move(-1)", "up", show=False, id="course.up", tooltip="The line above"),
         Binding("down", "move(1)", "down", show=False, id="course.down", tooltip="The line below"),
-        Binding("left", "nudge(-1)", "less", show=False, id="course.less", tooltip="A smaller value"),
-        Binding("right", "nudge(1)", "more", show=False, id="course.more", tooltip="A greater value"),
-        Binding("shift+left", "nudge(-1, True)", "a little less", show=False, id="course.less-fine", tooltip="By less"),
-        Binding("shift+right", "nudge(1, True)", "a little more", show=False, id="course.more-fine", tooltip="By less"),
-        Binding("u", "undo", "undo", id="course.undo", tooltip="Back to the value in force"),
+        Binding("left", "nudge(-1)", "less", show=False, id="course.less", tooltip="Step down"),
+        Binding("right", "nudge(1)", "more", show=False, id="course.more", tooltip="Step up"),
+        Binding(
+            "shift+left", "nudge(-1, True)", "finer down", show=False, id="course.less-fine", tooltip="Finer step down"
+        ),
+        Binding(
+            "shift+right", "nudge(1, True)", "finer up", show=False, id="course.more-fine", tooltip="Finer step up"
+        ),
+        Binding("u", "undo", "undo", id="course.undo", tooltip="Back to the current value"),
     ]
 
     def __init__(self) -> None:
@@ -51,7 +55,7 @@ class CourseView(NumbersTable):
         line = self.styled("› " if here else "  ", "course--title")
         line.append_text(self.styled(f"{TITLES[row]:22}", f"course--{'title' if here else 'text'}"))
         if row not in SETTINGS:
-            return line.append_text(self.styled(f"{'enter asks for it' if here else '':>22}", "course--quiet"))
+            return line.append_text(self.styled(f"{'press enter' if here else '':>22}", "course--quiet"))
         now, new = self.course.now.get(row), self.course.new.get(row)
         line.append_text(self.styled(f"{'—' if now is None else format(now, 'g'):>10}", "course--quiet"))
         value = f"{self.typed}_" if here and self.typed else "—" if new is None else f"{new:g}"

@@ -74,9 +74,9 @@ def _confusion(it: HeadReview, threshold: float) -> Iterator[Row]:
     counts = it.tally.at(threshold)
     hits, false_yes = int(counts.hits), int(counts.false_yes)
     missed, rest = int(counts.positives) - hits, int(counts.negatives) - false_yes
-    yield _cells((f"{'':{LABEL}}{'says yes':>10}{'says no':>10}", "quiet"))
-    yield _cells((f"{'is yes':{LABEL}}", "quiet"), (f"{count(hits):>10}", "good"), (f"{count(missed):>10}", "bad"))
-    yield _cells((f"{'is no':{LABEL}}", "quiet"), (f"{count(false_yes):>10}", "bad"), (f"{count(rest):>10}", "good"))
+    yield _cells((f"{'':{LABEL}}{'pred +':>10}{'pred −':>10}", "quiet"))
+    yield _cells((f"{'true +':{LABEL}}", "quiet"), (f"{count(hits):>10}", "good"), (f"{count(missed):>10}", "bad"))
+    yield _cells((f"{'true −':{LABEL}}", "quiet"), (f"{count(false_yes):>10}", "bad"), (f"{count(rest):>10}", "good"))
 
 
 def _rates(row: HeadRow, alarms: str, glyphs: Glyphs) -> Iterator[Row]:

@@ -17,8 +17,8 @@ class EventsPane(Vertical, Searchable):
     DEFAULT_CSS = "EventsPane EventsView { height: 1fr; display: block; }"
     BINDINGS = [
         Binding("v", "kind", "kind", id="events.kind",
-                tooltip="All but phases; commands; alerts; checkpoints; best epochs; starts and ends; phases"),
-        find_key("events.search", "Only events with these words"),
+                tooltip="Show all but phases, commands, alerts, checkpoints, best epochs, starts and ends, or phases"),
+        find_key("events.search", "Filter events by words"),
     ]  # fmt: skip
 
     def __init__(self) -> None:

@@ -24,8 +24,8 @@ class FieldEditor(Input):
     BINDINGS = [
         Binding("up", "accept(-1)", "Previous field", show=False),
         Binding("down,tab", "accept(1)", "Next field", show=False),
-        Binding("escape", "leave", "leave the field", id="field.leave", tooltip="Leave the field as it was"),
-        Binding("enter", "accept(0)", "take it", id="field.take", tooltip="Take what was typed"),
+        Binding("escape", "leave", "cancel", id="field.leave", tooltip="Keep the old value"),
+        Binding("enter", "accept(0)", "accept", id="field.take", tooltip="Accept what was typed"),
     ]
 
     @dataclass

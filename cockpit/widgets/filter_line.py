@@ -52,7 +52,7 @@ class FilterLine(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static("/", classes="sign", markup=False)
-        yield _Words(placeholder="words, or a regular expression as /amber|birch/", compact=True)
+        yield _Words(placeholder="words, or a regular expression such as /amber|birch/", compact=True)
 
     def open(self) -> None:
         if not self.has_focus_within:

@@ -90,9 +90,9 @@ class LogLines(LineView):
 
 class LogPane(Pane, Searchable):
     BINDINGS = [
-        find_key("log.search", "Search the whole log, from its end"),
-        Binding("n", "jump(True)", "next", show=False, id="log.next", tooltip="The next line that was found"),
-        Binding("N", "jump(False)", "before", show=False, id="log.before", tooltip="The line found before this one"),
+        find_key("log.search", "Search the whole log, backwards from its end"),
+        Binding("n", "jump(True)", "next", show=False, id="log.next", tooltip="Next match"),
+        Binding("N", "jump(False)", "previous", show=False, id="log.before", tooltip="Previous match"),
     ]
 
     @dataclass

@@ -79,10 +79,10 @@ class ReportPane(Pane):
     }
     """
     BINDINGS = [
-        Binding("right_square_bracket", "other(1)", "next table", id="report.next", tooltip="The next table",
+        Binding("right_square_bracket", "other(1)", "next table", id="report.next", tooltip="Next table",
                 key_display="]"),
-        Binding("left_square_bracket", "other(-1)", "table before", show=False, id="report.before",
-                tooltip="The table before", key_display="["),
+        Binding("left_square_bracket", "other(-1)", "previous table", show=False, id="report.before",
+                tooltip="Previous table", key_display="["),
     ]  # fmt: skip
 
     @dataclass
@@ -132,7 +132,7 @@ class ReportPane(Pane):
             tables = read_report(self._run)
         except (UserError, OSError) as error:
             return self.Found((), str(error))
-        return self.Found(tables, "" if tables else "The report has no tables: the project makes none.")
+        return self.Found(tables, "" if tables else "The report has no tables: its project writes none.")
 
     # -- showing ---------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from engines.contract.rundir import RunDirectory
 from engines.host.machine import Machine, Reading
 
 POLL_SECONDS = 2.0
-NOTHING = "No hours were recorded: another program made this run, an older version did, or it has just begun."
+NOTHING = "No machine history: the run has just started, or was made by another program or an older version."
 
 
 class SystemPane(Pane):

@@ -72,11 +72,11 @@ class FullTable(EpochTable):
 
 class TablePane(Vertical):
     BINDINGS = [
-        Binding("v", "columns", "cols", id="table.columns", tooltip="Choose columns and their order"),
+        Binding("v", "columns", "cols", id="table.columns", tooltip="Choose and reorder columns"),
         Binding("plus,equals_sign", "rows(1)", "steps", show=False, id="table.more", key_display="+",
-                tooltip="More rows of steps between the epochs; by themselves where an epoch takes over two minutes"),
+                tooltip="More rows of steps between epochs; automatic where an epoch takes over two minutes"),
         Binding("minus", "rows(-1)", "fewer", show=False, id="table.fewer", key_display="-",
-                tooltip="Fewer of them, or none"),
+                tooltip="Fewer rows of steps, or none"),
     ]  # fmt: skip
 
     @dataclass

@@ -15,7 +15,7 @@ from cockpit.core.text import plain
 
 
 class ThresholdLine(Horizontal):
-    BINDINGS = [Binding("escape", "close", "cancel", id="thresholds.cancel", tooltip="Leave the threshold as it is")]
+    BINDINGS = [Binding("escape", "close", "cancel", id="thresholds.cancel", tooltip="Keep the threshold")]
 
     @dataclass
     class Typed(Message):

@@ -37,22 +37,22 @@ class WeightsTable(NumbersTable):
         *(f"run-{place}" for place in range(1, SIGNS + 1)),
     )}  # fmt: skip
     BINDINGS = [
-        Binding("up", "move(-1)", "head", show=False, id="weights.up", tooltip="The head above"),
-        Binding("down", "move(1)", "head", show=False, id="weights.down", tooltip="The head below"),
-        Binding("left", "nudge(-1)", "less", show=False, id="weights.less", tooltip="A smaller weight"),
-        Binding("right", "nudge(1)", "more", show=False, id="weights.more", tooltip="A greater weight"),
+        Binding("up", "move(-1)", "head", show=False, id="weights.up", tooltip="Previous head"),
+        Binding("down", "move(1)", "head", show=False, id="weights.down", tooltip="Next head"),
+        Binding("left", "nudge(-1)", "less", show=False, id="weights.less", tooltip="Step down"),
+        Binding("right", "nudge(1)", "more", show=False, id="weights.more", tooltip="Step up"),
         Binding(
-            "shift+left", "nudge(-1, True)", "a little less", show=False, id="weights.less-fine",
-            tooltip="A smaller weight, by a fifth of a step",
+            "shift+left", "nudge(-1, True)", "finer down", show=False, id="weights.less-fine",
+            tooltip="Finer step down",
         ),
         Binding(
-            "shift+right", "nudge(1, True)", "a little more", show=False, id="weights.more-fine",
-            tooltip="A greater weight, by a fifth of a step",
+            "shift+right", "nudge(1, True)", "finer up", show=False, id="weights.more-fine",
+            tooltip="Finer step up",
         ),
-        Binding("e", "equalise", "equal", id="weights.equalise", tooltip="Equal shares for all heads not locked"),
-        Binding("x", "lock", "lock", show=False, id="weights.lock", tooltip="Leave this head as it is, or free it"),
-        Binding("d", "reset", "defaults", show=False, id="weights.defaults", tooltip="The weights of the config"),
-        Binding("u", "undo", "undo", show=False, id="weights.undo", tooltip="Take the last change of the draft back"),
+        Binding("e", "equalise", "equal", id="weights.equalise", tooltip="Set equal shares for all unlocked heads"),
+        Binding("x", "lock", "lock", show=False, id="weights.lock", tooltip="Lock or unlock this head"),
+        Binding("d", "reset", "defaults", show=False, id="weights.defaults", tooltip="Back to the config's weights"),
+        Binding("u", "undo", "undo", show=False, id="weights.undo", tooltip="Undo the last change"),
     ]  # fmt: skip
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ class WeightsTable(NumbersTable):
 
     def take(self, text: str) -> str:
         if (weight := typed_weight(text)) is None:
-            return f"{text} is no weight; expected a number of 0 or more."
+            return f"{text} is not a weight; expected a number of 0 or more."
         if self.head in self.draft.locked:
             self._tell_locked()
         else:
@@ -171,7 +171,7 @@ class WeightsTable(NumbersTable):
         return ""
 
     def _tell_locked(self) -> None:
-        self.tell(f"{plain(self.head)} is locked; x frees it.")
+        self.tell(f"{plain(self.head)} is locked; x unlocks it.")
 
     def action_nudge(self, direction: int, fine: bool = False) -> None:
         if not self.head or not self.take_typed():
@@ -191,7 +191,7 @@ class WeightsTable(NumbersTable):
         if not self.take_typed():
             return
         if not self.draft.equalise(self._known.pulls):
-            self.tell("Equal shares need two heads that are not locked, have a weight and a loss.")
+            self.tell("Equal shares need at least two unlocked heads with a weight and a loss.")
         self.changed()
 
     def action_reset(self) -> None:
@@ -203,5 +203,5 @@ class WeightsTable(NumbersTable):
         if self.typed:
             self.typed = ""
         elif not self.draft.undo():
-            self.tell("There is nothing to undo.")
+            self.tell("Nothing to undo.")
         self.changed()

@@ -39,7 +39,7 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()  # type: ignore[no-untyped-call]
             raise YamlError(
-                f"{event.start_mark.line + 1}: aliases (*{event.anchor}) cannot be used: write the value out"
+                f"{event.start_mark.line + 1}: aliases (*{event.anchor}) are not supported: write the value out"
             )
         return super().compose_node(parent, index)
 
@@ -115,7 +115,7 @@ def read(text: str) -> tuple[Any, dict[Key, int]]:
         raise
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise YamlError(f"{line}: the character {chr(error.character)!r} cannot stand in YAML") from None
+        raise YamlError(f"{line}: the character {chr(error.character)!r} is not allowed in YAML") from None
     except RecursionError:
         raise YamlError("1: nested too deeply") from None
     except (yaml.YAMLError, ValueError, KeyError, AttributeError) as error:

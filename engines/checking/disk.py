@@ -24,7 +24,7 @@ def occupied(settings: RunConfig) -> list[str]:
     """The fault of an output directory that is not empty, in a list; an empty list without one."""
     folder = _folder(settings)
     if settings.output.dir and folder.is_dir() and any(folder.iterdir()):
-        return [f"The output directory {folder} is occupied; resume the run in it, or choose another output.dir."]
+        return [f"The output directory {folder} is not empty; resume the run in it, or choose another output.dir."]
     return []
 
 
@@ -37,8 +37,8 @@ def disk_needed(settings: RunConfig, checkpoint: int, faults: list[str]) -> dict
     free = shutil.disk_usage(place).free
     if copies * checkpoint > free:
         faults.append(
-            f"{copies} checkpoints of {size(checkpoint)} need {size(copies * checkpoint)} and "
-            f"{size(free)} are free at {place}; free some, or choose another output.dir or COCKPIT_RUNS."
+            f"{copies} checkpoints of {size(checkpoint)} need {size(copies * checkpoint)}, and "
+            f"{size(free)} are free at {place}; free some space, or choose another output.dir or COCKPIT_RUNS."
         )
     return {
         "checkpoint": checkpoint,

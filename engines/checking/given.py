@@ -40,7 +40,7 @@ class Given:
         ways = [*self.counts, *["samples"] * (self.samples is not None)]
         if len(ways) > 1:
             raise UserError(
-                f"{' and '.join(f'--{way}' for way in ways)} both say how much data there is; give one of them."
+                f"{' and '.join(f'--{way}' for way in ways)} both set the amount of data; give one of them."
             )
         for unit, number in self.counts.items():
             known = loaded.spec.counts
@@ -49,6 +49,6 @@ class Given:
                 raise UserError(f"--{unit}: {loaded.spec.name} counts its data in {units}{nearest(unit, known)}.")
             samples = int(specs.load_function(known[unit])(loaded.settings, number))
             if samples < 1:
-                raise UserError(f"--{unit} {number:g}: that many hold no training sample under this config.")
+                raise UserError(f"--{unit} {number:g}: not one training sample with this config.")
             return replace(self, samples=samples)
         return self

@@ -109,7 +109,7 @@ def _resume(loaded: LoadedConfig, run: RunDirectory, faults: list[str]) -> dict[
     if listener.signalled:
         raise KeyboardInterrupt
     if different:
-        faults.append(f"A resume does not give back what was saved: {', '.join(different)} differ.")
+        faults.append(f"A resume does not restore what was saved: {', '.join(different)} differ.")
     return {"resume_seconds": seconds, "resumed_equal": not different}
 
 
@@ -159,7 +159,7 @@ def _temporary_run(place: Path) -> Iterator[RunDirectory]:
     except OSError as error:
         raise DataError(
             f"{place} cannot be written ({error.strerror}); choose another output.dir or set COCKPIT_RUNS to a folder "
-            "you may write to."
+            "you can write to."
         ) from None
     run = RunDirectory(folder / "run")
     lock = RunLock(run.lock)

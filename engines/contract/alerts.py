@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from engines.contract.events import Epoch
 
 NONFINITE, CHECKPOINT_FAILED, FULL_DISK = "nonfinite", "checkpoint-failed", "disk-full"
-"""Told by the loop itself, or by a script's Reporter; the others by the watchdog."""
+"""Raised by the loop itself, or by a script's Reporter; the others by the watchdog."""
 PLATEAU, OVERFIT, GRADIENT, DATA_WAIT = "plateau", "overfit", "gradient", "data-wait"
 STALL, DISK, BUDGET = "stall", "disk", "budget"
 EXPLOIT = "exploit"
 LASTING = frozenset(
     {NONFINITE, CHECKPOINT_FAILED, FULL_DISK, PLATEAU, OVERFIT, GRADIENT, DATA_WAIT, STALL, DISK, BUDGET, EXPLOIT}
 )
-"""What holds until it is over; other alerts tell of something that has happened."""
+"""Alerts that stay active until they are over; the others report something that has happened."""
 
 PLATEAU_EPOCHS, PLATEAU_SHARE = 12, 0.25
 OVERFIT_EPOCHS, OVERFIT_FALL, OVERFIT_CLIMB, OVERFIT_RISE = 8, -2.0, 4.0, 0.05
@@ -136,7 +136,7 @@ def disk_low(free: int, checkpoint: int) -> Finding | None:
     if free >= SPARE_CHECKPOINTS * checkpoint + SPARE_BYTES:
         return None
     wanted = f", and its next checkpoint takes {size(checkpoint)}" if checkpoint else ""
-    return Finding(DISK, f"{size(free)} are left on the run's disk{wanted}")
+    return Finding(DISK, f"{size(free)} are free on the run's disk{wanted}")
 
 
 def budget_near(spent: float, budget: float, usd_per_hour: float) -> Finding | None:
@@ -144,4 +144,6 @@ def budget_near(spent: float, budget: float, usd_per_hour: float) -> Finding | N
     if not budget or not usd_per_hour or spent < NEAR * budget:
         return None
     left = duration(max(0.0, budget - spent) / usd_per_hour * 3600)
-    return Finding(BUDGET, f"{money(spent)} of the budget of ${budget:,g} is spent: it is saved and stopped in {left}")
+    return Finding(
+        BUDGET, f"{money(spent)} of the budget of ${budget:,g} is spent: the run is saved and stopped in {left}"
+    )

@@ -125,7 +125,7 @@ def _twice_set(given: Sequence[Override]) -> Iterator[Fault]:
 
 
 def _twice(key: yaml12.Key, other: yaml12.Key, where: str, there: str) -> str:
-    return f"{where}: {_dotted(other)} is another name for {_dotted(key)}, which {there} gives too; keep one of them."
+    return f"{where}: {_dotted(other)} is another name for {_dotted(key)}, which {there} sets too; keep one of them."
 
 
 def _dotted(key: yaml12.Key) -> str:
@@ -183,7 +183,7 @@ def _must_name_its_metrics_apart(spec: Spec) -> None:
     taken |= {head.name for head in spec.heads}
     for name in spec.measured:
         if name in taken or spec.measured.count(name) > 1:
-            raise UserError(f"The project {spec.name!r} calls a metric {name!r}, which is taken; choose another name.")
+            raise UserError(f"The project {spec.name!r} has a metric {name!r}, a name in use; choose another one.")
 
 
 def check_config(tree: Any, source: str, lines: Mapping[yaml12.Key, int], overrides: Sequence[str]) -> LoadedConfig:
@@ -219,11 +219,11 @@ def read_config(path: Path) -> tuple[Any, dict[yaml12.Key, int], str]:
     try:
         text = read_text(path)
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such config file.") from None
+        raise UserError(f"{path}: no such config file.") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read as a config ({error.strerror}).") from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: cannot be read as a config: byte {error.start:,} is not text in UTF-8.") from None
+        raise UserError(f"{path}: cannot be read as a config: byte {error.start:,} is not UTF-8 text.") from None
     try:
         tree, lines = yaml12.read(text)
     except yaml12.YamlError as error:

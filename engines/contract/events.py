@@ -123,7 +123,7 @@ class Alert(Header, kw_only=True, tag="alert"):
     text: str
     step: int = 0
     over: bool = False
-    """What the last alert with this code told of is over."""
+    """What the last alert with this code reported is over."""
 
 
 class Progress(Header, kw_only=True, tag="progress"):

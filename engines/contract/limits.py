@@ -20,7 +20,7 @@ def weights_fault(weights: Mapping[str, float]) -> str:
     for head, weight in weights.items():
         if not 0 <= weight <= LARGEST_WEIGHT:
             return f"the weight of {head} must be a finite number of 0 or more, got {weight}"
-    return "" if any(weights.values()) else "with every weight at 0 nothing would be trained"
+    return "" if any(weights.values()) else "with every weight at 0, nothing would be trained"
 
 
 def scale_fault(scale: float) -> str:
@@ -31,10 +31,10 @@ def scale_fault(scale: float) -> str:
 
 
 def epochs_fault(epochs: int, *, done: int, inside: bool) -> str:
-    """Of the epochs of a run that has `done` some, and stands `inside` the next or not."""
+    """Fault of a number of epochs, for a run with `done` epochs that is `inside` the next one or not."""
     soonest = max(1, done + inside)
     if epochs < soonest:
-        return f"the run can end after epoch {soonest} at the soonest, {epochs} is fewer"
+        return f"the run cannot end before epoch {soonest} is done, got {epochs}"
     return "" if epochs <= MOST_EPOCHS else f"the epochs must be {MOST_EPOCHS:,} or fewer, got {epochs}"
 
 

@@ -23,7 +23,7 @@ def fault(value: Any) -> str:
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return f"expected a command, as text for the shell or as a list of words, got {value!r}"
     if not words or not words[0].strip() or any("\0" in word for word in words):
-        return "expected a command, got none; null stands for none"
+        return "expected a command, got none; null means none"
     return ""
 
 
@@ -41,7 +41,7 @@ def words(command: Command) -> str:
 def told(config: Any) -> list[str]:
     """What a person is to know before a run with this config's tree starts."""
     command = command_in(config)
-    return [] if command is None else [f"when it has ended and nothing else runs here, this runs: {words(command)}"]
+    return [] if command is None else [f"when the run ends and nothing else runs here, this runs: {words(command)}"]
 
 
 def told_of(run: RunDirectory) -> list[str]:

@@ -32,7 +32,7 @@ def load(reference: str, beside: Path | None = None) -> Any:
     is_file = place.endswith(".py")
     path = (beside or Path()).joinpath(Path(place).expanduser()).absolute()
     if is_file and not path.is_file():
-        raise UserError(f"{reference}: there is no file {path}.")
+        raise UserError(f"{reference}: no file {path}.")
     try:
         module = _file(path) if is_file else importlib.import_module(place)
     except (Exception, SystemExit) as error:  # whatever the code of somebody else does when it is read
@@ -59,7 +59,7 @@ def missing(error: ModuleNotFoundError) -> str:
     module = error.name or str(error)
     package = module.partition(".")[0]
     if package != module and package in sys.modules:
-        return f"there is no module {module}; is its name right, and its package new enough?"
+        return f"there is no module {module}; check its name and the version of its package"
     if extra := _extra_with(package):
         return (
             f"the package {package} is not installed; start with `COCKPIT_EXTRAS={extra} ./run …`, "

@@ -34,9 +34,9 @@ class RunInfo(msgspec.Struct, kw_only=True):
     title: str = ""
     """What it does, in words: the config's file name, or a task and its target."""
     label: str = ""
-    """A person's own name for the run."""
+    """The user's label for the run."""
     notes: str = ""
-    """What a person wants to remember of it."""
+    """The user's notes on it."""
     parent: str | None = None
     fork_step: int | None = None
     fork_best: bool | None = None
@@ -52,7 +52,7 @@ class RunInfo(msgspec.Struct, kw_only=True):
     @property
     def foreign(self) -> str:
         """Why the cockpit knows nothing of it but what it logged, in words; empty for a run of an engine."""
-        return "" if self.engine else f"{self.id} is of a program that is not the cockpit's"
+        return "" if self.engine else f"{self.id} is a run of an external program"
 
     @property
     def only_stops(self) -> bool:
@@ -63,13 +63,12 @@ class RunInfo(msgspec.Struct, kw_only=True):
     def why_no_resume(self) -> str:
         """Why nobody can go on with it, however it ended; empty where that depends on its end."""
         if self.kind != "training":
-            return f"{self.id} is a {self.kind}, and only trainings resume; start the work again instead."
+            return f"{self.id} is a {self.kind}, and only trainings can be resumed; start it again instead."
         if self.foreign:
-            return f"{self.foreign}, and only that can go on with it."
+            return f"{self.foreign}, and only that program can resume it."
         if self.replay_of is not None:
             return (
-                f"{self.id} is a replay, and one goes through at once; "
-                f"begin anew with `cockpit replay {self.replay_of}`."
+                f"{self.id} is a replay and cannot be resumed; start it again with `cockpit replay {self.replay_of}`."
             )
         return ""
 
@@ -158,8 +157,8 @@ class RunDirectory:
                 files.make_directory(folder)
         except OSError as error:
             raise DataError(
-                f"The run directory {self.path} cannot be made ({error.strerror}); choose another output.dir "
-                "or set COCKPIT_RUNS to a folder you may write to."
+                f"The run directory {self.path} cannot be created ({error.strerror}); choose another output.dir "
+                "or set COCKPIT_RUNS to a folder you can write to."
             ) from None
 
     def refuse_links(self) -> None:

@@ -35,50 +35,50 @@ class Stage(Section):
     name: str
     """Shown in the table and the events."""
     epochs: Count | None = None
-    """Length of this stage; the last stage without one takes what is left of training.epochs."""
+    """Length of this stage; the last stage takes the remaining training.epochs if absent."""
     patience: Count | None = None
-    """Epochs without a better score before this stage ends; training.patience where absent."""
+    """Epochs without a better score before this stage ends; training.patience if absent."""
     heads: Annotated[list[str], Field(min_length=1)] | None = None
-    """Loss terms that are on, or parts of one (`action.sprint`); all where absent."""
+    """Loss terms that are on, or parts of one (`action.sprint`); all if absent."""
     frozen: list[str] = []
     """Parameter-name patterns (`encoder.*`) that get no gradient in this stage."""
     data: str | None = None
     """Data filter, handed to the project's sampler."""
     begin: Literal["last", "best"] = "last"
-    """Weights and moments it begins with: the last of the stage before it, or those of that stage's best epoch."""
+    """Weights and moments it starts with: the last of the previous stage, or those of that stage's best epoch."""
     batch_size: Count | None = None
-    """Samples an optimizer step; training.batch_size where absent."""
+    """Samples per optimizer step; training.batch_size if absent."""
     steps_per_epoch: Count | None = None
-    """Batches an epoch; training.steps_per_epoch where absent."""
+    """Batches per epoch; training.steps_per_epoch if absent."""
     grad_clip: Positive | None = None
-    """Largest gradient norm; training.grad_clip where absent."""
+    """Largest gradient norm; training.grad_clip if absent."""
     lr: Positive | None = None
-    """Peak learning rate of this stage; training.lr where absent."""
+    """Peak learning rate of this stage; training.lr if absent."""
     restart_schedule: bool = True
-    """Warm-up and cosine start anew and span this stage."""
+    """Restart warm-up and cosine, and fit them to this stage."""
     restart_optimizer: bool = False
     """Forget the optimizer's moments when the stage begins."""
     restart_best: bool = True
-    """Best score and patience start anew (a new stage may optimise another thing)."""
+    """Restart best score and patience (a new stage may optimise something else)."""
 
 
 class Training(Section):
     epochs: Count = 150
     """Epochs to train, over all stages."""
     batch_size: Count = 64
-    """Samples an optimizer step, over all micro-batches."""
+    """Samples per optimizer step, over all micro-batches."""
     micro_batches: Count = 1
-    """Parts each batch is cut into, to save memory; the gradient stays that of the whole batch."""
+    """Parts each batch is split into, to save memory; the gradient is still that of the whole batch."""
     lr: Positive = 5e-4
     """Peak learning rate."""
     min_lr: NonNegative = 1e-6
-    """Where the cosine ends."""
+    """Learning rate at the end of the cosine."""
     weight_decay: NonNegative = 1e-4
     """AdamW weight decay; norms, biases and embeddings get none."""
     warmup_epochs: NonNegative = 5.0
     """Epochs of linear warm-up; the first step's rate is above zero."""
     evaluate_every: Count = 1
-    """Epochs from one evaluation to the next; those that may end the run or a stage are evaluated too."""
+    """Epochs between evaluations; epochs that may end the run or a stage are evaluated too."""
     patience: Count = 25
     """Epochs without a better score before the run stops early."""
     grad_clip: Positive = 1.0
@@ -90,15 +90,15 @@ class Training(Section):
     seed: int = 42
     """Seeds everything: initial weights, order, augmentation, dropout."""
     steps_per_epoch: Count | None = None
-    """Batches an epoch; all of the training data where absent."""
+    """Batches per epoch; all of the training data if absent."""
     checkpoint_minutes: Positive = 5.0
-    """last.pt is also saved this often inside long epochs."""
+    """How often last.pt is also saved within a long epoch."""
     log_every: Count = 10
-    """Steps between transfers from the device; every step is logged."""
+    """Steps between transfers of logged values from the device; every step is logged."""
     max_bad_steps: Count = 50
-    """Non-finite steps in a row that end the run; the last good checkpoint stays."""
+    """Non-finite steps in a row that end the run; the last good checkpoint is kept."""
     stages: list[Stage] = []
-    """Stages in order; one stage with everything on where empty."""
+    """Stages in order; if empty, one stage with everything on."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Training:
@@ -107,21 +107,21 @@ class Training(Section):
                 raise ValueError(f"batch_size {size} must be a multiple of micro_batches {self.micro_batches}")
         names = [stage.name for stage in self.stages]
         if len(set(names)) < len(names):
-            raise ValueError("every stage needs a name of its own")
+            raise ValueError("every stage needs a different name")
         if any(stage.epochs is None for stage in self.stages[:-1]):
             raise ValueError("every stage but the last needs its own epochs")
         if self.stages and self.stages[0].begin == "best":
-            raise ValueError("the first stage has none before it, so it cannot begin with the best of one")
+            raise ValueError("the first stage cannot start with the best of a previous one")
         return self
 
 
 class Launch(Section):
     device: str = "auto"
-    """auto, cpu, cuda, cuda:1, mps: auto takes the first GPU there is, else the CPU."""
+    """auto, cpu, cuda, cuda:1, mps: auto takes the first GPU, or the CPU if there is none."""
     queue: bool = False
-    """Wait until no other run is on the device; those that wait run one after another."""
+    """Wait until no other run is on the device; waiting runs start one after another."""
     threads: Count | None = None
-    """CPU threads of the engine, recorded since results depend on it; every usable core where absent."""
+    """CPU threads of the engine, recorded because results depend on it; every usable core if absent."""
 
     @field_validator("device")
     @classmethod
@@ -134,9 +134,9 @@ class Launch(Section):
 
 class Cost(Section):
     usd_per_hour: NonNegative = 0.0
-    """Price of the machine, for the cost shown."""
+    """Price of the machine, from which costs are computed."""
     budget_usd: Positive | None = None
-    """The run is stopped (saved) when it has cost this much over all its attempts; killed ten minutes later."""
+    """The run is saved and stopped when it has cost this much over all attempts; killed ten minutes later."""
     on_finish: str | list[str] | None = None
     """A command, as text for the shell or a list of words, such as one that stops the machine. It runs when the run has
     finished, stopped early, spent its budget, or failed after its first step or a wait in the queue, and no other run
@@ -152,11 +152,11 @@ class Cost(Section):
 
 class Output(Section):
     dir: str | None = None
-    """The run directory itself; a new one under the runs folder where absent."""
+    """The run directory; a new one under the runs folder if absent."""
     keep_epochs: Annotated[int, Field(ge=0)] = 0
     """Keep an epoch_NNN.pt every so many epochs; 0 keeps only best.pt and last.pt."""
     writers: list[Literal["tensorboard", "wandb"]] = []
-    """Programs the run is mirrored to; one that is missing or fails warns once and never harms the training."""
+    """Programs the run is mirrored to; one that is missing or fails warns once and never affects the training."""
 
 
 class RunConfig(Section):
@@ -167,7 +167,7 @@ class RunConfig(Section):
     data: Data
     model: Section
     loss_weights: Section
-    """One key a head."""
+    """One weight per head."""
     training: Training = Training()
     thresholds: Section = Section()
     launch: Launch = Launch()

@@ -11,7 +11,7 @@ Floats = npt.NDArray[np.float64]
 
 RECENT_STEPS, USUAL_STEPS, LEAST_USUAL = 20, 1000, 200
 EXPLODED, CALMED = 10.0, 3.0
-"""Times the usual norm from which on it is told, and below which it is over."""
+"""Times the usual norm: at or above the first it alerts, below the second it is over."""
 WAIT_SECONDS, WAIT_STEPS = 60.0, 20
 STARVED, FED = 0.5, 0.4
 PAUSE = 10.0
@@ -38,7 +38,7 @@ def exploding(norms: Floats, usual: float | None, *, told: bool = False) -> Find
     if now < usual * (CALMED if told else EXPLODED):
         return None
     times = f"{now / usual:,.0f} times the usual {usual:.3g}"
-    return Finding(GRADIENT, f"the gradient's norm is {now:.3g}, {times}", "error")
+    return Finding(GRADIENT, f"the gradient norm is {now:.3g}, {times}", "error")
 
 
 def starving(times: Floats, waits: Floats, *, told: bool = False) -> Finding | None:
@@ -57,4 +57,6 @@ def starving(times: Floats, waits: Floats, *, told: bool = False) -> Finding | N
     share = float(waited[steps].sum()) / total if total else 0.0
     if total < WAIT_SECONDS or share < (FED if told else STARVED):
         return None
-    return Finding(DATA_WAIT, f"{min(share, 1):.0%} of the time of the last {len(lasted):,} steps is waiting for data")
+    return Finding(
+        DATA_WAIT, f"{min(share, 1):.0%} of the time of the last {len(lasted):,} steps was spent waiting for data"
+    )

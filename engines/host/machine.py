@@ -24,7 +24,7 @@ CPU_SECONDS = 0.5
 class Gpu:
     name: str
     utilisation: float | None
-    """Between 0 and 1; a part of a divided card tells none."""
+    """Between 0 and 1; absent for a part of a divided card."""
     memory_used: int
     memory_total: int
     """Bytes."""
@@ -98,7 +98,7 @@ class LocalMachine:
         try:
             return tuple(_read_gpu(self._nvml, index) for index in range(self._nvml.nvmlDeviceGetCount()))
         except self._nvml.NVMLError as error:
-            self._no_gpu = f"the NVIDIA driver answers no more ({error})"
+            self._no_gpu = f"the NVIDIA driver no longer answers ({error})"
             return ()
 
 

@@ -35,7 +35,7 @@ from engines.host.facts import boot_id
 Where = Literal["first", "up", "down", "last"]
 BUSY_SECONDS = 5.0
 _PLACE = re.compile(r"(\d{12})\.(waiting|running)")
-_STANDING = re.compile(r"(\d+)(?:st|nd|rd|th) for (\S+?)(?:, behind \S+)?")
+_STANDING = re.compile(r"(\d+)(?:st|nd|rd|th) for (\S+?)(?:, (?:after|behind) \S+)?")
 
 
 class Busy(DataError):
@@ -67,8 +67,8 @@ class QueuePlace:
 
 
 def standing(number: int, device: str, before: str) -> str:
-    """`2nd for cuda:0, behind amber`: what a run that waits says of its place, `before` the word of the run ahead."""
-    return f"{ordinal(number)} for {device}" + (f", behind {before}" if before else "")
+    """`2nd for cuda:0, after amber`: the position that a waiting run shows, `before` the word of the run ahead."""
+    return f"{ordinal(number)} for {device}" + (f", after {before}" if before else "")
 
 
 def parse_standing(words: str) -> tuple[str, int] | None:
@@ -92,10 +92,10 @@ def queue_folder() -> Path:
         status = root.lstat()
     except OSError as error:
         raise DataError(
-            f"{folder} cannot be made ({error.strerror}); set COCKPIT_QUEUE to a folder of yours."
+            f"{folder} cannot be created ({error.strerror}); set COCKPIT_QUEUE to a folder of your own."
         ) from None
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise DataError(f"{root} is not a folder that only you can change; set COCKPIT_QUEUE to one that is.")
+        raise DataError(f"{root} can be changed by other users; set COCKPIT_QUEUE to a private folder.")
     return folder
 
 
@@ -132,14 +132,14 @@ def move(run: Path, where: Where) -> QueuePlace:
                 waiting[place] = waiting[place].renamed(base + 2 * place + 1)
             moved = waiting[at].renamed(base + 2 * target + (2 if target > at else 0))
             return _described(moved, target + 1)
-    raise UserError(f"{run.name} waits in no queue; `cockpit queue` shows what does.", exit_code=1)
+    raise UserError(f"{run.name} is not in a queue; `cockpit queue` lists the runs that are.", exit_code=1)
 
 
 class Place:
     """A supervisor's own place, from taking it until the process ends."""
 
     def __init__(self, device: str, run_id: str, run: Path, *, waiting: bool) -> None:
-        """Take a place behind all others. Raises `DataError` or OSError where that is not possible."""
+        """Take a position after all others. Raises `DataError` or OSError where that is not possible."""
         self.device = device
         self._folder = queue_folder() / device
         self._holder = Holder(run_id, str(run))
@@ -161,7 +161,7 @@ class Place:
             numbered = _numbered(_live(self._folder, self._inode))
             at = next((index for index, (_, entry) in enumerate(numbered) if entry.inode == self._inode), None)
             if at is None:
-                raise DataError(f"its place in {self._folder} was removed")
+                raise DataError(f"its entry in {self._folder} was removed")
             number, mine = numbered[at]
             if at == 0:
                 mine.renamed(mine.number, running=True)
@@ -205,7 +205,7 @@ def _alone_with(folder: Path) -> Iterator[None]:
     try:
         while not _flocked(handle):
             if time.monotonic() > deadline:
-                raise Busy(f"The queue in {folder} is held by a process that does not let it go; try again.")
+                raise Busy(f"The queue in {folder} is locked by another process; try again.")
             time.sleep(0.005)
         yield
     finally:

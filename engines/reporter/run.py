@@ -153,7 +153,7 @@ class ReportedRun:
             stop = isinstance(command, cmd.Stop)
             self.stop_requested |= stop
             self._stops += [command] * stop
-            reason = "" if stop else "a script that reports hears only a stop"
+            reason = "" if stop else "a script with a Reporter supports only stop"
             step = int(self._steps.newest_step or 0)
             self._untold.append(
                 ev.CommandAnswer(command=command, state="seen" if stop else "refused", step=step, reason=reason)

@@ -108,14 +108,14 @@ def choose_point(run: RunDirectory, points: Sequence[ForkPoint], wanted: str = "
     if not points:
         live = RunReader(run).status().live
         raise DataError(
-            f"{run.info.id} has no checkpoint yet that could be forked; `cockpit checkpoint {run.info.id}` saves one."
+            f"{run.info.id} has no checkpoint to fork yet; `cockpit checkpoint {run.info.id}` saves one."
             if live
-            else f"{run.info.id} has kept no checkpoint that could be forked."
+            else f"{run.info.id} has kept no checkpoint to fork."
         )
     kept = ", ".join(dict.fromkeys(str(point.epoch) for point in reversed(points) if not point.inside))
     words = [word for word in ("best", "last") if any(f"{word}.pt" in point.names for point in points)]
     raise UserError(
-        f"{run.info.id} keeps no checkpoint {wanted if wanted in ('last', 'best') else f'of epoch {wanted}'}; there is "
+        f"{run.info.id} keeps no checkpoint {wanted if wanted in ('last', 'best') else f'of epoch {wanted}'}; it has "
         f"{' and '.join(words)}{f', and the ends of the epochs {kept}' if kept else ''} "
         "(output.keep_epochs=1 keeps one of every epoch)."
     )
@@ -166,11 +166,13 @@ def plan_fork(
         if key.startswith(_SHAPES):
             return "the checkpoint's weights have the shape of the old value; start a new run for it"
         if key == "training.stages":
-            return "the checkpoint stands in a stage of the old list; start a new run for it"
+            return "the checkpoint is in a stage of the old list; start a new run for it"
         if saved.inside and key == "data.path":
             return provenance.why_other_data(run, wanted)
         if saved.inside and key.startswith(_CUT):
-            return f"the checkpoint stands in epoch {saved.epoch + 1}, which has the old batches; fork where one ends"
+            return (
+                f"the checkpoint is inside epoch {saved.epoch + 1}, which has the old batches; fork at the end of one"
+            )
         return ""
 
     changes, edits = plan_resume(recorded, current, wanted, ATTEMPT, why_not)
@@ -191,8 +193,8 @@ def _nothing_to_do(
     epochs = wanted.settings.training.epochs
     if saved.epoch >= epochs:
         return (
-            f"The checkpoint has {saved.epoch} of {epochs} epochs done: give the fork more to do, "
-            f"as in --set training.epochs={2 * saved.epoch}, or take an earlier one."
+            f"The checkpoint has {saved.epoch} of {epochs} epochs done: give the fork more epochs, "
+            f"as in --set training.epochs={2 * saved.epoch}, or choose an earlier one."
         )
     end = run.newest_attempt()
     stopped_early = end is not None and end.ended is not None and end.ended.reason == "early-stopped"
@@ -200,7 +202,7 @@ def _nothing_to_do(
     if stopped_early and saved.epoch == newest and not any(isinstance(edit, cmd.SetPatience) for edit in edits):
         return (
             f"{run.path.name} stopped early at this checkpoint: give the fork more patience, "
-            "as in --set training.patience=50, or take an earlier one."
+            "as in --set training.patience=50, or choose an earlier one."
         )
     return ""
 
@@ -233,7 +235,7 @@ def make_fork(plan: ForkPlan, *, label: str = "") -> tuple[RunDirectory, ForkPla
         if isinstance(error, UserError):
             raise
         raise DataError(
-            f"{point.file} of {info.id} cannot be taken for a fork ({error.strerror or error}); "
+            f"{point.file} of {info.id} cannot be copied for a fork ({error.strerror or error}); "
             "free some space, or choose another checkpoint."
         ) from None
     return fork, plan
@@ -291,5 +293,5 @@ def forkable(run: RunDirectory) -> list[Event]:
     """All events of a run that can be forked. Raises `UserError` for one that cannot."""
     info = run.info
     if info.kind != "training" or not info.engine:
-        raise UserError(f"{info.id} is no training of the cockpit's engine, and only such a one can be forked.")
+        raise UserError(f"{info.id} was not trained by the cockpit's engine, so it cannot be forked.")
     return RunReader(run).poll()

@@ -89,8 +89,8 @@ def start(run: RunDirectory, resume: Resumption | None = None) -> int:
     if not gone:
         supervisor.kill()
         supervisor.wait()
-        raise DataError(f"The engine of {run.path} did not start within {START_SECONDS:.0f} s, and was ended.")
-    reason = " ".join(last_lines(run.supervisor_log, 1)) or "it said nothing"
+        raise DataError(f"The engine of {run.path} did not start within {START_SECONDS:.0f} s and was killed.")
+    reason = " ".join(last_lines(run.supervisor_log, 1)) or "it printed nothing"
     raise DataError(f"The engine of {run.path} did not start: {reason}")
 
 
@@ -139,7 +139,7 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
     ended, done = "", reader.history.done
     if status.state in ("finished", "early-stopped") and not any(_gives_more(edit, done) for edit in edits):
         ended = (
-            f"{info.id} is {status.state} at epoch {done}; give it more to do, "
+            f"{info.id} is {status.state} at epoch {done}; give it more epochs or patience, "
             "as in --set training.epochs=200 or --set training.patience=50."
         )
     ended = ended or fault_of(edits, done=done, inside=_begins_next(reader.history))
@@ -167,7 +167,7 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> tuple[Re
     sentences = [change.sentence() for change in plan.changes]
     return resume, [
         *sentences,
-        *(f"{commands.describe(edit)}: sent again, since the attempt before ended without it" for edit in plan.lost),
+        *(f"{commands.describe(edit)}: sent again: the last attempt ended before applying it" for edit in plan.lost),
         *provenance.since_the_newest(run, applied),
         *on_finish.told(applied.settings.model_dump()),
     ]

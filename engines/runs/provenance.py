@@ -47,7 +47,7 @@ class Provenance(msgspec.Struct, kw_only=True):
     """What an attempt was made with."""
 
     facts: dict[str, str]
-    """By name, in the order of telling; what is not known is absent."""
+    """By name, in the order they are listed; what is not known is absent."""
     data: Fingerprint | None = None
     """None where it is not known."""
 
@@ -126,10 +126,10 @@ def why_other_data(run: RunDirectory, wanted: LoadedConfig) -> str:
     """Why the data that `wanted` names cannot stand for what `run` was trained on; empty where it is the same."""
     then = next((one.data for one in reversed(recorded(run)) if one.data), None)
     if then is None:
-        return "which data the run was trained on is not on record: bring it back to its old place, or link that to it"
+        return "the data the run was trained on is not recorded: move it back to its old path, or link that path to it"
     now = _data(wanted)
     words = "it cannot be read" if now is None else fingerprint.changes(then, now)
-    return f"it does not hold the data the run was trained on: {words}" if words else ""
+    return f"it is not the data the run was trained on: {words}" if words else ""
 
 
 def since_the_newest(run: RunDirectory, loaded: LoadedConfig) -> list[str]:
@@ -150,7 +150,7 @@ def changed(then: Sequence[Provenance], now: Provenance, *, doubts: bool = False
         said = [fingerprint.changes(one, now.data) for one in data]
         said += [fingerprint.doubts(one, now.data) for one in data] if doubts else []
         lines += [f"{DATA}: {words}" for words in dict.fromkeys(said) if words]
-    return [f"since then changed: {line}" for line in lines]
+    return [f"changed since then: {line}" for line in lines]
 
 
 def _words(known: Sequence[str], now: str) -> str:
@@ -163,7 +163,7 @@ def _code_words(then: Sequence[Provenance], now: Provenance) -> str:
     here = now.facts.get(COMMIT, "")
     if here and any(commit != here for commit in commits):
         return f"commit {_words(commits, here)}"
-    return "files of the engine or the project edited" + (f" since commit {here}" if here else "")
+    return "engine or project files edited" + (f" since commit {here}" if here else "")
 
 
 def _code(project: str) -> str:

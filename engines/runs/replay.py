@@ -84,7 +84,7 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
 
     info = run.info
     if info.kind != "training" or not info.engine:
-        raise UserError(f"{info.id} is no training of the cockpit's engine, and only such a one can be replayed.")
+        raise UserError(f"{info.id} was not trained by the cockpit's engine, so it cannot be replayed.")
     reader = RunReader(run)
     events = reader.poll()
     status = reader.status()
@@ -92,7 +92,7 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
         raise UserError(f"{info.id} is {status.state}; replay it when it has ended.")
     ends = [event for event in events if isinstance(event, Checkpoint) and run.last.name in event.files]
     if not ends:
-        raise DataError(f"{info.id} has written no checkpoint that a replay could come to.")
+        raise DataError(f"{info.id} has no checkpoint for a replay to reach.")
     recorded = load_config(run.recorded_config)
     tree = recorded.settings.model_dump(mode="json")
     tree["output"]["dir"] = tree["cost"]["budget_usd"] = None  # a place and a purse of its own

@@ -24,11 +24,11 @@ def best_of_stage(run: RunDirectory, wanted: str) -> tuple[int, Path]:
         raise UserError(
             f"{run.info.id} has no stage {wanted!r}{nearest(wanted, names)}; its stages are {known}."
             if names
-            else f"{run.info.id} has no stages; leave --stage out."
+            else f"{run.info.id} has no stages; omit --stage."
         )
     place = run.stage_best(int(number))
     if place.is_file():
         return int(number), place
     if run.best.is_file() and read_saved(run.best).stage == int(number) - 1:  # the stage that is running, or was last
         return int(number), run.best
-    raise DataError(f"{run.info.id} has no best checkpoint of stage {number}: it had no scored epoch yet.")
+    raise DataError(f"{run.info.id} has no best checkpoint of stage {number}: it has no scored epoch yet.")

@@ -52,9 +52,9 @@ def describe_end(end: End) -> str:
 def _lost(attempt: Attempt | None, history: History) -> str:
     """Promises a resume only to a training of ours."""
     if attempt is not None and attempt.reports_itself:
-        return "the program is gone and has not said how it ended, as when it was killed"
-    way_on = ": resume goes on from the last checkpoint" if attempt is not None and history.started is not None else ""
-    return f"no engine and no end recorded, as after a reboot{way_on}"
+        return "the program is gone and recorded no end (killed?)"
+    way_on = ": resume starts at the last checkpoint" if attempt is not None and history.started is not None else ""
+    return f"no engine and no end recorded (machine rebooted?){way_on}"
 
 
 def _how_it_was_asked_to_die(run: RunDirectory, attempt: Attempt | None) -> str:
@@ -73,9 +73,9 @@ def status_of(locked: bool, attempt: Attempt | None, history: History, asked_to_
     if not locked and asked_to_die:
         return Status("stopped", asked_to_die)
     if not locked and attempt is None:
-        return Status("lost", "it was never started")
+        return Status("lost", "never started")
     if not locked and attempt is not None and attempt.queued:
-        return Status("lost", "ended while it waited for its device: resume puts it into the queue again")
+        return Status("lost", "ended while waiting for its device: resume puts it back into the queue")
     if not locked:
         return Status("lost", _lost(attempt, history))
     if attempt is None or history.phase is None or history.phase.attempt < attempt.number:

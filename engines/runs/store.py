@@ -80,7 +80,7 @@ def create_run(
             path = path.absolute()
             if path.exists() and (not path.is_dir() or any(path.iterdir())):
                 raise DataError(
-                    f"The output directory {path} is occupied; resume the run in it with `cockpit resume {path}`, "
+                    f"The output directory {path} is not empty; resume the run in it with `cockpit resume {path}`, "
                     "or choose another output.dir."
                 )
             files.make_directory(path)
@@ -89,7 +89,7 @@ def create_run(
     except OSError as error:
         raise DataError(
             f"No run directory can be made at {error.filename or folder} ({error.strerror}); choose another output.dir "
-            "or set COCKPIT_RUNS to a folder you may write to."
+            "or set COCKPIT_RUNS to a folder you can write to."
         ) from None
     run = RunDirectory(path)
     run.make()
@@ -144,9 +144,7 @@ def find_run(name: str) -> RunDirectory:
     if os.path.lexists(runs_folder() / name):
         _ = RunDirectory(runs_folder() / name).info  # raises, saying why what is there cannot be meant
     known = [run.path.name for run in runs] + [word_of(run.path.name) for run in runs]
-    raise UserError(
-        f"No run is called {name!r} in {runs_folder()}{nearest(name, known)}; `cockpit ls` shows the runs there are."
-    )
+    raise UserError(f"No run is called {name!r} in {runs_folder()}{nearest(name, known)}; `cockpit ls` lists the runs.")
 
 
 def _readings(name: str, runs: Sequence[RunDirectory]) -> Iterator[list[RunDirectory]]:

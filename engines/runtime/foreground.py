@@ -48,11 +48,11 @@ def start_and_stay(run: RunDirectory) -> int:
         if not status.live:
             return INTERRUPTED if asked else _exit_code(run, status.detail)
         if interrupts.count > 1:
-            print(f"{run.path.name} goes on; `cockpit tail {run.path.name}` finds it again.", file=sys.stderr)
+            print(f"{run.path.name} keeps running; follow it with `cockpit tail {run.path.name}`.", file=sys.stderr)
             return INTERRUPTED
         if interrupts.count and not asked:
             asked = True
-            print("Stopping after this step; Ctrl-C once more leaves the run going.", file=sys.stderr)
+            print("Stopping after this step; Ctrl-C again leaves the run running.", file=sys.stderr)
             launch.send_stop(run, cmd.Stop(attempt=attempt))
         time.sleep(POLL_SECONDS)
 

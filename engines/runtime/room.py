@@ -96,16 +96,17 @@ class Room:
         if self._told:
             return
         step, _ = self._place()
-        text = f"the disk of {self._run.path.name} is full: it is paused at step {step}, and goes on when there is room"
+        text = f"the disk of {self._run.path.name} is full: the run is paused at step {step} until there is space"
         with contextlib.suppress(OSError):  # somebody else took that room: the next try tells
-            self._events.write(Phase(phase="paused", step=step, detail="disk full, goes on when there is room"))
+            self._events.write(Phase(phase="paused", step=step, detail="disk full, paused until there is space"))
             self._events.write(Alert(code=FULL_DISK, level="error", text=text, step=step))
             self._told = True
 
     def _go_on(self) -> None:
         self._told = False
         step, _ = self._place()
-        self.write(Alert(code=FULL_DISK, level="info", text="there was room again: it went on", step=step, over=True))
+        text = "there is space again: the run continues"
+        self.write(Alert(code=FULL_DISK, level="info", text=text, step=step, over=True))
         self.write(self._phase)
         keep_reserve(self._run)
 

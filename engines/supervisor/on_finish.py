@@ -28,7 +28,7 @@ SECONDS = 300.0
 """How long the command may take."""
 GRACE_SECONDS = 5.0
 RUNS_AFTER = ("finished", "early-stopped", "out-of-budget", "failed")
-"""Not after a stop: the person is there."""
+"""Not after a stop: the user is there."""
 
 
 def is_due(run: RunDirectory, attempt: Attempt, *, queued: bool) -> bool:
@@ -54,7 +54,7 @@ def carry_out(run: RunDirectory, attempt: Attempt, command: on_finish.Command) -
         text = f"cost.on_finish runs: {on_finish.words(command)}"
         try:
             if other := other_work(run):
-                text = f"cost.on_finish is left to the run that ends last: {other} is still at work on this machine"
+                text = f"cost.on_finish is left to the last run: {other} still runs on this machine"
             else:
                 _tell(run, events, "info", text)  # before it, for it may stop the machine
                 level, text = _run(run, attempt, command)
@@ -92,13 +92,13 @@ def _run(run: RunDirectory, attempt: Attempt, command: on_finish.Command) -> tup
             code = process.wait(SECONDS)
     processes.end_descendants(GRACE_SECONDS)
     if code == 0:
-        return "info", f"cost.on_finish has run, in {duration(time.monotonic() - began)}"
+        return "info", f"cost.on_finish has run in {duration(time.monotonic() - began)}"
     return "error", f"cost.on_finish {_failure(code)}{_last_line(log)}"
 
 
 def _failure(code: int | None) -> str:
     if code is None:
-        return f"was ended: it took more than {duration(SECONDS)}"
+        return f"was killed: it took more than {duration(SECONDS)}"
     return f"failed with exit code {code}" if code > 0 else f"was killed by signal {-code}"
 
 

@@ -50,7 +50,7 @@ class Recorder(threading.Thread):
                 self._record()
             except Exception as error:  # a driver may do anything, a disk may be full: the training goes on
                 if not self._warned:
-                    print(f"The machine is not recorded now: {error!r}", file=sys.stderr, flush=True)
+                    print(f"Machine load is not being recorded: {error!r}", file=sys.stderr, flush=True)
                 self._warned = True
 
     def _record(self) -> None:

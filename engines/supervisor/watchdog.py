@@ -33,14 +33,14 @@ WAIT_WINDOW = 120.0
 RELIEF = 1.5
 """Times the space that is too little from which on there is enough again."""
 OVER = {
-    alerts.PLATEAU: "no plateau any more: a better score came, or something was changed",
-    alerts.OVERFIT: "the overfit is over: losses or score improved, or something was changed",
-    alerts.GRADIENT: "the gradient's norm is usual again",
-    alerts.DATA_WAIT: "data comes fast enough again",
-    alerts.STALL: "it goes on",
-    alerts.DISK: "there is room on the run's disk again",
-    alerts.EXPLOIT: "the measured value rises again, or something was changed",
-    alerts.BUDGET: "the budget is larger now",
+    alerts.PLATEAU: "no longer a plateau: the score improved, or a setting changed",
+    alerts.OVERFIT: "no longer overfitting: losses or score improved, or a setting changed",
+    alerts.GRADIENT: "the gradient norm is back to normal",
+    alerts.DATA_WAIT: "data loading is fast enough again",
+    alerts.STALL: "signs of life again",
+    alerts.DISK: "the run's disk has space again",
+    alerts.EXPLOIT: "the measured value rises again, or a setting changed",
+    alerts.BUDGET: "the budget was raised",
 }
 
 
@@ -89,7 +89,7 @@ class Watchdog(threading.Thread):
             work()
         except Exception as error:  # a disk may be full, files may be gone: the training goes on
             if not self._warned:
-                print(f"The training is not watched over now: {error!r}", file=sys.stderr, flush=True)
+                print(f"The watchdog is not running: {error!r}", file=sys.stderr, flush=True)
             self._warned = True
 
     def look(self, passed: float) -> None:

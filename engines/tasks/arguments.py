@@ -30,7 +30,7 @@ def as_struct(arguments: Mapping[str, Any], order: type[Order]) -> Order:
     fields = {field.encode_name: field for field in msgspec.structs.fields(order)}
     for name in arguments:
         if name not in fields:
-            raise UserError(f"{name} is not known here{nearest(name, fields)}; expected {_either(list(fields), 'or')}.")
+            raise UserError(f"{name} is no argument{nearest(name, fields)}; expected {_either(list(fields), 'or')}.")
     for name, field in fields.items():
         if field.required and name not in arguments:
             raise UserError(f"{name} is missing, expected {_expected(inspect.type_info(field.type))}.")
@@ -125,7 +125,7 @@ def _hint(value: Any, kind: inspect.Type) -> str:
     if isinstance(plain, inspect.LiteralType):
         return nearest(str(value), [str(one) for one in plain.values])
     if isinstance(plain, inspect.StrType | inspect.CustomType) and isinstance(value, bool | int | float):
-        return f", which is written '\"{_shown(value)}\"'"
+        return f", written as '\"{_shown(value)}\"'"
     return ""
 
 

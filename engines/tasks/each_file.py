@@ -214,7 +214,7 @@ class _Pool(Generic[Item, Value]):
 
     def _died(self, job: _Job[Item, Value], how: str, ready: bool) -> None:
         if not ready:
-            raise DataError(f"No process could be started for the work: {how}; the lines above say why.")
+            raise DataError(f"No worker process could be started: {how}; the lines above say why.")
         job.tries += 1
         if job.tries < TRIES:
             self._again.append(job)

@@ -23,7 +23,7 @@ def alone(run: RunDirectory) -> Iterator[None]:
     lock = RunLock(run.review / SAVE_LOCK)
     if not lock.acquire():
         raise DataError(
-            f"{run.export} is being written at this moment, by another export or with new thresholds; export again."
+            f"{run.export} is being written right now, by another export or with new thresholds; export again."
         )
     try:
         remove_stale_temporaries(run.export)  # of an export that was killed

@@ -125,7 +125,7 @@ def _alone(path: Path) -> Iterator[None]:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise DataError(f"{path}: another task is writing there; wait for its end or stop it.") from None
+                raise DataError(f"{path}: another task is writing there; wait until it ends, or stop it.") from None
         yield
     finally:
         os.close(handle)
@@ -167,7 +167,7 @@ def _finished(path: Path, notes: str, settings: Mapping[str, Any]) -> set[str]:
         found = read_json(file, dict[str, Any])
         finished = msgspec.convert(found.get(FINISHED, []), set[str])
     except msgspec.MsgspecError as error:
-        raise DataError(f"{file}: damaged ({error}); make it all again in a new folder.") from None
+        raise DataError(f"{file}: damaged ({error}); make everything again in a new folder.") from None
     other = [f"{key} {found.get(key)}, not {value}" for key, value in settings.items() if found.get(key) != value]
     if other:
         raise DataError(f"{path}: was made with {' and '.join(other)}; choose another folder.")

@@ -25,9 +25,9 @@ LEAP = 20
 TRANSPORT = (
     Action("play", "space", "play", "Play or pause"),
     Action("back", "left,comma", "back", "One step back"),
-    Action("on", "right,full_stop", "step", "One step on"),
+    Action("on", "right,full_stop", "step", "One step forward"),
     Action("leap-back", "pageup,left_square_bracket", f"-{LEAP}", f"{LEAP} steps back", minor=True),
-    Action("leap-on", "pagedown,right_square_bracket", f"+{LEAP}", f"{LEAP} steps on", minor=True),
+    Action("leap-on", "pagedown,right_square_bracket", f"+{LEAP}", f"{LEAP} steps forward", minor=True),
     Action("start", "home", "start", "To the start", minor=True),
     Action("end", "end", "end", "To the end", minor=True),
     Action("slower", "minus", "slower", f"Half as fast, down to ×{SLOWEST:g}", minor=True),
@@ -154,7 +154,7 @@ def serve(player: Player, server: SceneServer, context: InteractiveContext, idle
 
     Each turn hears the viewers first, so an input waits for one step at most. Raises `StopRequested`.
     """
-    context.log(f"ready; ends when nobody has looked for {idle_minutes:g} minutes")
+    context.log(f"ready; ends after {idle_minutes:g} minutes without a viewer")
     server.show(player.scene())
     while True:
         wait = STOP_SECONDS if player.due is None else min(max(player.due - time.monotonic(), 0.0), STOP_SECONDS)
@@ -168,7 +168,7 @@ def serve(player: Player, server: SceneServer, context: InteractiveContext, idle
         if player.advance(time.monotonic()) or inputs:
             server.show(player.scene())
         if server.alone_for() > idle_minutes * 60:
-            context.log(f"ended: nobody has looked for {idle_minutes:g} minutes")
+            context.log(f"ended: no viewer for {idle_minutes:g} minutes")
             return
 
 

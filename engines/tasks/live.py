@@ -24,15 +24,15 @@ MEASURED_STEPS = 20
 """Over which the speed is measured that a session keeps up with."""
 TAPE = (
     Action("play", "space", "play", "Play or pause"),
-    Action("on", "full_stop", "step", "One step on; at the newest a new one"),
-    Action("back", "comma", "back", "One step back on the tape"),
-    Action("leap-back", "pageup,left_square_bracket", f"-{LEAP}", f"{LEAP} steps back on the tape", minor=True),
-    Action("leap-on", "pagedown,right_square_bracket", f"+{LEAP}", f"{LEAP} steps on, on the tape", minor=True),
-    Action("start", "home", "start", "To the start of the tape", minor=True),
+    Action("on", "full_stop", "step", "One step forward; a new one at the end"),
+    Action("back", "comma", "back", "One recorded step back"),
+    Action("leap-back", "pageup,left_square_bracket", f"-{LEAP}", f"{LEAP} recorded steps back", minor=True),
+    Action("leap-on", "pagedown,right_square_bracket", f"+{LEAP}", f"{LEAP} recorded steps forward", minor=True),
+    Action("start", "home", "start", "To the first recorded step", minor=True),
     Action("end", "end", "newest", "To the newest step", minor=True),
     Action("slower", "minus", "slower", "To the next lower speed", minor=True),
     Action("faster", "plus,equals_sign", "faster", "To the next higher speed", minor=True),
-    Action("restart", "R", "restart", "Drop the tape and begin again", minor=True),
+    Action("restart", "R", "restart", "Drop the recorded steps and start again", minor=True),
 )
 """What every live session can do; its own actions have other ids and keys."""
 
@@ -286,7 +286,7 @@ class Live(Generic[State]):
             case "slower" | "faster":
                 self._clock.change(1 if press.action == "faster" else -1, now)
             case "restart":
-                self._log(f"{press.viewer} began again; {self._newest} steps dropped")
+                self._log(f"{press.viewer} started again; {self._newest} steps dropped")
                 self._restart()
             case action if action in steps:
                 self._seek(self._position + steps[action])
@@ -299,5 +299,5 @@ class Live(Generic[State]):
         """Keep it for the next step; what the tape holds after the position that is shown is dropped."""
         if later := self._newest - self._position:
             del self._tape[-later:]
-            self._log(f"{press.viewer} began a branch at step {self._position}; {later} later steps dropped")
+            self._log(f"{press.viewer} branched off at step {self._position}; {later} later steps dropped")
         self._presses = [*self._presses, press][-MOST_PRESSES:]

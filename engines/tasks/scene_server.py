@@ -162,9 +162,9 @@ class SceneServer:
 
 def _why_it_watches(wanted: str, seats: Sequence[str]) -> str:
     if wanted and wanted not in seats:
-        return f"This session has no {wanted!r}, only {' and '.join(seats)}; you watch, and your keys do nothing."
+        return f"This session has no {wanted!r}, only {' and '.join(seats)}; you are a viewer: your keys do nothing."
     taken = f"{wanted} is" if wanted else f"{' and '.join(seats)} are"
-    return f"{taken} taken by another terminal; you watch, and your keys do nothing until it leaves."
+    return f"{taken} taken by another terminal; you are a viewer until it leaves."
 
 
 class _Viewer:

@@ -72,9 +72,9 @@ def require(arrays: Arrays, names: Sequence[str]) -> None:
     if missing := [name for name in names if name not in arrays]:
         raise DataError(
             f"The review lacks {', '.join(missing)}: it was written by another version; the next best epoch of a "
-            "resumed run writes it anew."
+            "resumed run rewrites it."
         )
     lengths = {name: len(arrays[name]) for name in names}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{name} {rows:,}" for name, rows in lengths.items())
-        raise DataError(f"The review's arrays do not belong together (rows: {shown}); expected as many in each.")
+        raise DataError(f"The review's arrays do not match (rows: {shown}); expected the same number in each.")

@@ -26,7 +26,7 @@ ABOUT = "about.json"
 SAVE_LOCK = "save.lock"
 """Held in the review's folder by whoever replaces the exported config, so that no reviewed threshold is lost."""
 _TRIES = 5
-_AGAIN = "the next best epoch of a resumed run writes it anew"
+_AGAIN = "the next best epoch of a resumed run rewrites it"
 
 
 class About(msgspec.Struct, kw_only=True):
@@ -94,9 +94,9 @@ def _read_about(path: Path) -> About | None:
     except FileNotFoundError:
         return None
     except (msgspec.DecodeError, OSError) as error:
-        raise DataError(f"{path} cannot be read as what a review belongs to ({error}); {_AGAIN}.") from None
+        raise DataError(f"{path} cannot be read as the record of a review ({error}); {_AGAIN}.") from None
     if not about.arrays or any(Path(file).name != file for file in about.arrays.values()):
-        raise DataError(f"{path} names no arrays beside it: it was written by another version; {_AGAIN}.")
+        raise DataError(f"{path} names no arrays: it was written by another version; {_AGAIN}.")
     return about
 
 
@@ -104,7 +104,7 @@ def _read_array(path: Path) -> NDArray[Any]:
     content = path.read_bytes()
     try:
         if path.stem.rpartition("-")[2] != _digest(content):
-            raise ValueError("its content is not what its name says")
+            raise ValueError("its content does not match its name")
         array: NDArray[Any] = np.load(io.BytesIO(content), allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise DataError(f"{path} is damaged ({error}); {_AGAIN}.") from None

@@ -56,7 +56,7 @@ def refuse_nan(scores: NDArray[np.floating]) -> None:
     if damaged := np.flatnonzero(np.isnan(scores)).tolist():
         raise DataError(
             f"{len(damaged):,} of {len(scores):,} scores are not numbers (the first at index {damaged[0]}); "
-            "no threshold can be chosen from them: look at the model that made them."
+            "no threshold can be chosen from them: check the model that made them."
         )
 
 

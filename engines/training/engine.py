@@ -76,8 +76,8 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(
-            f"{path} does not fit the model and the settings of {run.config} ({type(error).__name__}: {reason}); "
-            "put back what was changed in one of them."
+            f"{path} does not match the model and the settings of {run.config} ({type(error).__name__}: {reason}); "
+            "undo the change in one of them."
         ) from None
     if path == run.fork:
         _begin_fork(run, trainer)
@@ -114,7 +114,7 @@ def _look_after_best(run: RunDirectory, trainer: Trainer) -> None:
     state = trainer.state
     if not state.best_epoch or checkpoint.looks_whole(run.best):
         return
-    epoch, fate = state.best_epoch, "it was made again from the kept checkpoint"
+    epoch, fate = state.best_epoch, "it was restored from the kept checkpoint"
     kept = checkpoint.kept(run, epoch)
     if run.best.exists():
         run.best.rename(run.best.with_suffix(".pt.damaged"))
@@ -123,7 +123,7 @@ def _look_after_best(run: RunDirectory, trainer: Trainer) -> None:
     else:
         fate = "the next epoch sets a new best"
         state.best_score, state.best_epoch = None, 0
-    text = f"best.pt, of epoch {epoch}, was gone or damaged: {fate}"
+    text = f"best.pt, of epoch {epoch}, was missing or damaged: {fate}"
     trainer.room.write(ev.Alert(code="best-lost", level="warning", text=text, step=state.step))
 
 
@@ -156,18 +156,18 @@ def train(attempt: Attempt) -> ev.Ended:
     except torch.OutOfMemoryError:
         raise DataError(_no_room()) from None
     except StopRequested:
-        return ev.Ended(reason="stopped", step=attempt.listener.step(), detail="stopped while it was loading")
+        return ev.Ended(reason="stopped", step=attempt.listener.step(), detail="stopped while loading")
 
 
 def _no_room() -> str:
-    """What a person can do about a GPU that is full."""
+    """What the user can do about a GPU that is full."""
     free, total = torch.cuda.mem_get_info()
     device = torch.device("cuda", torch.cuda.current_device())
     held = torch.cuda.memory_reserved()
     return (
-        f"{full_name(device)} is out of memory: of {size(total)} this run holds {size(held)} and "
-        f"{size(free)} are free; resume with --set training.micro_batches=2 or more, start anew with a smaller "
-        "training.batch_size, or end what else is on that GPU."
+        f"{full_name(device)} is out of memory: of {size(total)}, this run holds {size(held)} and "
+        f"{size(free)} are free; resume with --set training.micro_batches=2 or more, start a new run with a smaller "
+        "training.batch_size, or stop other programs on that GPU."
     )
 
 
@@ -200,8 +200,8 @@ def _to_the_end(trainer: Trainer, edits: Sequence[ev.CommandAnswer]) -> ev.Ended
     except OSError as error:
         if not (is_full(error) and trainer.listener.signalled):
             raise
-        detail = "not saved since the last checkpoint: the disk is full; free some space, then resume"
+        detail = "disk full: progress since the last checkpoint is lost; free some space, then resume"
         return ev.Ended(reason="stopped", step=trainer.state.step, detail=detail)
-    goes_on = reason == "stopped" and not trainer.run.info.why_no_resume
-    detail = "saved, resume goes on from here" if goes_on else ""
+    resumable = reason == "stopped" and not trainer.run.info.why_no_resume
+    detail = f"saved at step {trainer.state.step:,}; r resumes" if resumable else ""
     return ev.Ended(reason=reason, step=trainer.state.step, detail=detail)

@@ -63,7 +63,7 @@ def hold_out(
     Raises `DataError` for a name that no group has or that is in both lists, and where nothing is left for one part.
     """
     if both := set(validation) & set(test):
-        raise DataError(f"{where}: {min(both)!r} is named for validation and for the test, expected in one of them.")
+        raise DataError(f"{where}: {min(both)!r} is listed for validation and for test; expected in only one of them.")
     of_all = [""] * len(names) if kinds is None else list(kinds)
     spread = test_fraction > 0 and not test
     if spread and len(names) < PARTS:
@@ -115,5 +115,5 @@ def _named(where: Path, names: Sequence[str], unit: str, wanted: Collection[str]
     known = {name: index for index, name in enumerate(names)}
     for name in wanted:
         if name not in known:
-            raise DataError(f"{where}: holds no {unit} {name!r}, which is to be held out{nearest(name, known)}.")
+            raise DataError(f"{where}: holds no {unit} {name!r}, which should be held out{nearest(name, known)}.")
     return sorted(known[name] for name in set(wanted))

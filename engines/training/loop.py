@@ -130,7 +130,7 @@ class Trainer:
         state.bad_steps = self.step_log.flush(state.bad_steps)
         if state.bad_steps >= self.training.max_bad_steps:
             what = f"{state.bad_steps} steps in a row were not finite, up to step {state.step}"
-            raise Diverged(what, "lower training.lr or look at the data", self.run.path.name)
+            raise Diverged(what, "lower training.lr or check the data", self.run.path.name)
 
     def _steering(self, replay: Sequence[CommandAnswer]) -> Steering:
         return Steering(

@@ -67,7 +67,7 @@ class Precision:
         if kind == "fp16" and device.type != "cuda":
             raise UserError(f"training.amp fp16 needs a GPU, and the device is {device}; use auto, bf16 or off.")
         if kind == "bf16" and device.type == "cpu" and not cpu_has_bf16():
-            print("training.amp bf16 is off: this processor would take a hundred times as long in it", flush=True)
+            print("training.amp bf16 is off: this processor is about a hundred times slower in it", flush=True)
             kind = "off"
         self.name = kind
         self._device = device

@@ -193,7 +193,7 @@ class Project(ABC, Generic[Config]):
 
         Raises `UserError` for a filter it does not know.
         """
-        raise UserError(f"training.stages: {type(self).__name__} knows no data filter, got {data_filter!r}.")
+        raise UserError(f"training.stages: {type(self).__name__} has no data filters, got {data_filter!r}.")
 
     def order(self, cfg: Config, data: Split, samples: Ranges) -> Order:
         """In which order a stage sees its `samples`; the default shuffles all of them in memory."""

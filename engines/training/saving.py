@@ -30,8 +30,8 @@ class Diverged(Exception):
     def __init__(self, what: str, advice: str, run: str) -> None:
         """Weights may be ruined, and saved, long before a step is infinite: then a resume fails too."""
         super().__init__(
-            f"{what}; the last good checkpoint is untouched: {advice}, then resume; "
-            f"where that fails too, `cockpit fork {run} --epoch best` goes back to the best"
+            f"{what}; the last good checkpoint is kept: {advice}, then resume; "
+            f"if that fails too, `cockpit fork {run} --epoch best` goes back to the best"
         )
 
 
@@ -41,7 +41,7 @@ def _as_json(metadata: Mapping[str, Any], project: str) -> Any:
         return msgspec.json.decode(msgspec.json.encode(metadata))
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise UserError(
-            f"{project}.metadata gave what a checkpoint cannot hold ({error}); expected words, numbers, lists and "
+            f"{project}.metadata returned what a checkpoint cannot store ({error}); expected words, numbers, lists and "
             "mappings of them."
         ) from None
 
@@ -94,7 +94,7 @@ class Checkpoints:
             return True
         except OSError as error:
             step = self._work.state.step
-            text = f"no checkpoint at step {step}: {error.strerror or error}; the older one is kept, free some space"
+            text = f"no checkpoint at step {step}: {error.strerror or error}; the older one is kept; free some space"
             self._work.room.write(Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=step))
             return False
 
@@ -151,7 +151,7 @@ class Checkpoints:
     def go_back(self, best: Path | None) -> None:
         """Take weights and optimizer of the `best` checkpoint; without one they stay the last, with an alert."""
         if best is None:
-            text = "the stage begins with the last weights: the best of the one before it is not there"
+            text = "the stage starts with the last weights: the previous stage's best is missing"
             self._work.room.write(Alert(code="stage", level="warning", text=text, step=self._work.state.step))
             return
         content = checkpoint.load(best)

@@ -175,7 +175,7 @@ def _switches(stage: Stage, heads: Sequence[Head]) -> Switches:
     for name in chosen:
         if name not in known:
             raise UserError(
-                f"training.stages, stage {stage.name!r}: no head is called {name!r}{nearest(name, known)}; "
+                f"training.stages, stage {stage.name!r}: there is no head {name!r}{nearest(name, known)}; "
                 f"the heads are {', '.join(names)}{_example(heads)}."
             )
     on = frozenset(head.name for head in heads if head.name in chosen or parts[head.name])

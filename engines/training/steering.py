@@ -137,7 +137,7 @@ class Steering:
             raise Refused(f"the checkpoint could not be written: {error.strerror}") from None
 
     def _try_measure(self) -> None:
-        """Whatever goes wrong in it, as when the GPU has no room, the training goes on."""
+        """Whatever goes wrong in it, as when the GPU is out of memory, the training goes on."""
         try:
             self._measure()
         except (RuntimeError, OSError) as error:
@@ -149,10 +149,10 @@ class Steering:
             case cmd.SetLossWeights(weights=weights):
                 for head in weights:
                     if head not in live.weights:
-                        raise Refused(f"no head is called {head!r}{nearest(head, live.weights)}")
+                        raise Refused(f"there is no head {head!r}{nearest(head, live.weights)}")
                 _refuse(limits.weights_fault(live.weights | weights))
                 if not any((live.weights | weights)[head] for head in self._trained()):
-                    raise Refused("with every weight of this stage at 0 nothing would be trained")
+                    raise Refused("with every weight of this stage at 0, nothing would be trained")
                 live.weights.update(weights)
                 self._weights_changed()
             case cmd.SetLrScale(scale=scale):

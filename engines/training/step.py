@@ -25,7 +25,7 @@ def split_batch(batch: Batch, parts: int) -> list[Batch]:
 def stack_losses(losses: Mapping[str, Loss], heads: Sequence[str]) -> tuple[Tensor, Tensor]:
     """Totals and counts of `heads`, in order: two (heads,) float32 tensors. Raises `LookupError` for a missing one."""
     if missing := [head for head in heads if head not in losses]:
-        raise LookupError(f"the project gave no loss for {', '.join(missing)}, expected one a head that is on")
+        raise LookupError(f"the project gave no loss for {', '.join(missing)}, expected one per head that is on")
     totals = torch.stack([losses[head].total.float() for head in heads])
     counts = torch.stack([losses[head].count.float() for head in heads])
     return totals, counts

@@ -77,7 +77,7 @@ class StepLog:
             step, _, epoch, *_ = self._host[int(skipped[0])]
             loss = numbers[skipped[0], 0]
             what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
-            text = f"step {step:.0f} of epoch {epoch:.0f} was skipped: {what}; stop it or lower the learning rate"
+            text = f"step {step:.0f} of epoch {epoch:.0f} was skipped: {what}; stop the run or lower the learning rate"
             self._room.write(Alert(code=NONFINITE, level="error", text=text, step=int(step)))
             self._bad_before = True
         if self._bad_before and not bad_steps:

@@ -50,7 +50,7 @@ class Trained:
             project.load_trainable_state(model, dict(self.weights))
         except RuntimeError as error:
             reason = " ".join(str(error).split())[:200]
-            raise DataError(f"{self.run.best} does not fit the model of {self.run.config} ({reason}).") from None
+            raise DataError(f"{self.run.best} does not match the model of {self.run.config} ({reason}).") from None
         return model.eval().requires_grad_(False)
 
 
@@ -66,8 +66,7 @@ def open_run(run: RunDirectory) -> Trained:
     loaded = load_config(run.config)
     if not run.best.is_file():
         raise DataError(
-            f"{run.path} has no {run.best.name} yet: it is written when the first epoch has been scored; "
-            "try again after that."
+            f"{run.path} has no {run.best.name} yet: it is written after the first scored epoch; try again then."
         )
     content = checkpoint.load(run.best)
     best = TrainState.load(content["state"])
@@ -97,7 +96,7 @@ def open_reviewed(run: RunDirectory, check: Callable[[], None]) -> tuple[Trained
     for _ in range(MATCH_TRIES):
         trained, review = open_run(run), read_review(run.review)
         if review is None:
-            raise DataError(f"{run.review} holds no review; the next best epoch of a resumed run writes it.")
+            raise DataError(f"{run.review} has no review; the next best epoch of a resumed run writes one.")
         step, reviewed = trained.state.step, review.about.step
         if reviewed == step:
             return trained, review

@@ -43,7 +43,7 @@ class WritersBeside:
     def __exit__(self, *exception: object) -> None:
         for _, process, _ in self._beside:
             assert process.stdin is not None
-            with contextlib.suppress(OSError):  # it is gone, and was told of
+            with contextlib.suppress(OSError):  # it is gone, and was reported
                 process.stdin.write(f"{self.reason}\n".encode())
                 process.stdin.close()
         deadline = time.monotonic() + END_SECONDS
@@ -69,15 +69,13 @@ class WritersBeside:
         code = process.wait()
         log = self._run.stdout.with_name(f"{name}.log")
         if name in self._late:
-            self._warn(
-                name, f"the writer {name} was ended: it had not written the rest {END_SECONDS:.0f} s after the end"
-            )
+            self._warn(name, f"the writer {name} was stopped: it was still writing {END_SECONDS:.0f} s after the end")
         elif code < 0:
-            self._warn(name, f"the writer {name} was killed by signal {-code}; the training is not touched")
+            self._warn(name, f"the writer {name} was killed by signal {-code}; training is not affected")
         elif code:
             reason = " ".join(last_lines(log, 1)) or f"exit code {code}"
             self._warn(
-                name, f"the writer {name} failed: {reason[:200]} (more in logs/{log.name}); the training is not touched"
+                name, f"the writer {name} failed: {reason[:200]} (more in logs/{log.name}); training is not affected"
             )
 
     def _warn(self, name: str, text: str) -> None:

@@ -61,9 +61,9 @@ async def test_help_tells_the_keys_of_the_screen_below(cockpit: Make, fake: Fake
             await until(pilot, lambda: "● running" in text(pilot))
             await pilot.press("question_mark")
             await until(pilot, lambda: "Pause before the next step" in text(pilot))
-            assert "Go on where it was paused" not in text(pilot)
+            assert "Continue from the pause" not in text(pilot)
             await pilot.press("end")
-            await until(pilot, lambda: "Leave the cockpit; every run goes on" in text(pilot))
+            await until(pilot, lambda: "Quit the cockpit; runs keep running" in text(pilot))
             assert "Other keys" in text(pilot)
             await pilot.press("question_mark")
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
@@ -162,7 +162,7 @@ async def test_the_demo_does_not_pull_a_person_away_from_another_screen(cockpit:
             await pilot.press("escape")
             await until(pilot, lambda: isinstance(app.screen, RunsScreen))
             demo.making.end("finished")
-            await until(pilot, lambda: "The demo's data is made" in text(pilot))
+            await until(pilot, lambda: "Demo data is ready" in text(pilot))
             assert isinstance(app.screen, RunsScreen)
 
 

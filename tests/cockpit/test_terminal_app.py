@@ -68,7 +68,7 @@ async def test_ascii_is_all_there_is(cockpit: Make, running: FakeRun, size: tupl
         async with cockpit(open_run=running.run, ascii_only=True).run_test(size=size, notifications=True) as pilot:
             await until(pilot, lambda: "* running" in text(pilot) and "0.200" in text(pilot))
             await pilot.press("question_mark")
-            await until(pilot, lambda: "Stop after this step" in text(pilot))
+            await until(pilot, lambda: "Save and stop after this step" in text(pilot))
             assert text(pilot).isascii()
             await pilot.press("escape", "ctrl+p")
             await until(pilot, lambda: "run: pause" in text(pilot))
@@ -87,7 +87,7 @@ async def test_ascii_is_chosen_in_the_palette_at_once_and_remembered(
         assert not text(pilot).isascii()
         for words, expected in (("ASCII only", True), ("All characters", False)):
             await pilot.press("ctrl+p", *words)
-            await until(pilot, lambda: "Draw with plain" in text(pilot))
+            await until(pilot, lambda: "Draw with ASCII" in text(pilot))
             await pilot.press("enter")
             await until(pilot, lambda expected=expected: text(pilot).isascii() is expected)  # type: ignore[misc]
             await until(
@@ -142,7 +142,7 @@ async def test_a_key_chosen_in_the_settings_works_and_is_shown(
             await pilot.press("s")
             await pilot.press("question_mark")
             await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-            assert "f8  Stop after this step" in text(pilot)
+            assert "f8  Save and stop after this step" in text(pilot)
             assert commands_of(running) == []
             await pilot.press("escape", "f8")
             await until(pilot, lambda: [type(it).__name__ for it in commands_of(running)] == ["Stop"])
@@ -163,10 +163,10 @@ async def test_unknown_ids_no_keys_and_clashes_are_told_once(cockpit: Make, sett
     settings.change(keys={"run.stpo": "f8", "runs.mark": "foo", "runs.order": "ctl+t,+", "run.stop": "q"})
     async with cockpit().run_test(size=(120, 50), notifications=True) as pilot:
         await until(pilot, lambda: "did you mean 'run.stop'" in text(pilot))
-        await until(pilot, lambda: "'foo' for runs.mark is no key" in text(pilot))
-        await until(pilot, lambda: "'ctl+t' for runs.order is no key" in text(pilot))
+        await until(pilot, lambda: "'foo' for runs.mark is not a key" in text(pilot))
+        await until(pilot, lambda: "'ctl+t' for runs.order is not a key" in text(pilot))
         assert "'plus'" not in text(pilot)
-        await until(pilot, lambda: "q means both cockpit.leave and run.stop" in text(pilot).replace("\n", ""))
+        await until(pilot, lambda: "q is bound to both cockpit.leave and run.stop" in text(pilot).replace("\n", ""))
 
 
 # -- the clipboard -------------------------------------------------------------------------------------------------

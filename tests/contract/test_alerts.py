@@ -318,15 +318,15 @@ def test_a_pause_is_no_stall_and_a_stall_is_over_with_the_next_step() -> None:
 def test_disk_and_budget() -> None:
     gb = 10**9
     assert disk_low(64 * 10**6, 0) is None
-    assert disk_low(63 * 10**6, 0) == Finding("disk", "63.0 MB are left on the run's disk")
+    assert disk_low(63 * 10**6, 0) == Finding("disk", "63.0 MB are free on the run's disk")
     assert disk_low(2 * gb + 64 * 10**6, gb) is None
     assert disk_low(2 * gb, gb) == Finding(
-        "disk", "2.0 GB are left on the run's disk, and its next checkpoint takes 1.0 GB"
+        "disk", "2.0 GB are free on the run's disk, and its next checkpoint takes 1.0 GB"
     )
     assert budget_near(89.9, 100, 3) is None
     assert budget_near(90, 0, 3) is None
     assert budget_near(91, 100, 3) == Finding(
-        "budget", "$91.00 of the budget of $100 is spent: it is saved and stopped in 3 h 00 m"
+        "budget", "$91.00 of the budget of $100 is spent: the run is saved and stopped in 3 h 00 m"
     )
 
 

@@ -79,7 +79,7 @@ def test_both_names_are_one_fault_with_both_lines(tmp_path: Path) -> None:
     path = write(tmp_path, SEED)
     assert faults(path, "data.batch_size=8", "training.batch_size=9") == [
         "--set data.batch_size=8: data.batch_size is another name for training.batch_size, "
-        "which --set training.batch_size=9 gives too; keep one of them."
+        "which --set training.batch_size=9 sets too; keep one of them."
     ]
 
 

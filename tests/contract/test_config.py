@@ -190,12 +190,12 @@ def test_a_file_that_is_no_config_is_told_with_its_line(tmp_path: Path, text: st
 
 
 def test_a_config_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no such config file"):
+    with pytest.raises(UserError, match="no such config file"):
         load_config(tmp_path / "absent.yaml")
     with pytest.raises(UserError, match=r"cannot be read as a config \(Is a directory\)"):
         load_config(tmp_path)
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UserError, match="cannot be read as a config: byte 0 is not text in UTF-8"):
+    with pytest.raises(UserError, match="cannot be read as a config: byte 0 is not UTF-8 text"):
         load_config(tmp_path / "binary.yaml")
 
 
@@ -222,7 +222,7 @@ def test_every_fault_says_at_which_key_it_stands(tmp_path: Path) -> None:
     ("weights", "fault"),
     [
         ("{action: 1e39}", "the weight of action must be a finite number of 0 or more, got 1e+39"),
-        ("{action: 0, look: 0, hotbar: 0, cursor: 0, inv: 0, idle: 0}", "with every weight at 0 nothing would be"),
+        ("{action: 0, look: 0, hotbar: 0, cursor: 0, inv: 0, idle: 0}", "with every weight at 0, nothing would be"),
     ],
 )
 def test_loss_weights_that_no_edit_could_set_are_faults(tmp_path: Path, weights: str, fault: str) -> None:

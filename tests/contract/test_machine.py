@@ -68,7 +68,7 @@ def test_a_driver_that_falls_silent_ends_nothing(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml("nvmlDeviceGetCount"))
     reading = LocalMachine().read(tmp_path)
     assert reading.gpus == ()
-    assert "answers no more" in reading.no_gpu
+    assert "no longer answers" in reading.no_gpu
 
 
 def test_in_a_container_its_own_limit_counts(tmp_path: Path) -> None:

@@ -106,12 +106,12 @@ def test_what_changed_is_told_by_its_name_then_and_now() -> None:
     assert provenance.changed([then], then) == []
     now = made_with(device="NVIDIA H200", threads="2", torch="2.7.1")
     assert provenance.changed([then], now) == [
-        "since then changed: torch: 2.6.0 → 2.7.1",
-        "since then changed: device: NVIDIA A100 → NVIDIA H200",
-        "since then changed: threads: 8 → 2",
+        "changed since then: torch: 2.6.0 → 2.7.1",
+        "changed since then: device: NVIDIA A100 → NVIDIA H200",
+        "changed since then: threads: 8 → 2",
     ]
     assert provenance.changed([made_with(torch="2.5.0"), made_with()], made_with()) == [
-        "since then changed: torch: 2.5.0, then 2.6.0 → 2.6.0"
+        "changed since then: torch: 2.5.0, then 2.6.0 → 2.6.0"
     ]
 
 
@@ -119,10 +119,10 @@ def test_code_is_told_by_the_commit_or_as_edited() -> None:
     then = made_with()
     assert provenance.changed([then], made_with(commit="ffff")) == []  # another commit, the same files
     assert provenance.changed([then], made_with(commit="ffff", code="bb")) == [
-        "since then changed: code: commit 1234567890 → ffff"
+        "changed since then: code: commit 1234567890 → ffff"
     ]
     [edited] = provenance.changed([then], made_with(code="bb"))
-    assert edited.endswith("code: files of the engine or the project edited since commit 1234567890")
+    assert edited.endswith("code: engine or project files edited since commit 1234567890")
 
 
 def controls(data: Path) -> LoadedConfig:
@@ -154,7 +154,7 @@ def test_a_resume_tells_what_has_changed_and_goes_on(stopped: FakeRun, data: Pat
     (data / "b.npz").unlink()
     told = [sentence for sentence in prepare_resume(stopped.run)[1] if "since" in sentence]
     now = provenance.versions()["torch"]
-    assert told == [f"since then changed: torch: 1.13.0 → {now}", "since then changed: data: 1 gone (b.npz)"]
+    assert told == [f"changed since then: torch: 1.13.0 → {now}", "changed since then: data: 1 gone (b.npz)"]
 
 
 def test_a_run_without_a_record_is_known_by_its_versions_and_a_damaged_one_by_nothing(stopped: FakeRun) -> None:

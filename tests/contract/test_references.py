@@ -51,8 +51,8 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("typing_slip:X", r"cannot be imported: .*typing_slip\.py:2: invalid syntax"),
         ("fails:X", r"cannot be imported: ZeroDivisionError: division by zero \(.*fails\.py:2\)\."),
         ("leaves:X", "cannot be imported: SystemExit: bye"),
-        ("old:X", r"there is no module json\.no_such_part; is its name right"),
-        ("none.py:X", r"none\.py:X: there is no file /.*none\.py\."),
+        ("old:X", r"there is no module json\.no_such_part; check its name"),
+        ("none.py:X", r"none\.py:X: no file /.*none\.py\."),
     ],
 )
 def test_what_cannot_be_had_is_one_sentence(user: Path, reference: str, sentence: str) -> None:

@@ -105,10 +105,10 @@ def test_a_command_that_a_run_brings_along_is_told(stopped: FakeRun) -> None:
     command = "cost.on_finish=stop-pod --now"
     assert resumed(stopped.run, [command]) == [
         "cost.on_finish: None → stop-pod --now, applied",
-        "when it has ended and nothing else runs here, this runs: stop-pod --now",
+        "when the run ends and nothing else runs here, this runs: stop-pod --now",
     ]
-    assert resumed(stopped.run) == ["when it has ended and nothing else runs here, this runs: stop-pod --now"]
-    lines = ("cost.on_finish", "stop-pod --now", "runs on this machine when it has ended")
+    assert resumed(stopped.run) == ["when the run ends and nothing else runs here, this runs: stop-pod --now"]
+    lines = ("cost.on_finish", "stop-pod --now", "runs on this machine when the run ends")
     assert lines in look_at_resume(stopped.run, []).lines
     assert resumed(stopped.run, ["cost.on_finish=null"]) == ["cost.on_finish: stop-pod --now → None, applied"]
     assert lines not in look_at_resume(stopped.run, []).lines
@@ -124,7 +124,7 @@ def test_an_edit_that_was_not_answered_is_sent_again_and_told(tmp_path: Path) ->
         send(fake.run, order)
     fake.begin().started().epochs(1, 2).end("failed")
     fake.begin().started(20).say(ev.CommandAnswer(command=heard, state="seen", step=21)).end("failed")
-    fate = "sent again: the attempt before ended without it"
+    fate = "sent again: the last attempt ended before applying it"
     lines = [("order", "learning rate × 0.5", fate), ("order", "patience 7", fate)]
     assert [line for line in look_at_resume(fake.run, []).lines if line[0] == "order"] == lines
     assert [line for line in look_at_resume(fake.run, ["training.patience=5"]).lines if line[0] == "order"] == lines[:1]
@@ -166,7 +166,7 @@ def test_a_config_edited_by_hand_has_the_fates_of_settings(stopped: FakeRun) -> 
 @pytest.mark.parametrize("reason", ["finished", "early-stopped"])
 def test_a_run_that_is_done_needs_more_to_do(stopped: FakeRun, reason: str) -> None:
     stopped.end(reason)  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=f"is {reason} at epoch 2; give it more to do") as refused:
+    with pytest.raises(UserError, match=f"is {reason} at epoch 2; give it more epochs or patience") as refused:
         resumed(stopped.run, ["cost.usd_per_hour=2"])
     assert refused.value.exit_code == 2
     assert resumed(stopped.run, ["training.epochs=9"]) == ["training.epochs: 4 → 9, applied"]
@@ -174,7 +174,7 @@ def test_a_run_that_is_done_needs_more_to_do(stopped: FakeRun, reason: str) -> N
 
 def test_a_task_is_not_resumed(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, kind="task").begin().end("stopped")
-    with pytest.raises(UserError, match="is a task, and only trainings resume"):
+    with pytest.raises(UserError, match="is a task, and only trainings can be resumed"):
         resumed(fake.run)
 
 
@@ -188,8 +188,8 @@ def test_a_bad_override_changes_nothing(stopped: FakeRun) -> None:
 @pytest.mark.parametrize(
     ("inside", "wanted", "reason"),
     [
-        (False, ["training.epochs=1"], "epochs 1: the run can end after epoch 2 at the soonest, 1 is fewer"),
-        (True, ["training.epochs=2"], "epochs 2: the run can end after epoch 3 at the soonest, 2 is fewer"),
+        (False, ["training.epochs=1"], "epochs 1: the run cannot end before epoch 2 is done, got 1"),
+        (True, ["training.epochs=2"], "epochs 2: the run cannot end before epoch 3 is done, got 2"),
         (False, ["training.lr=1e30"], "learning rate × 2e\\+33: the scale must be a number from 1e-06 to 1000"),
         (False, ["loss_weights.look=1e39"], "--set loss_weights.look=1e39: loss_weights: the weight of look must be"),
     ],
@@ -216,11 +216,11 @@ def test_data_that_was_moved_is_the_run_s_own_and_other_data_is_not(
     before = loaded("training.epochs=4", f"data.path={old}")
     stopped.run.write_config(before.dump())
     [said] = resumed(stopped.run, [f"data.path={other}"])
-    assert "ignored because which data the run was trained on is not on record" in said
+    assert "ignored because the data the run was trained on is not recorded" in said
     provenance.record(stopped.run, 1, provenance.current(before))
     old.rename(new)
     [said, *_] = resumed(stopped.run, [f"data.path={other}"])
-    assert "ignored because it does not hold the data the run was trained on: 1 of 1 files changed (a.npz)" in said
+    assert "ignored because it is not the data the run was trained on: 1 of 1 files changed (a.npz)" in said
     assert load_config(stopped.run.config).settings.data.path == str(old)
     monkeypatch.chdir(tmp_path)
     assert resumed(stopped.run, ["data.path=new"]) == [f"data.path: {old} → {new}, applied"]

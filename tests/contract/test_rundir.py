@@ -216,7 +216,7 @@ def test_a_run_is_found_by_path(three: list[FakeRun], runs: Path, monkeypatch: p
     [
         ("controls-", f"could be {NAMES[1]} or {NAMES[2]}; give more of the id"),
         ("controls-20261127-201400-ambre", f"did you mean '{NAMES[1]}'"),
-        ("nothing-like-it", "`cockpit ls` shows the runs there are"),
+        ("nothing-like-it", "`cockpit ls` lists the runs"),
         ("", "RUN is empty"),
         ("/nowhere", "No run is called"),
     ],

@@ -67,8 +67,8 @@ LIVE_CASES: list[tuple[str, str, Facts]] = [
 ENDED_CASES: list[tuple[str, str, Facts]] = [
     ("lost", "never started", lambda f: None),
     ("lost", "1.json cannot be read", lambda f: damage_attempt(f.begin().started())),
-    ("lost", "while it waited", lambda f: f.begin(queued=True).say(ev.Phase(phase="queued", detail="1st for cpu"))),
-    ("stopped", "waited", lambda f: f.begin(queued=True).end("stopped", error="ended while it waited for cpu")),
+    ("lost", "while waiting", lambda f: f.begin(queued=True).say(ev.Phase(phase="queued", detail="1st for cpu"))),
+    ("stopped", "waited", lambda f: f.begin(queued=True).end("stopped", error="ended while waiting for cpu")),
     ("lost", "reboot", lambda f: f.begin().started().epochs(1)),
     ("finished", "", lambda f: f.begin().started().end("finished")),
     ("early-stopped", "", lambda f: f.begin().started().end("early-stopped")),
@@ -190,13 +190,11 @@ def test_a_replaced_event_log_begins_a_new_history(tmp_path: Path) -> None:
 
 def test_a_lost_run_promises_a_resume_only_where_there_is_one(tmp_path: Path) -> None:
     training = FakeRun(tmp_path, "controls-20261127-201400-amber").begin().started()
-    assert RunReader(training.run).status().detail.endswith(": resume goes on from the last checkpoint")
+    assert RunReader(training.run).status().detail.endswith(": resume starts at the last checkpoint")
     task = FakeRun(tmp_path, "controls-20261127-201400-birch", kind="task").begin().say(ev.Phase(phase="working"))
     assert "resume" not in RunReader(task.run).status().detail
     reported = FakeRun(tmp_path, "controls-20261127-201400-cedar").begin().started()
     attempt = reported.run.attempt(1)
     attempt.engine = attempt.supervisor  # a program that reports itself
     reported.run.write_attempt(attempt)
-    assert RunReader(reported.run).status() == Status(
-        "lost", "the program is gone and has not said how it ended, as when it was killed"
-    )
+    assert RunReader(reported.run).status() == Status("lost", "the program is gone and recorded no end (killed?)")

@@ -72,7 +72,7 @@ def test_every_key_knows_its_line() -> None:
         ("a: !!python/object/apply:os.system [true]\n", "1: "),
         ("a: &a [*a]\n", "1: aliases (*a) cannot be used"),
         ("a: 1\n--- \nb: 2\n", "2: "),
-        ("b: 1\na: \x07\n", "2: the character '\\x07' cannot stand in YAML"),
+        ("b: 1\na: \x07\n", "2: the character '\\x07' is not allowed in YAML"),
         ("a: !!bool maybe\n", "1: "),
         ("a: !!timestamp tomorrow\n", "1: "),
         ("a: !!int ten\n", "1: "),

@@ -87,7 +87,7 @@ class Person:
 
     def stop(self) -> None:
         self.press("s")
-        self.see("nothing of it is left")
+        self.see("waiting for its processes")
         self.see("■ stopped")
 
     def resume(self, *, patience: int) -> None:
@@ -191,7 +191,7 @@ class Person:
         new = self.see(r"> \* move_forward +([\d.]+) ")[1]
         self.press("d")
         self.see(rf"move_forward +[\d.]+ → {new} ")
-        self.see("save into")
+        self.see("save to")
         self.press("Enter")
         self.see("saved as reviewed")
         self.press("Escape")

@@ -112,7 +112,7 @@ def test_a_terminal_that_goes_without_a_signal_ends_the_cockpit(env: dict[str, s
         try:
             os.close(its)
             shown = b""
-            while b"leave" not in shown:
+            while b"quit" not in shown:
                 shown += os.read(ours, 4096)
             assert process.poll() is None
             os.close(ours)

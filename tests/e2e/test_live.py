@@ -53,4 +53,4 @@ def test_a_second_terminal_joins_and_stays_when_the_first_leaves(terminal: Open,
     assert lock_holder(engine.lock) is not None
     second.press("q")
     wait_for("the engine to end", lambda: lock_holder(engine.lock) is None)
-    assert "p1 began a branch at step" in engine.stdout.read_text()
+    assert "p1 branched off at step" in engine.stdout.read_text()

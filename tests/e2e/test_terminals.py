@@ -45,13 +45,13 @@ def test_words_are_readable_keys_work_and_the_shell_comes_back(
     plain = "dumb" in setting
     shell = terminal(f"sh -c 'env {setting} LANG=C.UTF-8 {COCKPIT}; echo {LEFT}; cat'")
     shell.wait_text(("*" if plain else "●") + " running")
-    wanted = ("cockpit", "1 running", "State", "Score", amber.run.path.name, "3/9", "0.300", "leave")
+    wanted = ("cockpit", "1 running", "State", "Score", amber.run.path.name, "3/9", "0.300", "quit")
     wait_for("the whole list", lambda: all(words in shell.screen() for words in wanted), shell.screen)
     cursor = re.compile(r"^..\s*>.*amber", re.MULTILINE)
     wait_for("the cursor", lambda: cursor.search(shell.screen()), shell.screen)
     shell.press("Enter")
     shell.wait_text("TrLoss")
-    on_it = ("running", "epoch 3/9", "Score", "0.300", "pause", "stop", "leave")
+    on_it = ("running", "epoch 3/9", "Score", "0.300", "pause", "stop", "quit")
     wait_for("the whole run", lambda: all(words in shell.screen() for words in on_it), shell.screen)
     run = shell.screen()
     assert run.isascii() is plain

@@ -156,6 +156,6 @@ def test_a_task_knows_stop_alone(run: RunDirectory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("engines.contract.spec.load_function", lambda reference: function)
     assert carry_out(run, 1, task.work) == 3
     assert final_answers(run) == [
-        ("evaluate", "refused", "a task knows no command but stop"),
+        ("evaluate", "refused", "a task supports no command but stop"),
         ("stop", "applied", ""),
     ]

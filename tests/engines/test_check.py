@@ -104,7 +104,7 @@ def test_faults_of_disk_and_memory_are_found(
     assert found["exit_code"] == occupied["exit_code"] == 1
     memory, disk = found["faults"]
     assert memory.endswith(" kB are free; lower training.batch_size, or raise training.micro_batches.")
-    assert f"are free at {tmp_path}; free some, or choose another output.dir or COCKPIT_RUNS." in disk
+    assert f"are free at {tmp_path}; free some space, or choose another output.dir or COCKPIT_RUNS." in disk
     assert f"The output directory {tmp_path} is occupied" in occupied["faults"][-1]
 
 
@@ -113,7 +113,7 @@ def test_faults_of_the_config_and_its_stages_end_the_search(example_config: Path
     assert (len(faulty["faults"]), faulty["exit_code"]) == (2, 2)
     stage = check(example_config, ["training.stages.0.heads=[sides]"])
     assert stage["exit_code"] == 2
-    assert "no head is called 'sides' (did you mean 'side'?)" in stage["faults"][0]
+    assert "there is no head 'sides' (did you mean 'side'?)" in stage["faults"][0]
 
 
 def test_sizes_are_in_bytes() -> None:
@@ -214,7 +214,7 @@ def test_with_samples_and_seconds_given_no_data_is_needed(
     found = check(example_config, [], given=Given(step_seconds=0.5, samples=640_000))
     assert (found["faults"], found["exit_code"], found["measured"]) == ([], 0, [])
     assert found["time"]["likely"] == 60_000 * 0.5
-    assert found["warnings"] == ["/data: no such folder. Nothing of the data and the model is looked at."]
+    assert found["warnings"] == ["/data: no such folder. The data and the model were not checked."]
     assert check(example_config, [], given=Given(samples=640_000))["faults"] == ["/data: no such folder."]
 
 
@@ -233,7 +233,7 @@ def test_a_project_may_count_its_data_in_a_unit_of_its_own(example_config: Path)
         (Given(counts={"game": 1}), r"--game: spiral counts its data in games, samples \(did you mean 'games'\?\)"),
         (Given(counts={"games": 0}), "--games 0: expected a number above 0"),
         (Given(step_seconds=float("nan")), "--step-seconds nan: expected a number above 0"),
-        (Given(samples=3, counts={"games": 1}), "--games and --samples both say how much data there is"),
+        (Given(samples=3, counts={"games": 1}), "--games and --samples both set the amount of data"),
     ):
         with pytest.raises(UserError, match=said):
             wrong.in_samples(counting)

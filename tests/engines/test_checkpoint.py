@@ -185,7 +185,7 @@ def test_a_checkpoint_of_another_model_is_one_sentence(new_run: Callable[..., Li
     torch.save(content, live.run.last)
     assert live.resume_here("training.epochs=2") == "failed"
     detail = live.reader.status().detail
-    assert "last.pt does not fit the model and the settings of" in detail
+    assert "last.pt does not match the model and the settings of" in detail
     assert "Traceback" not in live.log()
 
 
@@ -246,7 +246,7 @@ def test_a_best_that_was_lost_is_not_promised_any_more(tmp_path: Path, damage: s
     state = again.trainer.state
     events = RecordFollower(again.run.events, ev.decoder).poll()
     [told] = [event.text for event in events if isinstance(event, ev.Alert) and event.code == "best-lost"]
-    assert "best.pt, of epoch 1, was gone or damaged" in told
+    assert "best.pt, of epoch 1, was missing or damaged" in told
     if keep:
         assert (state.best_score, state.best_epoch) == (3.0, 1)
         assert checkpoint.same(checkpoint.load(again.run.best)["model"], weights)

@@ -37,9 +37,9 @@ def test_a_full_gpu_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError) as failure:
         engine.train(None)  # type: ignore[arg-type]
     assert str(failure.value) == (
-        "cuda:3 (NVIDIA H100) is out of memory: of 80.0 GB this run holds 70.0 GB and 1.2 GB are free; resume with "
-        "--set training.micro_batches=2 or more, start anew with a smaller training.batch_size, or end what else is on "
-        "that GPU."
+        "cuda:3 (NVIDIA H100) is out of memory: of 80.0 GB, this run holds 70.0 GB and 1.2 GB are free; resume with "
+        "--set training.micro_batches=2 or more, start a new run with a smaller training.batch_size, "
+        "or stop other programs on that GPU."
     )
 
 

@@ -220,7 +220,7 @@ def test_a_resume_cannot_end_a_run_where_it_was_not_evaluated(new_run: Callable[
     live = new_run("training.evaluate_every=5")
     live.send(cmd.Stop(attempt=1, at_step=128, at_epoch=4))
     assert live.here() == "stopped"
-    with pytest.raises(UserError, match="can end after epoch 5 at the soonest"):
+    with pytest.raises(UserError, match="cannot end before epoch 5 is done"):
         launch.prepare_resume(live.run, ["training.epochs=4"])
     assert live.resume_here("training.epochs=5") == "finished"
     assert [row["epoch"] for row in effective_table(live.run) if row["evaluated"]] == [2, 5], "2 ends a stage"

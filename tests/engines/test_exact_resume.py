@@ -150,7 +150,7 @@ def test_finished_run_resumes_only_with_more_to_do(new_run: NewRun) -> None:
     """Trained to 2 epochs and extended to 4 it is not the straight run (the cosine was another), but it goes on."""
     live = new_run("training.epochs=2")
     assert live.here() == "finished", live.log()
-    with pytest.raises(UserError, match=r"finished at epoch 2; give it more to do"):
+    with pytest.raises(UserError, match=r"finished at epoch 2; give it more epochs or patience"):
         live.resume()
     assert live.resume_here("training.epochs=3", "model.width=64") == "finished", live.log()
     live.reader.poll()

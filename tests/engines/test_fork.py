@@ -81,7 +81,7 @@ def test_forks_from_epoch_2(parent: LiveRun, monkeypatch: pytest.MonkeyPatch) ->
     assert (info.parent, info.fork_step, info.label) == (parent.run.info.id, 2 * EPOCH, "again")
     changed, told = prepare_fork(parent.run, ["training.lr=1e-3", "model.width=8", "cost.on_finish=x"], checkpoint="2")
     assert [line.split(", ")[1][:16] for line in told[:3]] == ["applied", "ignored because ", "applied"]
-    assert told[3] == "when it has ended and nothing else runs here, this runs: x"
+    assert told[3] == "when the run ends and nothing else runs here, this runs: x"
     same = LiveRun(plain)
     same.send(cmd.SetLrScale(attempt=1, at_step=2 * EPOCH + 20, scale=0.5))
     ended(plain)
@@ -144,10 +144,10 @@ def test_a_live_run_is_forked_from_its_last_checkpoint(new_run: NewRun) -> None:
     live.wait_answer(pause, "applied")
     fork, told = prepare_fork(live.run, ["training.batch_size=32", "training.min_lr=1e-5"])
     assert fork.info.fork_step == EPOCH + 30
-    assert told[0].startswith("training.batch_size: 16 → 32, ignored because the checkpoint stands in epoch 2")
+    assert told[0].startswith("training.batch_size: 16 → 32, ignored because the checkpoint is inside epoch 2")
     assert told[1] == "training.min_lr: 1e-06 → 1e-05, applied"
     with pytest.raises(
-        UserError, match=r"keeps no checkpoint of epoch 3; there is .*last, and the ends of the epochs 1 "
+        UserError, match=r"keeps no checkpoint of epoch 3; it has .*last, and the ends of the epochs 1 "
     ):
         prepare_fork(live.run, checkpoint="3")
     other, told = prepare_fork(live.run, ["training.batch_size=32"], checkpoint="1")
@@ -156,7 +156,7 @@ def test_a_live_run_is_forked_from_its_last_checkpoint(new_run: NewRun) -> None:
     ended(other)
     assert [row["step"] for row in effective_table(other)] == [EPOCH + n * EPOCH // 2 for n in (1, 2, 3)]
     assert live.wait_end() == "finished"
-    with pytest.raises(UserError, match="has 4 of 4 epochs done: give the fork more to do"):
+    with pytest.raises(UserError, match="has 4 of 4 epochs done: give the fork more epochs"):
         prepare_fork(live.run)
 
 
@@ -224,6 +224,6 @@ def test_a_fork_where_there_is_no_room_leaves_nothing(parent: LiveRun, monkeypat
 
     monkeypatch.setattr(files, "replace_by_link", full)
     before = sorted(parent.run.path.parent.iterdir())
-    with pytest.raises(UserError, match=r"cannot be taken for a fork \(No space left on device\)"):
+    with pytest.raises(UserError, match=r"cannot be copied for a fork \(No space left on device\)"):
         prepare_fork(parent.run, checkpoint="2")
     assert sorted(parent.run.path.parent.iterdir()) == before

@@ -129,7 +129,7 @@ def test_it_says_so_in_the_room_that_was_kept_and_hears_what_is_asked(
     try:
         wait_for("the alert", lambda: events(Alert))
         paused = events(Phase)[-1]
-        assert (paused.phase, paused.detail) == ("paused", "disk full, goes on when there is room")
+        assert (paused.phase, paused.detail) == ("paused", "disk full, paused until there is space")
         assert [(alert.code, alert.over) for alert in events(Alert)] == [(FULL_DISK, False)]
         assert not room.reserve(toy.run).exists()
         press("refused")
@@ -151,7 +151,7 @@ def test_a_signal_makes_it_leave_without_having_saved(tmp_path: Path, monkeypatc
     asked.start()
     ended = _to_the_end(toy.trainer, [])
     assert ended.reason == "stopped"
-    assert ended.detail.startswith("not saved since the last checkpoint: the disk is full")
+    assert ended.detail.startswith("disk full: progress since the last checkpoint is lost")
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_a_disk_that_fills_pauses_a_real_run_until_there_is_room(
             while True:
                 file.write(bytes(4096))
         live.wait_state("paused")
-        assert live.reader.status().detail == "disk full, goes on when there is room"
+        assert live.reader.status().detail == "disk full, paused until there is space"
         assert FULL_DISK in live.reader.history.standing
         filler.unlink()
         live.wait_state("running")

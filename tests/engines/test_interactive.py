@@ -150,7 +150,7 @@ def test_a_viewer_steers_it_and_ends_it(tmp_path: Path) -> None:
 def test_it_ends_when_nobody_looks(tmp_path: Path) -> None:
     context = Context(tmp_path)
     play(Pages(), context, idle_minutes=0.0)
-    assert context.lines[-1] == "ended: nobody has looked for 0 minutes"
+    assert context.lines[-1] == "ended: no viewer for 0 minutes"
     assert not (tmp_path / scenes.SOCKET).exists()
 
 

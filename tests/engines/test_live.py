@@ -143,7 +143,7 @@ def test_rewinding_and_acting_begins_a_branch(table: Table) -> None:
     table.press("left", "p2")
     scene = table.live.scene()
     assert (scene.position, scene.total, scene.note) == (4, 5, "p1 4 p2 0")
-    assert table.lines == ["p2 began a branch at step 4; 6 later steps dropped"]
+    assert table.lines == ["p2 branched off at step 4; 6 later steps dropped"]
     assert table.step(2).note == "p1 6 p2 -2"  # who walked at step 4 walks on
 
 
@@ -155,7 +155,7 @@ def test_restarting_begins_a_new_tape(table: Table) -> None:
     scene = table.live.scene()
     assert (scene.position, scene.total, scene.playing, scene.note) == (0, 1, False, "p1 0 p2 0")
     assert table.session.begun == 2
-    assert table.lines == ["p2 began again; 10 steps dropped"]
+    assert table.lines == ["p2 started again; 10 steps dropped"]
 
 
 def test_a_long_tape_loses_its_oldest_states() -> None:

@@ -49,8 +49,8 @@ def test_killed_before_its_edits_equals_uninterrupted(new_run: NewRun) -> None:
     killed(live, *edits())
     resume, sentences = launch.prepare_resume(live.run)
     assert sentences == [
-        "loss weights radius 3, side 0.5: sent again, since the attempt before ended without it",
-        "learning rate × 0.5: sent again, since the attempt before ended without it",
+        "loss weights radius 3, side 0.5: sent again: the last attempt ended before applying it",
+        "learning rate × 0.5: sent again: the last attempt ended before applying it",
     ]
     live.killed_here(1, resume=resume)
     assert applied(live) == []

@@ -98,7 +98,7 @@ def test_after_which_ends_it_runs(machine: Machine) -> None:
     finished = runs["finished-trains"]
     (_, before), (_, after) = told(finished)
     assert before == f"cost.on_finish runs: {TELLS}"
-    assert after.startswith("cost.on_finish has run, in ")
+    assert after.startswith("cost.on_finish has run in ")
     assert (finished.path / "logs" / "on_finish.log").read_text() == "done\n"
     assert told(runs["failed-loads"]) == told(runs["stopped-trains"]) == []
 
@@ -109,9 +109,7 @@ def test_it_waits_for_no_one_and_is_left_to_the_run_that_ends_last(machine: Mach
     assert machine.ran() == []
     ((level, text),) = told(first)
     assert level == "info"
-    assert text == (
-        "cost.on_finish is left to the run that ends last: finished-trains-second is still at work on this machine"
-    )
+    assert text == ("cost.on_finish is left to the last run: finished-trains-second still runs on this machine")
     waiting = machine.start("finished-trains-waiting", queue=True)
     machine.end(second)
     assert machine.ran() == []
@@ -146,7 +144,7 @@ def test_one_that_takes_too_long_is_ended_with_all_it_has_started(machine: Machi
     )
     subprocess.run([sys.executable, "-P", "-c", soon, str(run.path)], check=True, start_new_session=True, timeout=60)
     level, text = told(run)[-1]
-    assert (level, text) == ("error", "cost.on_finish was ended: it took more than 0 s")
+    assert (level, text) == ("error", "cost.on_finish was killed: it took more than 0 s")
     assert not Path(f"/proc/{(machine.folder / 'child').read_text().strip()}").exists()
 
 
@@ -170,6 +168,6 @@ def test_it_is_told_in_words_before_anything_starts() -> None:
         }
         settings = check_config(tree, "config", {}, ()).settings
         assert on_finish.told(settings.model_dump()) == [
-            f"when it has ended and nothing else runs here, this runs: {shown}"
+            f"when the run ends and nothing else runs here, this runs: {shown}"
         ]
     assert on_finish.told({"cost": {"on_finish": None}}) == on_finish.told(None) == []

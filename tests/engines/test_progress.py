@@ -69,7 +69,7 @@ def test_a_stop_is_heard_while_data_is_read(fake: FakeRun) -> None:
     reader.poll()
     ended = reader.history.ended
     assert ended is not None
-    assert (ended.reason, ended.detail) == ("stopped", "stopped while it was loading")
+    assert (ended.reason, ended.detail) == ("stopped", "stopped while loading")
     assert [answer.state for answer in reader.history.answers] == ["seen", "applied"]
     assert not list(fake.run.checkpoints.iterdir())
     assert not fake.run.info.why_no_resume

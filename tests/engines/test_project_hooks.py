@@ -134,7 +134,7 @@ def test_a_head_without_a_loss_is_named(tmp_path: Path) -> None:
         def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
             return {"all": super().losses(model, batch, ctx)["all"]}
 
-    with pytest.raises(LookupError, match="no loss for rare, expected one a head that is on"):
+    with pytest.raises(LookupError, match="no loss for rare, expected one per head that is on"):
         ToyRun(tmp_path, Forgetful()).train()
 
 
@@ -155,7 +155,7 @@ def test_heads_and_loss_weights_of_other_names_are_told_before_anything_runs(
     ("training", "sentence"),
     [
         ({"micro_batches": 2}, r"^training\.micro_batches: Plain has no counts\(\), and trains with 1 only\.$"),
-        ({"stages": [{"name": "a", "data": "x"}]}, r"^training\.stages: Plain knows no data filter, got 'x'\.$"),
+        ({"stages": [{"name": "a", "data": "x"}]}, r"^training\.stages: Plain has no data filters, got 'x'\.$"),
     ],
 )
 def test_a_setting_that_the_project_has_no_answer_to_is_a_sentence(
@@ -223,7 +223,7 @@ def test_metadata_that_is_no_json_is_told_before_the_first_step(tmp_path: Path) 
         def metadata(self, cfg: ToyConfig, data: Split) -> Mapping[str, Any]:
             return {"mean": torch.zeros(2)}
 
-    with pytest.raises(UserError, match=r"Wrong\.metadata gave what a checkpoint cannot hold"):
+    with pytest.raises(UserError, match=r"Wrong\.metadata returned what a checkpoint cannot store"):
         ToyRun(tmp_path, Wrong())
 
 

@@ -105,8 +105,8 @@ def test_runs_of_one_device_come_one_after_another_in_order(line: Line) -> None:
         line.start(name)
     line.wait_begun("toy-1-amber")
     assert line.order() == [(0, "toy-1-amber"), (1, "toy-2-birch"), (2, "toy-3-coral")]
-    wait_for("its place to be told", lambda: line.status("toy-3-coral") == ("queued", "2nd for cpu, behind birch"))
-    wait_for("its place to be told", lambda: line.status("toy-2-birch") == ("queued", "1st for cpu, behind amber"))
+    wait_for("its place to be told", lambda: line.status("toy-3-coral") == ("queued", "2nd for cpu, after birch"))
+    wait_for("its place to be told", lambda: line.status("toy-2-birch") == ("queued", "1st for cpu, after amber"))
     line.go()
     line.wait_gone(*line.runs)
     assert line.log() == [
@@ -126,7 +126,7 @@ def test_a_stop_while_waiting_ends_at_once_and_costs_nothing(line: Line) -> None
     os.kill(line.supervisor("third"), signal.SIGTERM)
     line.wait_gone("second", "third")
     for name in ("second", "third"):
-        assert line.status(name) == ("stopped", "ended while it waited for cpu")
+        assert line.status(name) == ("stopped", "ended while waiting for cpu")
         attempts = [line.runs[name].attempt(1)]
         assert attempts[0].engine is None
         assert seconds_spent(spans_of(attempts, {}, live=False), now=1e12) == 0
@@ -147,7 +147,7 @@ def test_a_killed_waiter_holds_nobody_up(line: Line) -> None:
     os.kill(line.supervisor("second"), signal.SIGKILL)
     line.wait_gone("second")
     state, detail = line.status("second")
-    assert (state, detail) == ("lost", "ended while it waited for its device: resume puts it into the queue again")
+    assert (state, detail) == ("lost", "ended while waiting for its device: resume puts it back into the queue")
     assert line.order() == [(0, "first"), (1, "third")]
     os.kill(line.supervisor("first"), signal.SIGKILL)
     line.wait_begun("third")
@@ -169,7 +169,7 @@ def test_the_order_can_be_changed_while_they_wait(line: Line) -> None:
         place = queue.move(line.runs[name].path, where)
         assert [waiting for number, waiting in line.order() if number] == order
         assert (place.device, place.number, place.run.name) == ("cpu", order.index(name) + 1, name)
-    with pytest.raises(UserError, match="running waits in no queue"):
+    with pytest.raises(UserError, match="running is not in a queue"):
         queue.move(line.runs["running"].path, "up")
     line.go()
     line.wait_gone(*line.runs)
@@ -206,7 +206,7 @@ def test_a_queue_folder_of_others_is_not_used(
     line.wait_gone("one")
     state, detail = line.status("one")
     assert state == "failed"  # of those that began, too: this engine never says that it has finished
-    assert ("is not a folder that only you can change" in detail) == queued
+    assert ("can be changed by other users" in detail) == queued
     assert (line.log() == []) == queued
 
 
@@ -218,7 +218,7 @@ def test_a_place_that_was_removed_is_missed(line: Line) -> None:
     line.wait_gone("second")
     state, detail = line.status("second")
     assert state == "failed"
-    assert detail.startswith("it cannot wait for cpu: its place in ")
+    assert detail.startswith("it cannot wait for cpu: its entry in ")
     assert run.attempt(1).engine is None
 
 
@@ -241,7 +241,7 @@ def test_who_does_not_let_the_queue_go_is_not_waited_for_for_ever(
     folder.mkdir()
     held = os.open(folder, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
-    with pytest.raises(queue.Busy, match="does not let it go"):
+    with pytest.raises(queue.Busy, match="locked by another process"):
         queue.places()
     os.close(held)
     assert queue.places() == []

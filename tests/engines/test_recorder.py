@@ -96,7 +96,7 @@ def test_failures_are_told_once_and_the_record_goes_on(
     machine = Script(OSError("no space"), ValueError("odd"), reading(cores=2.0))
     ((columns, rows),) = read_segments(record(machine, 4))
     assert set(rows[:, columns.index("cores_busy")]) == {2.0}
-    assert capsys.readouterr().err == "The machine is not recorded now: OSError('no space')\n"
+    assert capsys.readouterr().err == "Machine load is not being recorded: OSError('no space')\n"
 
 
 def test_processes_that_ended_count_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

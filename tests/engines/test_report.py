@@ -234,7 +234,7 @@ def test_what_is_no_number_is_told_once_and_left_out(runs: Path, capsys: pytest.
     report.log(loss=1.0)  # after the end: nothing
     warnings = capsys.readouterr().err.splitlines()
     assert len(warnings) == 2
-    assert warnings[0] == "cockpit reporter: bad is left out: list is not a number"
+    assert warnings[0] == "cockpit reporter: bad is ignored: list is not a number"
     (run,) = list_runs(runs)
     assert [column.tolist() for column in read_series(run.steps, "loss")] == [[0, 1, 2], [0.5] * 3]
     assert read_series(run.steps, "time_")[1].tolist() == [3.0] * 3
@@ -267,7 +267,7 @@ def test_absent_is_a_nan_of_its_own() -> None:
 
 
 def test_a_run_that_cannot_be_made_is_said_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match="needs a name"):
+    with pytest.raises(UserError, match="run name needs"):
         Reporter("///")
     (tmp_path / "file").touch()
     monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path / "file" / "runs"))

@@ -164,7 +164,7 @@ def test_seats_are_taken_in_order_and_a_press_says_whose_it_is(
     assert sit(table, second, "p2") == scenes.Seated("p2")
     assert sit(table, first) == scenes.Seated("p1")
     assert table.taken == ("p1", "p2")
-    note = "p1 and p2 are taken by another terminal; you watch, and your keys do nothing until it leaves."
+    note = "p1 and p2 are taken by another terminal; you are a viewer until it leaves."
     assert sit(table, third) == scenes.Seated("", note)
     first.sendall(scenes.encode(scenes.Press("left", viewer="p2")))  # a lie
     assert exchange(table) == [scenes.Press("left", "p1")]
@@ -183,7 +183,7 @@ def test_a_seat_that_is_taken_or_unknown_is_said_and_given_when_it_is_free(
 ) -> None:
     first, second, third = connect(), connect(), connect()
     sit(table, first, "p1")
-    assert sit(table, second, "p1").note.startswith("p1 is taken by another terminal; you watch")
+    assert sit(table, second, "p1").note.startswith("p1 is taken by another terminal; you are a viewer")
     assert sit(table, third, "p7").note.startswith("This session has no 'p7', only p1 and p2; you watch")
     assert table.taken == ("p1",)
     first.sendall(scenes.encode(scenes.End()))

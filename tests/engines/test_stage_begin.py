@@ -187,13 +187,13 @@ def test_without_its_best_a_stage_begins_with_the_last_and_says_so(tmp_path: Pat
 
     toy.trainer.records.end_epoch = losing  # type: ignore[method-assign]
     assert toy.train() == "finished"
-    assert "the stage begins with the last weights: the best of the one before it is not there" in (
+    assert "the stage starts with the last weights: the previous stage's best is missing" in (
         toy.run.events.read_text()
     )
 
 
 def test_the_first_stage_cannot_begin_with_the_best_of_another() -> None:
-    with pytest.raises(ValueError, match="the first stage has none before it"):
+    with pytest.raises(ValueError, match="the first stage cannot start"):
         Training.model_validate({"stages": [{"name": "a", "begin": "best"}]})
 
 

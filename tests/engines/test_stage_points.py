@@ -77,10 +77,10 @@ def test_a_stage_without_a_scored_epoch_has_no_best(new_run: Any) -> None:
     live = new_run(*SETTINGS[:1], f"training.stages={STAGES}", "training.epochs=1")
     assert live.here() == "finished", live.log()
     assert best_of_stage(live.run, "a") == (1, live.run.best)
-    with pytest.raises(DataError, match="has no best checkpoint of stage 2: it had no scored epoch yet"):
+    with pytest.raises(DataError, match="has no best checkpoint of stage 2: it has no scored epoch yet"):
         best_of_stage(live.run, "b")
     plain = new_run("training.stages=[]")
-    with pytest.raises(UserError, match="has no stages; leave --stage out"):
+    with pytest.raises(UserError, match="has no stages; omit --stage"):
         best_of_stage(plain.run, "a")
 
 

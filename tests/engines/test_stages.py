@@ -82,7 +82,7 @@ def test_the_schedule_starts_anew_or_goes_on(tmp_path: Path) -> None:
 
 
 def test_an_unknown_head_in_a_stage_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"stage 'a': no head is called 'raer' \(did you mean 'rare'\?\)"):
+    with pytest.raises(UserError, match=r"stage 'a': there is no head 'raer' \(did you mean 'rare'\?\)"):
         ToyRun(tmp_path, stages=[{"name": "a", "heads": ["raer"]}])
 
 
@@ -104,7 +104,7 @@ def test_parts_of_a_head_are_on_or_off_by_themselves() -> None:
     assert whole == Switches(heads=frozenset({"keys"}), parts={}, frozen=("look.*",))
     assert rest == Switches(heads=frozenset({"keys", "look", "idle"}), parts={}, frozen=())
     sentence = (
-        r"stage 'x': no head is called 'keys.d' \(did you mean 'keys\.[abc]'\?\); the heads are keys, look, idle; "
+        r"stage 'x': there is no head 'keys.d' \(did you mean 'keys\.[abc]'\?\); the heads are keys, look, idle; "
         r"a part of keys is named as in keys\.a\."
     )
     with pytest.raises(UserError, match=sentence):

@@ -43,13 +43,13 @@ def final_answers(toy: ToyRun) -> dict[str, list[tuple[str, int, str]]]:
 
 
 REFUSED: list[tuple[cmd.Command, str]] = [
-    (cmd.SetLossWeights(attempt=1, weights={"rair": 1.0}), "no head is called 'rair' (did you mean 'rare'?)"),
+    (cmd.SetLossWeights(attempt=1, weights={"rair": 1.0}), "there is no head 'rair' (did you mean 'rare'?)"),
     (cmd.SetLossWeights(attempt=1, weights={"rare": -1.0}), "must be a finite number of 0 or more, got -1.0"),
     (cmd.SetLossWeights(attempt=1, weights={"rare": 1e300}), "must be a finite number of 0 or more, got 1e+300"),
-    (cmd.SetLossWeights(attempt=1, weights={"all": 0.0, "rare": 0.0}), "with every weight at 0 nothing would be"),
+    (cmd.SetLossWeights(attempt=1, weights={"all": 0.0, "rare": 0.0}), "with every weight at 0, nothing would be"),
     (cmd.SetLrScale(attempt=1, scale=0.0), "the scale must be a number from 1e-06 to 1000, got 0"),
     (cmd.SetLrScale(attempt=1, scale=1e30), "the scale must be a number from 1e-06 to 1000, got 1e+30"),
-    (cmd.SetEpochs(attempt=1, epochs=0), "the run can end after epoch 1 at the soonest, 0 is fewer"),
+    (cmd.SetEpochs(attempt=1, epochs=0), "the run cannot end before epoch 1 is done, got 0"),
     (cmd.SetPatience(attempt=1, patience=0), "the patience must be 1 or more, got 0"),
     (cmd.Continue(attempt=1), "the run is not paused"),
 ]
@@ -74,7 +74,7 @@ def test_the_only_head_of_a_stage_keeps_its_weight(tmp_path: Path) -> None:
     send(toy, off, later)
     assert toy.train() == "finished"
     answers = final_answers(toy)
-    assert answers[off.id] == [("refused", 3, "with every weight of this stage at 0 nothing would be trained")]
+    assert answers[off.id] == [("refused", 3, "with every weight of this stage at 0, nothing would be trained")]
     assert answers[later.id] == [("applied", 9, "")]
 
 
@@ -173,7 +173,7 @@ def test_a_run_ends_with_a_whole_epoch(tmp_path: Path) -> None:
     assert toy.train() == "finished"
     assert toy.trainer.state.step == 16
     assert final_answers(toy) == {
-        too_few.id: [("refused", 11, "the run can end after epoch 2 at the soonest, 1 is fewer")],
+        too_few.id: [("refused", 11, "the run cannot end before epoch 2 is done, got 1")],
         fewer.id: [("applied", 12, "")],
     }
     assert [event["epoch"] for event in events_of(toy, "epoch")] == [1, 2]

@@ -167,7 +167,7 @@ def test_weights_that_a_rate_threw_away_are_never_saved(tmp_path: Path, monkeypa
     toy = ToyRun(tmp_path, log_every=2)
     launch.send(toy.run, SetLrScale(attempt=1, scale=1e300, at_step=12))
     with pytest.raises(
-        Diverged, match="the weights are not finite at step 16; the last good checkpoint is untouched"
+        Diverged, match="the weights are not finite at step 16; the last good checkpoint is kept"
     ) as told:
         toy.train()
     assert f"`cockpit fork {tmp_path.name} --epoch best` goes back" in str(told.value)

@@ -195,7 +195,7 @@ def test_of_two_who_resume_at_once_one_does_and_nothing_of_the_other_is_in_force
     answers[3] = start(3)
     del answers[winner]
     for answer in answers.values():
-        assert f"{run.path.name} has been resumed by another meanwhile, and nothing of this resume is in " in answer
+        assert f"{run.path.name} was resumed by another command meanwhile, so this resume was dropped: " in answer
         assert "\n" not in answer
     assert run.attempt_numbers() == [1, 2]
     assert {attempt: run.attempt(attempt).usd_per_hour for attempt in (1, 2)} == {1: 0, 2: winner}
@@ -275,7 +275,7 @@ def test_hang_up_is_nothing_and_sigterm_goes_to_the_engine(
     assert supervisor is not None
     os.kill(supervisor, signal.SIGHUP)
     os.kill(supervisor, number)
-    assert end_of(run) == ("stopped", "ended before it could hear the request to save")
+    assert end_of(run) == ("stopped", "ended before it received the request to save")
     assert not alive(engine)
 
 
@@ -285,7 +285,7 @@ def test_kill_on_request_counts_as_stopped(supervised: Callable[..., RunDirector
     supervisor = lock_holder(run.lock)
     assert supervisor is not None
     os.kill(supervisor, signal.SIGQUIT)
-    assert end_of(run) == ("stopped", "killed on request, not saved since the last checkpoint")
+    assert end_of(run) == ("stopped", "killed on request; progress since the last checkpoint is lost")
 
 
 def test_the_engine_dies_with_its_supervisor(supervised: Callable[..., RunDirectory]) -> None:
@@ -336,7 +336,7 @@ def test_an_engine_that_hangs_costs_no_more_than_its_budget_and_a_grace(
     soon = "import sys; from engines import supervise; supervise.BUDGET_GRACE = 0.3; sys.exit(supervise.main())"
     command = [sys.executable, "-P", "-c", soon, str(run.path)]
     subprocess.run(command, check=False, start_new_session=True, timeout=60)
-    spent = "the budget of $1.5 is spent; killed, not saved since the last checkpoint"
+    spent = "the budget of $1.5 is spent; killed, progress since the last checkpoint is lost"
     assert end_of(run) == ("out-of-budget", spent)
 
 
@@ -378,7 +378,7 @@ def _blind_once(real: Callable[[RunDirectory], list[int]]) -> Callable[[RunDirec
 def test_what_does_not_start_in_time_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = create_run("toy", "{}", kind="training", engine="x", title="", path=tmp_path / "run")
     monkeypatch.setattr(launch, "START_SECONDS", 0.0)
-    with pytest.raises(DataError, match="did not start within 0 s, and was ended"):
+    with pytest.raises(DataError, match="did not start within 0 s and was killed"):
         launch.start(run)
     assert lock_holder(run.lock) is None
     assert run.attempt_numbers() == []

@@ -108,7 +108,7 @@ def test_a_resume_that_gives_something_else_is_a_fault(config: Path, monkeypatch
 
     monkeypatch.setattr(Trainer, "restore", forgetful)
     found = check(config, ENDLESS, try_seconds=0.1)
-    assert found["faults"] == ["A resume does not give back what was saved: sums, state differ."]
+    assert found["faults"] == ["A resume does not restore what was saved: sums, state differ."]
     assert not found["try"]["resumed_equal"]
 
 
@@ -131,7 +131,7 @@ def test_a_disk_that_takes_no_checkpoint_is_a_fault(
 def test_what_was_wrong_before_is_not_tried(config: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("")
     found = check(config, [*ENDLESS, f"output.dir={tmp_path}"], try_seconds=60)
-    assert "is occupied" in found["faults"][0]
+    assert "is not empty" in found["faults"][0]
     assert "try" not in found
 
 

@@ -236,7 +236,7 @@ def test_what_cannot_be_written_harms_nothing_and_is_told_when_it_can(
     watch.stop()
     assert not watch.is_alive()
     assert told(fake.run) == [("plateau", False)]
-    assert capsys.readouterr().err.count("not watched over now") == 1
+    assert capsys.readouterr().err.count("watchdog is not running") == 1
 
 
 # -- posting ---------------------------------------------------------------------------------------------------------

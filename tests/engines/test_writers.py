@@ -107,7 +107,7 @@ def test_a_writer_that_hangs_is_ended(tmp_path: Path, fake_wandb: Path, monkeypa
     monkeypatch.setattr(beside, "END_SECONDS", 1.0)
     monkeypatch.setenv("FAKE_FAULT", "blocks")
     assert alerts(toy_run(tmp_path, "wandb")) == [
-        "the writer wandb was ended: it had not written the rest 1 s after the end"
+        "the writer wandb was stopped: it was still writing 1 s after the end"
     ]
 
 

@@ -72,9 +72,9 @@ def by_project(configs: Sequence[ConfigFile]) -> list[ProjectConfigs]:
     for name, files in grouped.items():
         spec = installed.get(name)
         if isinstance(spec, BrokenSpec):
-            groups.append(ProjectConfigs(name, "", tuple(files), f"it cannot be loaded ({spec.error})"))
+            groups.append(ProjectConfigs(name, "", tuple(files), f"cannot be loaded ({spec.error})"))
         elif spec is None:
-            why = "no such project is installed" if name else "they name no project, or cannot be read"
+            why = "project not installed" if name else "no project named, or not readable"
             groups.append(ProjectConfigs(name, "", tuple(files), why))
         else:
             groups.append(ProjectConfigs(name, spec.title, tuple(files)))

@@ -171,13 +171,13 @@ class Collector:
         dropped = sum(points.branches - len(points.old) for points in self._points.values())
         found = []
         if any(counter.joined for counter in self._counters.values()):
-            found.append("Steps count anew in every epoch: each epoch stands behind the one before.")
+            found.append("Steps restart in every epoch: each epoch is placed after the one before.")
         if self._own_steps:
-            found.append("Validation counts steps of its own: what it shares with training is called `val …`.")
+            found.append("Validation counts its own steps: metrics it shares with training are named `val …`.")
         if repeated:
-            found.append(f"{repeated} values were logged again at their step with another value; the later one counts.")
+            found.append(f"{repeated} values were logged twice at the same step; the later one counts.")
         if dropped:
-            found.append(f"Steps go back so often that {dropped} old branches are not kept.")
+            found.append(f"Steps go back so often that {dropped} old branches were dropped.")
         return found
 
 

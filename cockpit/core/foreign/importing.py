@@ -44,7 +44,7 @@ def import_log(source: Source, label: str = "") -> RunDirectory:
         pass
     series = source.series()
     if not series:
-        raise DataError(f"{source.path} holds no numbers to import; a log needs at least one row.")
+        raise DataError(f"{source.path} has no numbers to import; a log needs at least one row.")
     if len(series) > MOST_COLUMNS - len(FIXED) - len(PLACES):
         raise DataError(f"{source.path} has {len(series):,} metrics; a run has at most {MOST_COLUMNS:,} columns.")
     config = {"project": PROJECT, "source": str(source.path.absolute()), "kind": source.kind}

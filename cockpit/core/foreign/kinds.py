@@ -131,7 +131,7 @@ def open_logs(path: Path) -> list[Source]:
     if path.is_dir():
         found = [source for place in candidates(path) if (source := open_candidate(place))]
         if not found:
-            raise DataError(unread.why_folder(path) or f"No log was found in the folder {path}; {_known()}.")
+            raise DataError(unread.why_folder(path) or f"No log found in the folder {path}; {_known()}.")
         return found
     try:
         if path.exists() and not path.is_file():  # a pipe would wait for its writer

@@ -105,10 +105,10 @@ class LineReader:
     def problems(self) -> list[str]:
         found = []
         if self._damaged:
-            what = "line is damaged and was" if self._damaged == 1 else "lines are damaged and were"
-            found.append(f"{self._damaged} {what} passed over, the first is line {self._first_damaged}.")
+            what = "damaged line" if self._damaged == 1 else "damaged lines"
+            found.append(f"{self._damaged} {what} skipped, the first is line {self._first_damaged}.")
         elif self._line > 1 and not self._rows:
-            found.append(f"None of its {self._line:,} lines gives a number.")
+            found.append(f"None of its {self._line:,} lines contains a number.")
         if self._lines.unfinished and self._lines.partial != self._taken:
             found.append(unfinished("line", self._lines.unfinished))
         return found + not_unpacked(self._lines.damage) + written_anew(self._restarts)
@@ -116,18 +116,18 @@ class LineReader:
 
 def unfinished(what: str, size: int) -> str:
     """The note on a last line or record that is only half there."""
-    return f"The last {what} has no end yet ({size} bytes); it counts once it has one."
+    return f"Last {what} is incomplete ({size} bytes): waiting for the rest."
 
 
 def written_anew(times: int) -> list[str]:
     """The note on a file that was read again from its start."""
     often = "" if times == 1 else f" {times} times"
-    return [f"The file was cut or written anew{often}, and read again from its start."] if times else []
+    return [f"The file was truncated or rewritten{often}; read again from its start."] if times else []
 
 
 def not_unpacked(damage: str) -> list[str]:
     """The note on a packed file that is damaged."""
-    return [f"The packed file is damaged ({damage}); what stands before the damage is shown."] if damage else []
+    return [f"The compressed file is damaged ({damage}); what comes before the damage is shown."] if damage else []
 
 
 class DocumentReader:
@@ -153,12 +153,12 @@ class DocumentReader:
             text = unpack(data, LARGEST_DOCUMENT).removeprefix(BOM_UTF8).decode("utf-8", "replace")
             document = json.loads(text)
         except UNREADABLE as error:  # half written: what was read before stays
-            self._problem = f"The file is not whole ({error}); it is read again when it changes." if data else ""
+            self._problem = f"The file is incomplete ({error}); it is read again when it changes." if data else ""
             return News([])
         try:
             rows = list(self._rows_of(document))
         except UNREADABLE as error:
-            self._problem = f"The file holds no log: {error}; it is read again when it changes."
+            self._problem = f"The file is not a log: {error}; it is read again when it changes."
             return News([])
         self._problem = ""
         return News(rows, anew=True)

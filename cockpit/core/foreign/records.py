@@ -64,7 +64,7 @@ class RecordReader:
     def problems(self) -> list[str]:
         found = []
         if damaged := self._records.damaged + self._unreadable:
-            found.append(f"{damaged} damaged records were passed over.")
+            found.append(f"{damaged} damaged records skipped.")
         if self._records.unfinished:
             found.append(unfinished("record", self._records.unfinished))
         return found + not_unpacked(self._bytes.damage) + written_anew(self._restarts)

@@ -21,7 +21,7 @@ class LogSource:
         self._reader = reader
         self._collector = Collector()
         self._unreadable = ""
-        self._no_file = f"{path} is no file now; what it held is shown."
+        self._no_file = f"{path} is no longer a file; what was read before is shown."
 
     def poll(self) -> bool:
         """Read what is new, of a long log a piece, and say whether anything changed."""
@@ -44,7 +44,7 @@ class LogSource:
             mode = os.stat(self.path).st_mode
             return "" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else self._no_file
         except FileNotFoundError:
-            return f"{self.path} is not there now; what it held is shown."
+            return f"{self.path} is gone; what was read before is shown."
         except OSError as error:
             return f"{self.path} cannot be read now ({error.strerror})."
 

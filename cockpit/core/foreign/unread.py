@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-_PACKED = "is packed by {}; unpack it first, or pack it with gzip, which is read as it is"
+_PACKED = "is compressed by {}; unpack it first, or compress it with gzip, which is read directly"
 _FILES = {
     b"SQLite format 3\0": "is a SQLite database, as MLflow, Optuna and Aim keep; export its metrics as CSV, or have "
     "MLflow write files: MLFLOW_TRACKING_URI=file:./mlruns",

@@ -18,7 +18,7 @@ def varint(data: bytes, place: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             return number, place
-    raise ValueError("a number without an end")
+    raise ValueError("an unterminated number")
 
 
 def signed(number: int) -> int:

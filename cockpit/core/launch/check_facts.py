@@ -17,9 +17,9 @@ def facts_of(found: dict[str, Any]) -> dict[str, str]:
     facts: dict[str, str] = {name: found[name] for name in ("project", "device") if name in found}
     facts |= {f"data {key}": _words(value) for key, value in found.get("data", {}).items()}
     if parameters := found.get("parameters"):
-        facts["parameters"] = f"{count(parameters['total'])}, {count(parameters['trainable'])} trained"
+        facts["parameters"] = _parameters(parameters["total"], parameters["trainable"])
     if steps := found.get("steps"):
-        facts["steps"] = f"{count(steps['per_epoch'])} an epoch, {count(steps['total'])} in {steps['epochs']} epochs"
+        facts["steps"] = f"{count(steps['per_epoch'])} per epoch, {count(steps['total'])} in {steps['epochs']} epochs"
     facts |= _stages(found.get("stages", []))
     if memory := found.get("memory"):
         parts = ", ".join(
@@ -38,13 +38,17 @@ def facts_of(found: dict[str, Any]) -> dict[str, str]:
     if warnings := found.get("warnings"):
         facts["warning"] = " ".join(warnings)
     if command := found.get("on_finish"):
-        facts["on finish"] = f"{command}, when nothing else runs here"
+        facts["on finish"] = f"{command}, when nothing else runs on this machine"
     if given := found.get("given"):
         facts["given"] = _given(given)
         facts["measured"] = ", ".join(found["measured"]) or "nothing"
     if taken := found.get("time"):
         facts |= _time_and_cost(taken, found.get("cost"))
     return facts
+
+
+def _parameters(total: int, trainable: int) -> str:
+    return f"{count(total)}, " + ("all trainable" if trainable == total else f"{count(trainable)} trainable")
 
 
 def _stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -54,7 +58,7 @@ def _stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         steps = f"{count(stage['epochs'])} epochs of {count(stage['steps_per_epoch'])} steps"
         if "begin" in stage:
             begin, end = (_seconds(stage[point]["median"]) for point in ("begin", "end"))
-            words = f"{begin} a step" if begin == end else f"{begin} a step at the beginning, {end} at the end"
+            words = f"{begin} per step" if begin == end else f"{begin} per step at the start, {end} at the end"
             facts[f"stage {stage['name']}"] = f"{steps}, {words}, about {size(stage['memory'])} of memory"
         else:
             facts[f"stage {stage['name']}"] = steps
@@ -87,12 +91,12 @@ def _tried(tried: Mapping[str, Any]) -> dict[str, str]:
 
 def _given(given: Mapping[str, Any]) -> str:
     """What the user gave in place of measured numbers."""
-    known = {"step_seconds": (_seconds, "a step"), "usd_per_hour": (money, "an hour")}
-    told = []
+    known = {"step_seconds": (_seconds, "per step"), "usd_per_hour": (money, "per hour")}
+    parts = []
     for name, number in given.items():
         words, what = known.get(name, (count, plain(name)))
-        told.append(f"{words(number)} {what}")
-    return ", ".join(told)
+        parts.append(f"{words(number)} {what}")
+    return ", ".join(parts)
 
 
 def _time_and_cost(taken: Mapping[str, Any], cost: Mapping[str, Any] | None) -> dict[str, str]:
@@ -100,7 +104,7 @@ def _time_and_cost(taken: Mapping[str, Any], cost: Mapping[str, Any] | None) -> 
     how = {
         "try": "for all epochs",
         "steps": "a rough estimate from a few steps (--try measures)",
-        "given": "by the seconds a step that were given",
+        "given": "from the given seconds per step",
     }[taken["measured"]]
     if taken["low"] is None and taken["measured"] != "given":
         how += f"; {taken['steps']} steps are too few for a range"
@@ -110,7 +114,7 @@ def _time_and_cost(taken: Mapping[str, Any], cost: Mapping[str, Any] | None) -> 
     if cost:
         facts["cost"] = _range(cost, money)
         if cost["budget"] is not None:
-            spent = ", which will be spent before the end" if cost["likely"] > cost["budget"] else ""
+            spent = ", which is too little" if cost["likely"] > cost["budget"] else ""
             facts["cost"] += f" of a budget of {money(cost['budget'])}{spent}"
     return facts
 

@@ -20,7 +20,7 @@ from engines.contract.spec import Spec
 
 Key = tuple[str | int, ...]
 NAME = Field(
-    key=("--name",), kind="text", type="text", help="Your own name for the run, as the list of runs shows it.",
+    key=("--name",), kind="text", type="text", help="A label for the run, as the list of runs shows it.",
     default="",
 )  # fmt: skip
 
@@ -165,7 +165,7 @@ class LaunchForm:
                 return ()
             if read_config(self.path)[2] != self.text:
                 return (
-                    Fault((), f"{self.path} has changed since it was read here; leave the form and choose it again."),
+                    Fault((), f"{self.path} has changed since it was read; close the form and choose the file again."),
                 )
             load_config(self.path, self.overrides)
         except ConfigError as error:

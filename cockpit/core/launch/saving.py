@@ -63,10 +63,10 @@ def save_config(form: LaunchForm, path: Path, *, overwrite: bool = False) -> Pat
     """
     path = path if path.suffix in (".yaml", ".yml") else path.with_name(path.name + ".yaml")
     if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} is there already.")
+        raise FileExistsError(f"{path} already exists.")
     try:
         make_directory(path.parent)
         replace_bytes(path, merged_text(form).encode())
     except OSError as error:
-        raise DataError(f"{path} cannot be written ({error.strerror}); choose another place.") from None
+        raise DataError(f"{path} cannot be written ({error.strerror}); choose another path.") from None
     return path

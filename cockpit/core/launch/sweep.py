@@ -42,7 +42,7 @@ def combinations(axes: Sequence[str]) -> list[Combination]:
         for values in itertools.product(*(values for _, values in parsed))
     ]
     if len(found) > MOST:
-        raise UserError(f"--sweep: {len(found)} combinations; expected at most {MOST}, in several sweeps if need be.")
+        raise UserError(f"--sweep: {len(found)} combinations; expected at most {MOST}, split them into several sweeps.")
     return found
 
 
@@ -59,7 +59,7 @@ def prepare_sweep(config: Path, overrides: Sequence[str], axes: Sequence[str], *
     for each in settings:
         try:
             if load_config(config, each).settings.output.dir and len(found) > 1:
-                faults.append("output.dir is one directory, and each run of a sweep needs its own; leave it out.")
+                faults.append("output.dir is one directory, and each run of a sweep needs its own; omit it.")
         except UserError as error:
             faults += str(error).splitlines()
     if faults:

@@ -59,7 +59,7 @@ def paint(
     draw_x_axis(cells, view, columns, glyphs)
     scale = _scale(lines, curves, plot_rows, log)
     if scale is None:
-        _say(cells, "nothing finite here")
+        _say(cells, "no finite values here")
     else:
         draw_y_axis(cells, scale, plot_rows, glyphs)
         for line, curve in zip(lines, curves, strict=True):

@@ -66,9 +66,9 @@ class Advice:
     usd: float | None
 
     def __str__(self) -> str:
-        """`10 more epochs: best +0.002 to +0.011, 25 m, $1.24`."""
+        """`10 more epochs: best +0.002 to +0.011 (80 %), 25 m, $1.24`."""
         price = f", {money(self.usd)}" if self.usd is not None else ""
-        return f"{AHEAD} more epochs: best {self.gain}, {duration(self.seconds)}{price}"
+        return f"{AHEAD} more epochs: best {self.gain} (80 %), {duration(self.seconds)}{price}"
 
 
 def expected_gain(scores: Sequence[float], ahead: int = AHEAD) -> Gain | None:

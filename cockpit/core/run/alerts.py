@@ -24,7 +24,9 @@ class Remedy:
 
 _STOP = Remedy("run.stop", "stop it", "stop {run}")
 _LOWER = Remedy("run.rate", "lower the learning rate", "lr {run} 0.5x", of_engine=True)
-_EARLY = Remedy("run.rate", "end it early, the best is kept, or lower the rate", "early-stop {run}", of_engine=True)
+_EARLY = Remedy(
+    "run.rate", "stop it early (the best is kept) or lower the learning rate", "early-stop {run}", of_engine=True
+)
 _ROOM = Remedy("go.runs", "delete old runs", "delete OLD --yes")
 REMEDIES: dict[str, tuple[Remedy, ...]] = {
     alerts.NONFINITE: (_LOWER, _STOP),
@@ -32,16 +34,16 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
     alerts.PLATEAU: (_EARLY,),
     alerts.OVERFIT: (_EARLY,),
     alerts.EXPLOIT: (_EARLY,),
-    alerts.DATA_WAIT: (Remedy("show.system", "see what the machine does"),),
-    alerts.STALL: (Remedy("show.log", "see its log"), Remedy("run.stop", "stop it, twice: harder", "stop {run}")),
+    alerts.DATA_WAIT: (Remedy("show.system", "see the machine's load"),),
+    alerts.STALL: (Remedy("show.log", "see its log"), Remedy("run.stop", "stop it (twice: force)", "stop {run}")),
     alerts.DISK: (_ROOM,),
     alerts.CHECKPOINT_FAILED: (_ROOM,),
     alerts.FULL_DISK: (
         _ROOM,
         Remedy("run.continue", "try again now", "continue {run}", of_engine=True),
-        Remedy("run.stop", "stop it, twice: without saving", "kill {run}", of_engine=True),
+        Remedy("run.stop", "stop it (twice: without saving)", "kill {run}", of_engine=True),
     ),
-    alerts.BUDGET: (Remedy("run.rate", "let it end sooner", "epochs {run} N", of_engine=True), _STOP),
+    alerts.BUDGET: (Remedy("run.rate", "train fewer epochs", "epochs {run} N", of_engine=True), _STOP),
 }
 """By the alert's code, the likeliest first."""
 

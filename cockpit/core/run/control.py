@@ -49,8 +49,8 @@ class Target:
         """A sentence; empty where it can be resumed."""
         if self.no_resume or self.can("resume"):
             return self.no_resume
-        is_so = "is still being read" if self.state == "reading" else f"is {self.state}"
-        goes_on = "lives, and goes on by itself" if is_live(self.state) else is_so
+        is_so = "is still loading" if self.state == "reading" else f"is {self.state}"
+        goes_on = "is live and resumes on its own" if is_live(self.state) else is_so
         return f"{self.id} {goes_on}; only a run that has ended can be resumed."
 
     def order(self, action: Action) -> cmd.Command:

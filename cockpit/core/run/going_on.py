@@ -55,7 +55,8 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str]) -> Outlook:
     plan = launch.look_at_resume(run, overrides)
     outlook = _outlook(plan)
     again = [
-        ("order", plain(cmd.describe(edit)), "sent again: the attempt before ended without it") for edit in plan.lost
+        ("order", plain(cmd.describe(edit)), "sent again: the last attempt ended before applying it")
+        for edit in plan.lost
     ]
     return replace(outlook, lines=[*outlook.lines, *again])
 
@@ -65,7 +66,7 @@ def points_of(run: RunDirectory) -> list[ForkPoint]:
     from engines.runs.fork import fork_points, forkable
 
     if not (points := fork_points(run, forkable(run))):
-        raise DataError(f"{run.path.name} has no checkpoint yet that could be forked; k saves one of a live run.")
+        raise DataError(f"{run.path.name} has no checkpoint to fork yet; k saves one of a live run.")
     return points
 
 
@@ -100,7 +101,7 @@ def _outlook(plan: launch.ResumePlan | ForkPlan) -> Outlook:
     changed = {change.key for change in plan.changes}
     own = ("output.dir",)  # a fork has a place of its own: nothing to tell
     lines = [
-        (key, f"{words(recorded.get(key))} → {words(value)}", "edited live, stays")
+        (key, f"{words(recorded.get(key))} → {words(value)}", "edited live, kept")
         for key, value in now.items()
         if recorded.get(key) != value and key not in changed and key not in own
     ]
@@ -110,6 +111,6 @@ def _outlook(plan: launch.ResumePlan | ForkPlan) -> Outlook:
     ]
     last = [change.new for change in plan.changes if change.key == ON_FINISH and change.applied]
     if (command := last[0] if last else now.get(ON_FINISH)) is not None:
-        lines.append((ON_FINISH, on_finish.words(command), "runs on this machine when it has ended"))
+        lines.append((ON_FINISH, on_finish.words(command), "runs on this machine when the run ends"))
     usual = {name: words(now[f"training.{name}"]) for name in USUAL}
     return Outlook(usual, lines, plan.ended.split(", as in --set")[0].rstrip(".") + "." if plan.ended else "")

@@ -45,7 +45,12 @@ def _words(notable: Notable) -> tuple[Kind, str, str, str]:
         case Order():
             edit = isinstance(notable.command, cmd.Edit)
             style = "refused" if notable.refused else "edit" if edit else "order"
-            return "commands", style, "edit" if edit else "order", f"{cmd.describe(notable.command)}  {notable.outcome}"
+            return (
+                "commands",
+                style,
+                "edit" if edit else "command",
+                f"{cmd.describe(notable.command)}  {notable.outcome}",
+            )
         case Alert():
             return "alerts", notable.level, notable.level, notable.text
         case Checkpoint():

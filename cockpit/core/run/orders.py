@@ -21,7 +21,7 @@ class Order:
 
     @property
     def outcome(self) -> str:
-        """`sent`, `seen`, `seen, waits for epoch 3`, `applied at step 12`, `refused because …`."""
+        """`sent`, `received`, `received, waits for epoch 3`, `applied at step 12`, `refused because …`."""
         if self.answer is None:
             return "sent"
         match self.answer.state:
@@ -31,9 +31,9 @@ class Order:
                 return f"refused because {self.answer.reason}" if self.answer.reason else "refused"
             case "seen":
                 epoch = self.command.at_epoch
-                return "seen" if epoch is None else f"seen, waits for epoch {epoch + 1}"
+                return "received" if epoch is None else f"received, waits for epoch {epoch + 1}"
 
     def outcome_with(self, live_attempt: int | None) -> str:
         """The same, where `live_attempt` is the one alive, if any; of an order that nobody will hear any more, that."""
         waits = self.answer is None or self.answer.state == "seen"
-        return "not applied: the run ended before" if waits and self.command.attempt != live_attempt else self.outcome
+        return "not applied: the run ended first" if waits and self.command.attempt != live_attempt else self.outcome

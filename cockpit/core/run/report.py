@@ -64,11 +64,13 @@ def no_report(run: RunDirectory, state: State) -> str:
     """Why there is none yet, or never will be, in a sentence."""
     with contextlib.suppress(DataError):  # told of by whoever shows the run
         if run.info.foreign:
-            return "No report: a program that is not the cockpit's writes none."
+            return "No report: runs of external programs write none."
         if run.info.kind == "task":
             return "No report: the task has written none" + (f" yet; it is {state} now." if is_live(state) else ".")
     if is_live(state):
-        return f"The report comes with a best epoch, at the latest when the training finishes; it is {state} now."
+        return (
+            f"The report is written after a best epoch, at the latest when training finishes; the run is {state} now."
+        )
     if state in ("finished", "early-stopped"):
-        return "The run has ended without a report: its project makes none."
-    return f"No report: it is written when a training finishes, and this one is {state}. Resume it to finish it."
+        return "The run has no report: its project writes none."
+    return f"No report: it is written when training finishes, and this run is {state}. Resume it to finish."

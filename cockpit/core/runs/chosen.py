@@ -47,14 +47,14 @@ class ChosenRuns:
         if not 2 <= len(self.marked) <= len(RUN_ROLES):
             return f"Mark 2 to {len(RUN_ROLES)} runs to compare them: {len(self.marked) or 'none'} so far."
         unfit = next((row for row in self.meant if row.is_task or row.state == "broken"), None)
-        return f"{plain(unfit.id)} is no training that can be read; unmark it to compare the others." if unfit else ""
+        return f"{plain(unfit.id)} is not a readable training; unmark it to compare the others." if unfit else ""
 
     def why_not_delete(self) -> str:
         """A sentence; empty when there is a run to delete among those meant."""
         meant = self.meant
         if meant and all(is_live(row.state) for row in meant):
-            return f"{plain(meant[0].id)} is alive: stop it before deleting it."
-        return "" if meant else "There is no run to delete."
+            return f"{plain(meant[0].id)} is live: stop it before deleting it."
+        return "" if meant else "No run to delete."
 
     # -- the queue -------------------------------------------------------------------------------------------------
 

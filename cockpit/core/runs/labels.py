@@ -24,5 +24,5 @@ def describe(run: RunDirectory, *, label: str | None = None, notes: str | None =
             continue
         changes[name] = plain(text).strip()
         if (length := len(changes[name])) > longest:
-            raise UserError(f"The {name} of {run.path.name} would have {length} characters; at most {longest} fit.")
+            raise UserError(f"The {name} of {run.path.name} has {length} characters; at most {longest} are allowed.")
     run.write_info(msgspec.structs.replace(run.info, **changes))

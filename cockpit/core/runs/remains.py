@@ -45,9 +45,9 @@ def what_remains(run: RunDirectory) -> str:
         time.sleep(0.05)
     attempt = run.newest_attempt()
     if attempt is not None and attempt.reports_itself:  # whose processes lie in a session that may be anybody's
-        return f"{run_word(run.path.name)} has ended."
+        return f"{run_word(run.path.name)} stopped."
     left = processes_of(attempt.supervisor) if attempt else []
     if not left:
-        return f"{run_word(run.path.name)} has ended; nothing of it is left running."
+        return f"{run_word(run.path.name)} stopped; no processes left."
     ids = ", ".join(map(str, left))
-    return f"{run.path.name} has ended, but processes {ids} of it still run; `cockpit kill {run.path.name}` ends them."
+    return f"{run.path.name} stopped, but its processes {ids} still run; `cockpit kill {run.path.name}` ends them."

@@ -58,10 +58,10 @@ def remove(path: Path) -> None:
     try:
         _remove_link(path) if path.is_symlink() else _remove_tree(path)
     except FileNotFoundError:
-        raise UserError(f"{plain(path.name)} is gone already: someone else deleted it.") from None
+        raise UserError(f"{plain(path.name)} is gone already: something else deleted it.") from None
     except OSError as error:
         raise UserError(
-            f"{plain(path.name)} cannot be deleted ({error.strerror}: {error.filename}); check who may write there."
+            f"{plain(path.name)} cannot be deleted ({error.strerror}: {error.filename}); check its permissions."
         ) from None
 
 
@@ -88,13 +88,13 @@ def _remove_tree(path: Path) -> None:
         shutil.rmtree(hidden)
     except OSError as error:
         raise UserError(
-            f"{plain(path.name)} is off the list, but not all of its files can be deleted ({error.strerror}: "
-            f"{error.filename}); that is tried again when the cockpit is opened next."
+            f"{plain(path.name)} is off the list, but some of its files cannot be deleted ({error.strerror}: "
+            f"{error.filename}); the cockpit tries again when it next opens."
         ) from None
 
 
 def _alive(path: Path) -> UserError:
-    return UserError(f"{plain(path.name)} is alive: stop it before deleting it.")
+    return UserError(f"{plain(path.name)} is live: stop it before deleting it.")
 
 
 def remove_leftovers(folder: Path) -> None:

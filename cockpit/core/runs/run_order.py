@@ -41,13 +41,11 @@ def _spent(row: RunSummary, now: float) -> Value:
 ORDERS = (
     Order("newest", "live runs first, then the newest", True, lambda row, now: row.created),
     Order("name", "by id, A to Z", False, lambda row, now: row.id.casefold()),
-    Order(
-        "state", "what runs, then what ended well, then what did not", False, lambda row, now: _STATES.index(row.state)
-    ),
-    Order("score", "the best score first", True, lambda row, now: row.score),
-    Order("spent", "the dearest first", True, _spent),
-    Order("epoch", "the longest trained first", True, lambda row, now: row.done or None),
-    Order("age", "the youngest first, live or not", False, lambda row, now: now - row.created if row.created else None),
+    Order("state", "running, then finished, then failed", False, lambda row, now: _STATES.index(row.state)),
+    Order("score", "best score first", True, lambda row, now: row.score),
+    Order("spent", "most expensive first", True, _spent),
+    Order("epoch", "most epochs first", True, lambda row, now: row.done or None),
+    Order("age", "youngest first, live or not", False, lambda row, now: now - row.created if row.created else None),
 )
 DEFAULT = ORDERS[0]
 

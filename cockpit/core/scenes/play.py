@@ -66,13 +66,13 @@ def open_play(run: RunDirectory, recording: str = "", seat: str = "", more: Mapp
     info = run.info
     if info.kind == "task":
         if not can_play(run):
-            raise DataError(f"{info.id} is a task that shows nothing now; give the id of a training.")
+            raise DataError(f"{info.id} is a task with nothing to show now; give the id of a training.")
         return Viewing(run, seat, started=False)
     spec = specs.of_run(info, "nothing to play")
     if TASK not in spec.tasks:
-        raise UserError(f"The project {info.project!r} has nothing to play.")
+        raise UserError(f"The project {info.project!r} has no play mode.")
     if not can_play(run):
-        raise DataError(f"{info.id} has exported nothing yet; make its files with `cockpit export {info.id}`.")
+        raise DataError(f"{info.id} has no export yet; make one with `cockpit export {info.id}`.")
     _check_recording(recording, spec.recordings)
     arguments = {"run": str(run.path), "recording": recording and str(Path(recording).absolute()), **(more or {})}
     if (found := _playing(info.project, arguments, any_of_run=bool(seat) and not (recording or more))) is not None:

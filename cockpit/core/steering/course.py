@@ -1,4 +1,4 @@
-"""Learning rate and end of a run: what a person can set or ask for, and what each would do, in a sentence."""
+"""Learning rate and end of a run: what the user can set or ask for, and a sentence that says what each would do."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ TITLES: dict[Row, str] = {
 
 @dataclass
 class Course:
-    """Where a run is going: `now` in force, `new` as the person would have it."""
+    """The settings that decide how a run goes on: `now` in force, `new` as the user wants them."""
 
     peak: float
+    running: int = 1
+    """The epoch that runs: a run cannot end after an earlier one."""
     now: dict[Setting, float] = field(default_factory=dict)
     new: dict[Setting, float] = field(default_factory=dict)
 
@@ -41,10 +43,11 @@ class Course:
             if isinstance(value := training.get(name), int):
                 now[name] = value
         peak = training.get("lr")
-        return cls(float(peak) if isinstance(peak, int | float) else 0.0, now, dict(now))
+        return cls(float(peak) if isinstance(peak, int | float) else 0.0, now=now, new=dict(now))
 
     def in_force(self, history: History) -> None:
-        """Take what is in force by the run's edits; what was not touched goes along."""
+        """Take what is in force by the run's edits, also as the new value where the user has changed nothing."""
+        self.running = history.done + 1
         self._take("rate", history.lr_scale)
         if history.planned:
             self._take("epochs", history.planned)
@@ -69,16 +72,16 @@ class Course:
     def type_in(self, row: Row, text: str) -> str:
         """Take typed digits; why they cannot be taken, or nothing."""
         if row in SETTINGS and row not in self.now:
-            return f"{TITLES[row]}: what is in force is not known yet, so nothing can be set."
+            return f"{TITLES[row]}: the current value is not known yet, so it cannot be changed."
         value = typed_number(text.removesuffix("x"))
         if row == "rate":
             if value is None or limits.scale_fault(value):
                 least, most = limits.SMALLEST_SCALE, limits.LARGEST_SCALE
-                return f"{text} is no factor; expected a number from {least:g} to {most:g}, as in 0.5."
+                return f"{text} is not a factor; expected a number from {least:g} to {most:g}, as in 0.5."
             self.new[row] = rounded(value)
         elif row in SETTINGS:
             if value is None or not 1 <= value <= limits.MOST_EPOCHS or value != int(value):
-                return f"{text} is no number of epochs; expected a whole number of 1 or more."
+                return f"{text} is not a number of epochs; expected a whole number of 1 or more."
             self.new[row] = value
         return ""
 
@@ -97,7 +100,7 @@ class Course:
             case "rate":
                 return cmd.SetLrScale(attempt=attempt, scale=self.new[row])
             case "epochs":
-                return cmd.SetEpochs(attempt=attempt, epochs=int(self.new[row]))
+                return cmd.SetEpochs(attempt=attempt, epochs=max(int(self.new[row]), self.running))
             case "patience":
                 return cmd.SetPatience(attempt=attempt, patience=int(self.new[row]))
 
@@ -118,26 +121,25 @@ class Course:
         match row:
             case "early":
                 return (
-                    f"Epoch {running} is finished and evaluated; then the run ends as if its patience had run out: "
+                    f"The run finishes and evaluates epoch {running}, then ends as if patience had run out: "
                     f"the best ({best} so far) is kept and exported."
                 )
             case "evaluate":
-                return "The validation data is gone through now. It is logged; best and patience stay as they are."
+                return "Evaluates on the validation data now and logs the result. Best and patience do not change."
             case "checkpoint":
-                return "last.pt is written now, whole or not at all. best.pt stays as it is, and the run goes on."
+                return "Writes last.pt now, in one piece or not at all. best.pt does not change; the run continues."
         if self.command(row, 0) is None:
-            return "Nothing is changed: ←→ or digits set a new value."
+            return "No change: ←→ or digits set a new value."
         now, new = self.now[row], self.new[row]
         match row:
             case "rate":
                 peak = f"a peak of {number(self.peak * new, '.2e')} instead of {number(self.peak * now, '.2e')}"
-                return (
-                    f"From the next step on the configured schedule is multiplied by {new:g}: {peak}, its shape stays."
-                )
+                return f"From the next step, the configured schedule is multiplied by {new:g}: {peak}; same shape."
             case "epochs":
-                soonest = f" It can end after epoch {running} at the soonest." if new < running else ""
-                return f"The run ends after epoch {new:g} instead of {now:g}; the schedule is stretched to it.{soonest}"
+                over = f"Epoch {new:g} is already over: the run would end" if new < running else "The run ends"
+                fitted = "compressed" if new < now else "stretched"
+                return f"{over} after epoch {max(new, running):g} (was {now:g}); the schedule is {fitted} to fit."
             case "patience":
-                since = f"; now it has been {running - 1 - history.best.epoch}" if history.best else ""
+                since = f"; so far {running - 1 - history.best.epoch}" if history.best else ""
                 ends = f" It ends after epoch {running} if that is no better." if self.ends_run(row, model) else ""
                 return f"The run ends after {new:g} epochs without a better score, instead of {now:g}{since}.{ends}"

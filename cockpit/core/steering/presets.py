@@ -33,7 +33,7 @@ class Presets:
     def save(self, name: str, weights: Mapping[str, float]) -> None:
         """Raises `UserError` for a name that is none, OSError where nothing can be written."""
         if not _NAME.fullmatch(name):
-            raise UserError(f"{name!r} is no name for a preset; use up to 40 letters, digits, dots and dashes.")
+            raise UserError(f"{name!r} is not a valid preset name; use up to 40 letters, digits, dots and dashes.")
         make_directory(self._folder)
         content = {"project": self._project, "loss_weights": dict(weights)}
         replace_bytes(self.path(name), yaml12.write(content).encode())
@@ -47,13 +47,13 @@ class Presets:
             raise DataError(f"{path} cannot be read as a preset ({error}).") from None
         weights = yaml12.find(tree, "loss_weights")
         if not isinstance(weights, Mapping):
-            raise DataError(f"{path} holds no weights; expected `loss_weights:` with a number for each head.")
+            raise DataError(f"{path} has no weights; expected `loss_weights:` with a number for each head.")
         if (owner := tree.get("project", self._project)) != self._project:  # `a-b-x` of a-b looks like `b-x` of a
-            raise DataError(f"{path} is a preset of the project {owner!r}, the run is of {self._project!r}.")
+            raise DataError(f"{path} is a preset of the project {owner!r}; the run is of {self._project!r}.")
         for head, weight in weights.items():
             if head not in heads:
                 raise DataError(
-                    f"{path}: no head is called {head!r}{nearest(str(head), heads)}; the run has {', '.join(heads)}."
+                    f"{path}: there is no head {head!r}{nearest(str(head), heads)}; the run has {', '.join(heads)}."
                 )
             if isinstance(weight, bool) or typed_weight(str(weight)) is None:
                 raise DataError(f"{path}: the weight of {head} is {weight!r}, expected a finite number of 0 or more.")

@@ -161,7 +161,7 @@ class HeadReview:
         kinds = ((head.positives, "positive"), (head.negatives, "negative"))
         few = [f"{count} {kind}{'s' * (count > 1)}" for count, kind in kinds if count < FEW]
         never = self.best is not None and self.best > head.scores.max()
-        flags = ("the best never says yes" if never else "", f"only {' and '.join(few)}" if few else "")
+        flags = ("the best never predicts +" if never else "", f"only {' and '.join(few)}" if few else "")
         return "; ".join(filter(None, flags))
 
     def at(self, threshold: float) -> Numbers | None:
@@ -239,11 +239,9 @@ class ThresholdReview:
         parts = []
         if self.about != earlier.about:
             old, new = earlier.about.epoch, self.about.epoch
-            parts.append(
-                f"the scores are of epoch {new} now, not {old}" if new != old else "other scores are there now"
-            )
+            parts.append(f"the scores are of epoch {new} now, not {old}" if new != old else "the scores have changed")
         if self.saved != earlier.saved or (self.file.content is None) != (earlier.file.content is None):
-            parts.append("the exported thresholds are others now")
+            parts.append("the exported thresholds have changed")
         return " and ".join(parts)
 
     def _stamped(self) -> list[tuple[int, int] | None]:
@@ -326,7 +324,7 @@ def _review(run: RunDirectory) -> Review:
     if (review := read_review(run.review)) is not None:
         return review
     state = RunReader(run).status().state
-    raise DataError(f"{run.info.id} has no review yet: each new best epoch writes one, and the run is {state}.")
+    raise DataError(f"{run.info.id} has no review yet: every new best epoch writes one; the run is {state}.")
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

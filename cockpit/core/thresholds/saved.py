@@ -69,7 +69,7 @@ class SavedThresholds:
             return ""
         of = f"epoch {epoch}" if epoch != about.epoch else f"step {step}"
         return (
-            f"The exported config is of {of}, these numbers are of {about.checkpoint} at epoch {about.epoch}, "
+            f"The exported config is from {of}, these numbers are from {about.checkpoint} at epoch {about.epoch}, "
             f"step {about.step}: export again with `cockpit export {self._run.info.id}`."
         )
 
@@ -95,7 +95,7 @@ class SavedThresholds:
             if _digest(self._read()) != self._digest:
                 raise DataError(
                     f"{self.path} was changed since it was read, by another cockpit or a new export; nothing was "
-                    "saved: look again, then save."
+                    "saved: check again, then save."
                 )
             files.replace_bytes(self.path, data)
             line = {"time": now, "who": who, "old": self.thresholds, "new": dict(new), **of}
@@ -119,7 +119,7 @@ class SavedThresholds:
         """Between comparing and replacing no other cockpit may do either; the kernel frees a dead one's lock."""
         lock = RunLock(self._run.review / SAVE_LOCK)
         if not lock.acquire():
-            raise DataError(f"Another cockpit is saving {self.path} at this moment; nothing was saved: look again.")
+            raise DataError(f"Another cockpit is saving {self.path} right now; nothing was saved: check again.")
         try:
             yield
         finally:

@@ -65,7 +65,7 @@ class Tuning:
     def set(self, name: str, value: float) -> None:
         low, high = self.heads[name].head.bounds
         if not low <= value <= high:
-            raise UserError(f"A threshold of {name} is a number from {low:g} to {high:g}.")
+            raise UserError(f"The threshold of {name} must be a number from {low:g} to {high:g}.")
         if name in self.locked:
             raise UserError(f"{name} is locked: L unlocks it.")
         self._change(f"set {name}", {name: value})
@@ -85,7 +85,7 @@ class Tuning:
         best = {name: self.heads[name].better(saved[name]) for name in names if name not in self.locked}
         found = {name: value for name, value in best.items() if value is not None}
         if not found:
-            raise UserError("Nothing moves: no best threshold gains enough over the saved one.")
+            raise UserError("No change: no best threshold gains enough over the saved one.")
         self._change(f"optimise {len(found)}", found)
         return len(found)
 
@@ -139,7 +139,7 @@ class Tuning:
 
     def _refusal(self) -> str:
         if self.review.file.content is None:
-            return f"Nothing is exported to save into: make it with `cockpit export {self.review.run.info.id}`."
+            return f"There is no exported config to save to: make one with `cockpit export {self.review.run.info.id}`."
         return self.review.warning
 
     def shown(self, sheet: Sheet) -> None:
@@ -149,7 +149,7 @@ class Tuning:
     def save(self, *, who: str, now: float) -> None:
         """Raises `UserError` where these very thresholds were not reviewed, else as `ThresholdReview.save`."""
         if self._shown != self.new:
-            raise UserError("Nothing was saved: these thresholds were not reviewed. d shows what would change.")
+            raise UserError("Nothing was saved: review these thresholds first. d shows what would change.")
         self.review.save(self.new, who=who, now=now)
 
 

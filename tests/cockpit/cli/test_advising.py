@@ -14,7 +14,7 @@ def test_advice_tells_gain_cost_and_what_is_wrong(cockpit: Cockpit, runs: Path) 
     fake = FakeRun(runs).begin().started(epochs=40).epochs(*range(1, 8), best=7)
     early = cockpit("advice", "last")
     assert (early.returncode, early.stdout) == (0, "")
-    assert "too early to say; it takes 8 scored epochs" in early.stderr
+    assert "too early to say; a stage needs 8 scored epochs" in early.stderr
     assert json.loads(cockpit("advice", "last", "--json").stdout)["gain_high"] is None
     fake.say(*(epoch(number, score=0.7) for number in range(8, 31)))
     fake.say(Alert(code="plateau", level="warning", text="no better score for 23 epochs", step=300))

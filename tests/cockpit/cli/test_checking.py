@@ -55,8 +55,8 @@ def test_a_check_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         "data train_sessions": "10",
         "data session_types": "combat 1, walking 2",
         "data unsupported": "hotbar_9",
-        "parameters": "3,510,429, 3,510,429 trained",
-        "steps": "500 an epoch, 75,000 in 150 epochs",
+        "parameters": "3,510,429, all trainable",
+        "steps": "500 per epoch, 75,000 in 150 epochs",
         "memory": "about 386.0 MB of 23.0 GB free (model 14.0 MB, gradients 14.0 MB, optimizer 28.0 MB, "
         "activations 250.0 MB, data 80.0 MB)",
         "disk": "about 126.0 MB of 80.0 GB free at /runs (3 checkpoints of 42.0 MB)",
@@ -97,7 +97,7 @@ def test_a_try_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         "save": "2.0 MB in 12 s",
         "resume": "equal to what was saved, in 0.046 s",
         "time": "1 h 30 m (1 h 00 m to 4 h 00 m), for all epochs",
-        "cost": "$3.75 ($2.50 to $10.00) of a budget of $3.00, which will be spent before the end",
+        "cost": "$3.75 ($2.50 to $10.00) of a budget of $3.00, which is too little",
     }
     assert shown["done by"].strip() == date_and_clock(1_800_000_000 + 5400)
 
@@ -139,18 +139,18 @@ def test_given_numbers_go_to_the_engine_and_are_named(
     shown = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
     assert {name: text.strip() for name, text in shown.items()} == {
         "config": "a.yaml",
-        "stage easy": "2 epochs of 500 steps, 0.05 s a step, about 2.0 GB of memory",
+        "stage easy": "2 epochs of 500 steps, 0.05 s per step, about 2.0 GB of memory",
         "stage hard": "8 epochs of 9,000 steps",
-        "given": "0.05 s a step, $1.79 an hour, 100,000 games, 800,000,000 samples",
+        "given": "0.05 s per step, $1.79 per hour, 100,000 games, 800,000,000 samples",
         "measured": "memory, evaluation",
-        "time": "2 h 00 m, by the seconds a step that were given",
+        "time": "2 h 00 m, from the given seconds per step",
         "cost": "$3.58",
     }
     found["time"] = {"low": None, "likely": 7200, "high": None, "measured": "steps", "steps": 8}
     assert main(["check", "a.yaml"]) == 0
     assert "(--try measures); 8 steps are too few for a range\n" in capsys.readouterr().out
     assert main(["check", "a.yaml", "--try", "--step-seconds", "1"]) == 2
-    assert "--try measures what --step-seconds gives; give one of them." in capsys.readouterr().err
+    assert "--try measures the step time and --step-seconds sets it; give one of them." in capsys.readouterr().err
 
 
 def test_the_faults_of_a_check_are_lines_on_stderr(
@@ -185,7 +185,7 @@ def test_demo_data_is_made_described_and_not_mixed(cockpit: Cockpit, tmp_path: P
     assert other.stderr.count("choose another folder") == 1
     wrong = cockpit("data", "make", "controls", "other", "--set", "speed=fast")
     assert wrong.returncode == 2
-    assert "speed is not known here" in wrong.stderr
+    assert "speed is no argument" in wrong.stderr
     assert not (tmp_path / "other").exists()
 
 

@@ -48,18 +48,18 @@ def lost(runs: Path) -> str:
     return FakeRun(runs).begin().started().id
 
 
-FOREIGN = "{id} is of a program that is not the cockpit's"
+FOREIGN = "{id} is a run of an external program"
 OF_FOREIGN = [
     (["thresholds", "--optimize"], 2, f"{FOREIGN}: it has no thresholds to review."),
     (["show", "--config-diff", "default"], 2, f"{FOREIGN}: it has no defaults to compare with."),
     (["export"], 2, f"{FOREIGN}: it has nothing to export."),
-    (["resume"], 2, f"{FOREIGN}, and only that can go on with it."),
-    (["fork"], 2, "{id} is no training of the cockpit's engine, and only such a one can be forked."),
-    (["replay"], 2, "{id} is no training of the cockpit's engine, and only such a one can be replayed."),
-    (["weights"], 2, "{id} has no loss weights: its config names none."),
-    (["report"], 1, "{id}: No report: a program that is not the cockpit's writes none."),
+    (["resume"], 2, f"{FOREIGN}, and only that program can resume it."),
+    (["fork"], 2, "{id} was not trained by the cockpit's engine, so it cannot be forked."),
+    (["replay"], 2, "{id} was not trained by the cockpit's engine, so it cannot be replayed."),
+    (["weights"], 2, "{id} has no loss weights in its config."),
+    (["report"], 1, "{id}: No report: runs of external programs write none."),
     (["pause"], 1, "{id} is finished; only a live run can be steered."),
-    (["kill"], 1, "{id} is finished: there is nothing to kill."),
+    (["kill"], 1, "{id} is finished: no process to kill."),
 ]
 GONE = (
     "The project 'vanished' of {id} is not installed here; install its package again, or start the cockpit where it is."
@@ -75,8 +75,8 @@ OF_GONE = [
 ]
 OF_NONE_KEPT = [
     (["export"], 1, "{id} has nothing to export yet: best.pt is written with its first scored epoch."),
-    (["fork"], 1, "{id} has kept no checkpoint that could be forked."),
-    (["replay"], 1, "{id} has written no checkpoint that a replay could come to."),
+    (["fork"], 1, "{id} has kept no checkpoint to fork."),
+    (["replay"], 1, "{id} has no checkpoint for a replay to reach."),
 ]
 WORKS = [["show"], ["show", "--json"], ["advice"], ["advice", "--json"], ["watch", "--once"], ["label", "mine"]]
 
@@ -115,7 +115,7 @@ def test_an_order_to_a_run_that_waits_in_the_queue_is_sent_and_not_waited_for(co
     fake = FakeRun(runs).begin(queued=True).say(ev.Phase(phase="queued", detail="number 2 for cpu"))
     with fake.locked():
         answer = cockpit("lr", "last", "0.5x")
-    told = f"learning rate × 0.5: sent; {fake.id} waits for its device, and hears it when its turn has come\n"
+    told = f"learning rate × 0.5: sent; {fake.id} waits for its device; it is applied once it starts\n"
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, told, "")
     (order,) = RecordFollower(fake.run.commands, cmd.decoder).poll()
     assert order.attempt == 1
@@ -128,6 +128,6 @@ def test_weights_for_a_live_run_that_has_none_are_a_sentence(cockpit: Cockpit, r
     with fake.locked(), FakeEngine(fake, lambda command: None) as engine:
         answer = cockpit("weights", "last", "look=0.5")
     assert answer.returncode in (1, 2)
-    expected = "has no loss weights: its config names none" if config else "cannot be read as a config"
+    expected = "has no loss weights in its config" if config else "cannot be read as a config"
     assert expected in answer.stderr
     assert engine.heard == []

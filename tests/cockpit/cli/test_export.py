@@ -34,9 +34,9 @@ def test_what_cannot_be_exported_is_a_sentence(
     create_run("spiral", "", kind="training", engine="engines.train", title="spiral.yaml")
     answer = cockpit("export", "last")
     assert answer.returncode == 2
-    assert "The project 'spiral' exports nothing but what a finished run writes into" in answer.stderr
+    assert "The project 'spiral' has no export of its own; a finished run writes to" in answer.stderr
     reported = create_run("mine", "", kind="training", engine="", title="reported by mine.py")
-    assert f"{reported.info.id} is of a program that is not the cockpit's" in cockpit("export", "last").stderr
+    assert f"{reported.info.id} is a run of an external program" in cockpit("export", "last").stderr
     task = create_run("controls", "", kind="task", engine="engines.task", title="demo data")
     answer = cockpit("export", task.info.id)
     assert answer.returncode == 2

@@ -40,7 +40,7 @@ def test_a_file_that_is_there_stays_and_no_project_is_asked_for(cockpit: Cockpit
     (tmp_path / "mine.yaml").write_text("mine")
     refused = cockpit("init", "controls", "mine.yaml")
     assert (refused.returncode, (tmp_path / "mine.yaml").read_text()) == (2, "mine")
-    assert "is there already" in refused.stderr
+    assert "already exists" in refused.stderr
     assert "of which project: agent, controls" in cockpit("init").stderr
 
 

@@ -55,7 +55,7 @@ def test_delete_asks_at_a_terminal_and_only_there(cockpit: Cockpit, runs: Path) 
     birch.run.write_info(msgspec.structs.replace(birch.run.info, parent=amber.id))
     refused = cockpit("delete", amber.id)
     assert refused.returncode == 2
-    assert "no terminal to ask at; add --yes." in refused.stderr
+    assert "this is not a terminal; add --yes." in refused.stderr
     for answer, left in (("n\n", [amber.id, birch.id]), ("y\n", [birch.id])):
         ours, theirs = pty.openpty()
         with subprocess.Popen([*COMMAND, "delete", amber.id], stdin=theirs, stderr=subprocess.PIPE, text=True) as asked:
@@ -63,7 +63,7 @@ def test_delete_asks_at_a_terminal_and_only_there(cockpit: Cockpit, runs: Path) 
             _, told = asked.communicate(timeout=120)
         os.close(ours)
         os.close(theirs)
-        assert f"{birch.id}, a fork, stays" in told
+        assert f"{birch.id} is kept" in told
         assert sorted(os.listdir(runs)) == left
 
 
@@ -74,6 +74,6 @@ def test_delete_takes_several_and_never_a_live_one(cockpit: Cockpit, runs: Path)
     with live.locked():
         answer = cockpit("delete", amber.id, live.id, birch.id, amber.id, "--yes")
     assert answer.returncode == 1
-    assert f"{live.id} is alive: stop it before deleting it." in answer.stderr
+    assert f"{live.id} is live: stop it before deleting it." in answer.stderr
     assert answer.stderr.count("deleted ") == 2
     assert os.listdir(runs) == [live.id]

@@ -67,8 +67,8 @@ def test_a_sweep_waits_in_an_order_that_can_be_changed(busy: str, capsys: Captur
     assert {run["id"]: run["state"] for run in json.loads(answer(capsys, "ls", "--json"))} == {
         busy: "starting", first: "stopped", second: "queued", third: "queued",
     }  # fmt: skip
-    assert "waits in no queue" in answer(capsys, "queue", "cancel", busy, code=1)
-    assert "waits in no queue" in answer(capsys, "queue", "move", first, "up", code=1)
+    assert "is not in a queue" in answer(capsys, "queue", "cancel", busy, code=1)
+    assert "is not in a queue" in answer(capsys, "queue", "move", first, "up", code=1)
 
 
 def test_one_run_is_queued_and_stopped_like_any_other(busy: str, capsys: Capture) -> None:
@@ -76,7 +76,7 @@ def test_one_run_is_queued_and_stopped_like_any_other(busy: str, capsys: Capture
     assert waiting(capsys) == [run_id]
     assert main(["stop", run_id]) == 0
     told = capsys.readouterr().err
-    assert f"{run_id} stopped: ended while it waited for cpu" in told
+    assert f"{run_id} stopped: ended while waiting for cpu" in told
     assert waiting(capsys) == []
     assert answer(capsys, "resume", run_id, "--detach").strip() == run_id  # the config still says that it waits
     assert waiting(capsys) == [run_id]
@@ -85,7 +85,7 @@ def test_one_run_is_queued_and_stopped_like_any_other(busy: str, capsys: Capture
 @pytest.mark.usefixtures("runs")
 def test_a_sweep_into_one_directory_is_refused(capsys: Capture, tmp_path: Path) -> None:
     told = answer(capsys, "train", "a.yaml", "--sweep", "training.seed=1,2", "--run-dir", str(tmp_path / "x"), code=2)
-    assert told == "cockpit: --run-dir is one directory, and each run of a sweep needs its own; leave it out.\n"
+    assert told == "cockpit: --run-dir is one directory, and each run of a sweep needs its own; omit it.\n"
 
 
 @pytest.mark.usefixtures("runs")

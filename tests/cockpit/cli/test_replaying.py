@@ -65,8 +65,8 @@ def test_a_replay_names_what_has_changed_before_it_starts_and_where_it_differs(
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
     (tmp_path / "seed").write_text("3")
     causes = [
-        "since then changed: NVIDIA_TF32_OVERRIDE: not set → 0",
-        "since then changed: data: 1 of 1 files changed (seed)",
+        "changed since then: NVIDIA_TF32_OVERRIDE: not set → 0",
+        "changed since then: data: 1 of 1 files changed (seed)",
     ]
     other = cockpit("replay", name)
     assert other.returncode == codes.FAILED
@@ -99,4 +99,4 @@ def test_a_difference_that_nothing_on_record_explains_says_so(
     })  # fmt: skip
     answer = cockpit("replay", seeded.run.info.id)
     assert (answer.returncode, answer.stderr) == (codes.FAILED, "")
-    assert answer.stdout.splitlines()[-1] == "nothing that is on record has changed since then"
+    assert answer.stdout.splitlines()[-1] == "nothing recorded has changed since then"

@@ -78,7 +78,7 @@ def test_train_shows_the_table_and_resume_goes_on_with_it(cockpit: Cockpit, conf
     assert all(f" {stage} " in line for line, stage in zip(lines[2:], stages, strict=True))
     assert epochs(trained.stdout) == [1, 2, 3]
     assert any(line.endswith(" *") for line in lines)
-    assert "cockpit: when it has ended and nothing else runs here, this runs: exit 0" in trained.stderr
+    assert "cockpit: when the run ends and nothing else runs here, this runs: exit 0" in trained.stderr
     run = find_run("last")
     assert run.info.label == "first"
     assert f"{run.info.id} finished; best score" in trained.stderr
@@ -90,7 +90,7 @@ def test_train_shows_the_table_and_resume_goes_on_with_it(cockpit: Cockpit, conf
 
     done = cockpit("resume", "last")
     assert done.returncode == 2
-    assert "is finished at epoch 3; give it more to do" in done.stderr
+    assert "is finished at epoch 3; give it more epochs or patience" in done.stderr
     resumed = cockpit("resume", "last", *settings("training.epochs=4", "model.width=8"))
     assert resumed.returncode == 0, resumed.stderr
     assert "model.width: 32 → 8, ignored because" in resumed.stderr
@@ -117,7 +117,7 @@ def test_a_detached_run_is_steered_stopped_and_resumed(cockpit: Cockpit, config:
     assert cockpit("continue", run_id).returncode == 0
     stopped = cockpit("stop", run_id)
     assert stopped.returncode == 0
-    assert "stopped: saved, resume goes on from here" in stopped.stderr
+    assert "stopped: saved at step " in stopped.stderr
     assert cockpit("tail", run_id).returncode == 3
     again = cockpit("resume", run_id, "--detach")
     assert again.stdout.strip() == run_id
@@ -137,7 +137,7 @@ def test_interrupting_train_saves_and_stops_the_run(config: str) -> None:
         train.send_signal(signal.SIGINT)
         rest, news = train.stdout.read(), train.stderr.read()  # not communicate(), which skips what readline() holds
     assert train.returncode == 130
-    assert "Ctrl-C once more leaves it to itself" in news
+    assert "Ctrl-C again returns without waiting" in news
     assert "stopped: saved" in news
     run = find_run("last")
     assert RunReader(run).status().state == "stopped"
@@ -155,9 +155,9 @@ def test_interrupting_train_twice_leaves_the_run_to_itself(config: str) -> None:
         assert holder is not None
         os.kill(holder, signal.SIGSTOP)  # so that the run cannot end in between
         train.send_signal(signal.SIGINT)
-        assert "Ctrl-C once more" in train.stderr.readline()
+        assert "Ctrl-C again" in train.stderr.readline()
         train.send_signal(signal.SIGINT)
-        assert f"stops by itself; watch it with `cockpit tail {run.info.id}`" in train.stderr.read()
+        assert f"stops on its own; watch it with `cockpit tail {run.info.id}`" in train.stderr.read()
         assert train.wait() == 130
     assert lock_holder(run.lock) == holder
     assert [type(command) for command in RecordFollower(run.commands, cmd.decoder).poll()] == [cmd.Stop]

@@ -91,7 +91,7 @@ def test_a_command_that_waits_for_a_long_phase_is_told_as_seen(
     monkeypatch.setattr(launch, "send", acknowledged)
     with live.locked():
         assert steering._ask(live.run, cmd.Pause(attempt=2)) == 0
-    assert capsys.readouterr().out == "pause: seen; will be applied when evaluating is over\n"
+    assert capsys.readouterr().out == "pause: received; applied when evaluating is over\n"
 
 
 def test_no_answer_is_a_failure(
@@ -126,12 +126,12 @@ def test_every_faulty_weight_is_told_and_nothing_is_sent(cockpit: Cockpit, live:
         answer = cockpit("weights", "last", "acton=1", "look=-1", "look", "look=nan", "look=1", "look=2", "action=1_0")
     assert answer.returncode == 2
     assert answer.stderr.splitlines() == [
-        "cockpit: acton=1: no head is called 'acton' (did you mean 'action'?); heads: action, look.",
-        "cockpit: look=-1: a weight is a finite number of 0 or more.",
+        "cockpit: acton=1: there is no head 'acton' (did you mean 'action'?); heads: action, look.",
+        "cockpit: look=-1: a weight must be a finite number of 0 or more.",
         "cockpit: look: expected HEAD=WEIGHT, as in action=0.5.",
-        "cockpit: look=nan: a weight is a finite number of 0 or more.",
+        "cockpit: look=nan: a weight must be a finite number of 0 or more.",
         "cockpit: look=2: look is given twice.",
-        "cockpit: action=1_0: a weight is a finite number of 0 or more.",
+        "cockpit: action=1_0: a weight must be a finite number of 0 or more.",
     ]
     assert not live.run.commands.exists()
 
@@ -160,7 +160,7 @@ def test_a_scale_that_would_stop_or_ruin_the_training_is_a_slip(text: str) -> No
 @pytest.mark.parametrize(
     ("command", "fault"),
     [
-        (["epochs", "last", "0"], "epochs 0: the run can end after epoch 1 at the soonest, 0 is fewer"),
+        (["epochs", "last", "0"], "epochs 0: the run cannot end before epoch 1 is done, got 0"),
         (["epochs", "last", "99999999999999999999"], "the epochs must be 1,000,000,000 or fewer"),
         (["patience", "last", "0"], "patience 0: the patience must be 1 or more, got 0"),
         (["patience", "last", "99999999999999999999"], "the patience must be 1,000,000,000 or less"),
@@ -249,14 +249,14 @@ def test_kill_ends_a_run_and_waits_until_nothing_holds_it(cockpit: Cockpit, live
     with live.locked():
         answer = cockpit("kill", "last")
         assert lock_holder(live.run.lock) is None
-    assert (answer.returncode, answer.stdout) == (0, f"{live.id} killed; nothing of it is left running\n")
+    assert (answer.returncode, answer.stdout) == (0, f"{live.id} killed; no processes left\n")
     attempt = live.run.newest_attempt()
     assert attempt is not None
     assert attempt.ended is not None
     assert attempt.ended.error == "killed on request"
     again = cockpit("kill", "last")
     assert again.returncode == 1
-    assert f"{live.id} is stopped: there is nothing to kill" in again.stderr
+    assert f"{live.id} is stopped: no process to kill" in again.stderr
 
 
 def test_a_run_of_another_machine_is_not_killed_by_number(

@@ -97,16 +97,16 @@ def test_short_forms_are_tasks_of_the_run(cockpit: Cockpit, config: Path, tmp_pa
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (("task", "wlak"), ", walk) nor a .yaml file."),
+        (("task", "wlak"), ", walk) or a .yaml file either."),
         (
             ("task", "walk", "cuont"),
             "The project 'walk' has no task 'cuont' (did you mean 'count'?); it has count",
         ),
-        (("task", "walk", "rollout"), "rollout of walk is done with a run: `cockpit task RUN rollout`."),
-        (("task", "walk", "cache"), "cache of walk is done with a config or a run: `cockpit task CONFIG cache`."),
+        (("task", "walk", "rollout"), "rollout of walk needs a run: `cockpit task RUN rollout`."),
+        (("task", "walk", "cache"), "cache of walk needs a config or a run: `cockpit task CONFIG cache`."),
         (("task", "walk", "count", "--set", "to"), "--set to: expected key=value."),
-        (("task", "none.yaml"), "none.yaml: there is no such config file."),
-        (("evaluate", "last", "--json"), "--set and --json go with --data DIR"),
+        (("task", "none.yaml"), "none.yaml: no such config file."),
+        (("evaluate", "last", "--json"), "--set and --json need --data DIR"),
         (("data", "make", "walk", "out", "--set", "=1"), "--set =1: expected key=value."),
     ],
 )

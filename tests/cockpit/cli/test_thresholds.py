@@ -45,12 +45,12 @@ def test_another_project_reads_its_own_words(cockpit: Cockpit, exported: Path, m
     said = cockpit("thresholds", "last", "--optimize").stdout
     lines = said.splitlines()
     assert (
-        lines[1].split() == "head saved new best 95% of best nearly best gain F1 precision recall alarms n+ n−".split()
+        lines[1].split() == "head saved new best best, 95% CI nearly best gain F1 precision recall alarms n+ n−".split()
     )
     assert "Intervals: 1,000 resamples of 8 plants." in lines
     named = said.replace("idle accuracy", "")  # a total of this project's
     said = named + cockpit("thresholds", "last", "--set", "jmp=1", "--set", "x").stderr
-    assert "no head is called 'jmp' (did you mean 'jump'?); valves: move_forward" in said
+    assert "there is no head 'jmp' (did you mean 'jump'?); valves: move_forward" in said
     assert "--set x: expected head=threshold, as in" in said
     assert not re.search(r"\b(controls?|idle|sessions?)\b", said)
     found = json.loads(cockpit("thresholds", "last", "--json").stdout)
@@ -117,10 +117,10 @@ def test_mistakes_are_sentences_and_save_nothing(cockpit: Cockpit, exported: Pat
     assert answer.returncode == 2
     lines = answer.stderr.splitlines()
     assert "no control is called 'jmp' (did you mean 'jump'?)" in lines[0]
-    assert lines[1].endswith("--set sprint=1.5: a threshold of sprint is a number from 0 to 1.")
-    assert lines[2].endswith("--set sneak=x: a threshold of sneak is a number from 0 to 1.")
+    assert lines[1].endswith("--set sprint=1.5: the threshold of sprint must be a number from 0 to 1.")
+    assert lines[2].endswith("--set sneak=x: the threshold of sneak must be a number from 0 to 1.")
     assert "expected control=threshold" in lines[3]
-    assert lines[4].endswith("--set jump=nan: a threshold of jump is a number from 0 to 1.")
+    assert lines[4].endswith("--set jump=nan: the threshold of jump must be a number from 0 to 1.")
     assert exported.read_bytes() == before
 
 

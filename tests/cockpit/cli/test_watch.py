@@ -26,7 +26,7 @@ def test_once_prints_every_metric_and_the_damage(cockpit: Cockpit, tmp_path: Pat
     lines = answer.stdout.splitlines()
     assert lines[0] == "log.jsonl: JSON lines"
     assert lines[3].split() == ["loss", "2", "0", "2.5", "0.125", "2.5", "0.125", "7", "—", "0"]
-    assert lines[5] == "! 1 line is damaged and was passed over, the first is line 2."
+    assert lines[5] == "! 1 damaged line skipped, the first is line 2."
     assert "\x1b" not in answer.stdout
     assert "\u202e" not in answer.stdout
 
@@ -94,7 +94,7 @@ def test_imported_runs_are_shown_by_every_command(cockpit: Cockpit, tmp_path: Pa
     answer = cockpit("import", "logs", "--name", "theirs")
     (run_id,) = answer.stdout.split()
     assert answer.returncode == 1  # the other file made no run, and that is said
-    assert "b.jsonl holds no numbers" in answer.stderr
+    assert "b.jsonl has no numbers" in answer.stderr
     (listed,) = json.loads(cockpit("ls", "--json").stdout)
     assert (listed["id"], listed["state"], listed["label"], listed["epochs"]) == (run_id, "finished", "theirs", 2)
     tail = cockpit("tail", "last")

@@ -40,14 +40,16 @@ def test_what_several_read_is_asked_and_what_none_reads_is_told(cockpit: Cockpit
     (tmp_path / "notes.txt").write_text("hello")
     answer = cockpit("data", "stats", "notes.txt")
     assert answer.returncode == 1
-    assert answer.stderr.startswith(f"cockpit: {tmp_path / 'notes.txt'} is data of no installed project: agent found ")
+    assert answer.stderr.startswith(
+        f"cockpit: {tmp_path / 'notes.txt'} is not data of any installed project: agent found "
+    )
     assert f"; controls found {why_not('notes.txt')}; " in answer.stderr
-    assert answer.stderr.endswith("walk found no .walk files; --project NAME takes it all the same.\n")
+    assert answer.stderr.endswith("walk found no .walk files; --project NAME reads it anyway.\n")
     np.savez(tmp_path / "a.npz", frames=[1], controls=[1])
     (tmp_path / "one.walk").touch()
     answer = cockpit("data", "stats", ".")
     assert answer.returncode == 2
-    assert f"{tmp_path} could be data of controls and walk; say whose it is with --project NAME." in answer.stderr
+    assert f"{tmp_path} could be data of controls and walk; choose one with --project NAME." in answer.stderr
     assert "one.walk" in cockpit("data", "stats", ".", "--project", "walk").stdout
 
 

@@ -74,7 +74,7 @@ def test_a_refusal_is_its_sentences(modules: None) -> None:
     with pytest.raises(UserError, match="the data is gone") as caught:
         EngineQuestion("asked_refuses", []).answer()
     assert caught.value.exit_code == 1
-    with pytest.raises(UserError, match="something else than JSON"):
+    with pytest.raises(UserError, match="did not print JSON"):
         EngineQuestion("asked_prints", []).answer()
 
 

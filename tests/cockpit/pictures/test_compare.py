@@ -54,6 +54,6 @@ async def test_compare(pictures: Pictures, cockpit: Make, three: None, size: tup
         await pilot.press("asterisk")
         await until(pilot, lambda: keys(pilot).get("compare"))
         await pilot.press("c")
-        shown = ("30/30", "by step", "leave", "train.loss", *(["model.K"] if size[0] > 100 else []))
+        shown = ("30/30", "by step", "quit", "train.loss", *(["model.K"] if size[0] > 100 else []))
         await until(pilot, lambda: all(word in text(pilot) for word in shown))
         await pictures.take(pilot)

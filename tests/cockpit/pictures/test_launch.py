@@ -54,11 +54,11 @@ async def test_launch(pictures: Pictures, cockpit: Make, config: None, size: tup
         await until(pilot, lambda: "A walk in the park" in text(pilot) and "From elsewhere" in text(pilot))
         await pictures.take(pilot)
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, LaunchFormScreen) and keys(pilot).get("go"))
+        await until(pilot, lambda: isinstance(pilot.app.screen, LaunchFormScreen) and keys(pilot).get("start"))
         for name, typed in (("training.seed", "7"), ("training.lr", "fast")):
             await go_to(pilot, name)
             await pilot.press("enter", "ctrl+u", *typed, "enter", "escape")
-        await until(pilot, lambda: "1 fault" in text(pilot) and "2 changed" in text(pilot))
+        await until(pilot, lambda: "1 error" in text(pilot) and "2 changed" in text(pilot))
         await until(pilot, lambda: "input should be a valid number" in text(pilot))
         await pictures.take(pilot)
         await pilot.press("a")

@@ -28,5 +28,5 @@ async def test_play(
     fake = FakeRun(folder, kind="task").begin().say(ev.Phase(phase="working"))
     with fake.locked(), FakeScenes(fake, scene()):
         async with cockpit(play=Viewing(fake.run)).run_test(size=size) as pilot:
-            await until(pilot, lambda: "P2 Falco" in text(pilot) and "leave" in text(pilot))
+            await until(pilot, lambda: "P2 Falco" in text(pilot) and "quit" in text(pilot))
             await pictures.take(pilot)

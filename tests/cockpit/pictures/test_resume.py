@@ -21,7 +21,7 @@ async def test_resume_and_fork(pictures: Pictures, cockpit: Make, fake: FakeRun,
         for key in ("r", "f"):
             await until(pilot, lambda: keys(pilot).get("resume"))
             await pilot.press(key)
-            await until(pilot, lambda: "edited live, stays" in text(pilot))
+            await until(pilot, lambda: "edited live, kept" in text(pilot))
             pilot.app.screen.query_one("#more", Input).focus()
             await pilot.press(*"model.num_layers=2 training.log_every=5")
             await until(pilot, lambda: "ignored because" in text(pilot) and "applied" in text(pilot))

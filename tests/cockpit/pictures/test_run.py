@@ -154,6 +154,6 @@ async def test_a_failed_run(
     at(60)
     fake.end("failed", exit_code=None, signal="SIGKILL")
     async with cockpit(open_run=fake.run).run_test(size=size) as pilot:
-        words = ("✖ failed", "SIGKILL", "out of memory", "best 3", "step 60", "5.4", "leave")
+        words = ("✖ failed", "SIGKILL", "out of memory", "best 3", "step 60", "5.4", "quit")
         await until(pilot, lambda: all(word in text(pilot) for word in words))
         await pictures.take(pilot, "failed")

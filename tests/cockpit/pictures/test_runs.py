@@ -88,7 +88,7 @@ async def test_runs(
         await until(pilot, lambda: "2 marked" in text(pilot))
         await pictures.take(pilot, "away")
         for typed, shown in (
-            (("d",), "delete for good"), (("escape", "e"), "notes"), (("escape", "o"), "the youngest first"),
+            (("d",), "delete for good"), (("escape", "e"), "notes"), (("escape", "o"), "youngest first"),
             (("escape", "question_mark"), "Open the run under the cursor"),
         ):  # fmt: skip
             await pilot.press(*typed)
@@ -102,5 +102,5 @@ async def test_runs(
 @SIZES
 async def test_no_runs(pictures: Pictures, cockpit: Make, size: tuple[int, int]) -> None:
     async with cockpit(folder=Path("/runs")).run_test(size=size) as pilot:
-        await until(pilot, lambda: "No runs yet" in text(pilot) and "leave" in text(pilot))
+        await until(pilot, lambda: "No runs yet" in text(pilot) and "quit" in text(pilot))
         await pictures.take(pilot, "none")

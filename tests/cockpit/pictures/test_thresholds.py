@@ -29,7 +29,7 @@ async def test_thresholds(
     run = reviewed_run(folder, sent_arrays()).run
     async with cockpit().run_test(size=size) as pilot:
         await pilot.app.push_screen(ThresholdsScreen(run, lambda: 5.0))
-        await until(pilot, lambda: "as saved" in text(pilot) and "in all" in text(pilot))
+        await until(pilot, lambda: "as saved" in text(pilot) and "overall" in text(pilot))
         await pilot.press("down", "o", "L", "down", "right_square_bracket")
         await until(pilot, lambda: "2 changed" in text(pilot) and "→" in text(pilot))
         await pictures.take(pilot)

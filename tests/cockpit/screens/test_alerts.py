@@ -41,12 +41,12 @@ async def test_an_alert_in_the_list_and_on_the_screen_of_its_run(
 
             await pilot.press("enter")
             await until(
-                pilot, lambda: f"! {PLATEAU} · f8 end it early, the best is kept" in " ".join(text(pilot).split())
+                pilot, lambda: f"! {PLATEAU} · f8 stop it early (the best is kept" in " ".join(text(pilot).split())
             )
             assert toasts(pilot) == []  # it was there when the screen was opened
             fake.say(Alert(code="stall", level="error", text="no sign of life for 2 min in training", step=110))
             await until(pilot, lambda: "stalled in training" in text(pilot))
-            stalled = "no sign of life for 2 min in training · 4 see its log · s stop it, twice: harder"
+            stalled = "no sign of life for 2 min in training · 4 see its log · s stop it (twice: force)"
             await until(pilot, lambda: toasts(pilot) == [stalled])
             assert len(rung) == 2
             await pilot.press("8")
@@ -55,8 +55,8 @@ async def test_an_alert_in_the_list_and_on_the_screen_of_its_run(
             await pilot.press("escape")
             await until(pilot, lambda: "● stalled !" in text(pilot))
             fake.say(
-                Alert(code="stall", level="info", text="it goes on", step=111, over=True),
-                Alert(code="plateau", level="info", text="no plateau any more", step=111, over=True),
+                Alert(code="stall", level="info", text="signs of life again", step=111, over=True),
+                Alert(code="plateau", level="info", text="no longer a plateau", step=111, over=True),
             )
             await until(pilot, lambda: "● running" in text(pilot) and " !" not in text(pilot))
             await pilot.press("enter")
@@ -71,11 +71,13 @@ async def test_how_alerts_are_told_elsewhere_is_chosen_in_the_palette_and_kept(
     app = cockpit()
     async with app.run_test() as pilot:
         for choice in ("bell", "osc9", ""):
-            (command,) = [one for one in app.get_system_commands(app.screen) if one.title == "Alerts elsewhere"]
+            (command,) = [
+                one for one in app.get_system_commands(app.screen) if one.title == "Alerts outside the screen"
+            ]
             command.callback()
             await until(pilot, lambda choice=choice: settings.value.notify == choice)  # type: ignore[misc]
         settings.change(notify="https://example.org/hook")
-        assert "Alerts elsewhere" not in [one.title for one in app.get_system_commands(app.screen)]
+        assert "Alerts outside the screen" not in [one.title for one in app.get_system_commands(app.screen)]
         assert not any("example" in word for word in toasts(pilot))
 
 

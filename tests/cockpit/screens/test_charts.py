@@ -72,7 +72,7 @@ def told(pilot: Pilot[None], name: str) -> list[str]:
 async def test_metrics_of_one_thing_share_a_chart_with_their_last_values(cockpit: Make) -> None:
     async with opened(cockpit, FakeMetrics(), (80, 24)) as (pilot, _):
         assert {"open", "filter", "smooth", "log", "axis", "back", "zoom in", "pan left"} <= keys(pilot).keys()
-        assert "leave" in text(pilot).splitlines()[-1]
+        assert "quit" in text(pilot).splitlines()[-1]
         assert names(pilot) == ["score", "loss", "grad/norm", "gpu/0", "gpu/1"]
         assert told(pilot, "loss")[-2:] == ["0.4000", "0.5000"]  # 2 / (1 + 400 / 100), and a tenth more
         legend = text(pilot).splitlines()[1]

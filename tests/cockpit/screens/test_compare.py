@@ -117,7 +117,7 @@ async def test_without_another_training_there_is_nothing_to_compare_with(
     async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen) and "finished" in text(pilot))
         await pilot.press("c")
-        await until(pilot, lambda: "There is no other training." in text(pilot))
+        await until(pilot, lambda: "No other training to compare with." in text(pilot))
         await pilot.press("enter", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
 

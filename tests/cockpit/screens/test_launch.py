@@ -43,7 +43,7 @@ async def test_a_config_is_chosen_and_left_again(cockpit: Make, config_folder: P
         await until(pilot, lambda: "Takes a minute" in text(pilot))
         assert "large.yaml" in text(pilot)
         await pilot.press("down", "enter")
-        await until(pilot, lambda: "small.yaml" in text(pilot) and "nothing changed" in text(pilot))
+        await until(pilot, lambda: "small.yaml" in text(pilot) and "no changes" in text(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: "large.yaml" in text(pilot))
         await pilot.press("escape")
@@ -67,10 +67,10 @@ async def test_a_broken_project_says_why_and_one_without_configs_offers_its_defa
     async with app.run_test(size=(110, 30)) as pilot:
         await pilot.press("n")
         await until(pilot, lambda: "ImportError: no [b]module[/b]" in text(pilot))
-        assert "no such project is installed" in text(pilot)
-        assert "they name no project" in text(pilot)
+        assert "project not installed" in text(pilot)
+        assert "no project named" in text(pilot)
         await pilot.press("enter")  # the first that can be chosen
-        await until(pilot, lambda: "no file yet" in text(pilot))
+        await until(pilot, lambda: "not saved yet" in text(pilot))
         await until(pilot, lambda: "data is missing" in text(pilot))
         assert isinstance(app.screen, LaunchFormScreen)
 
@@ -100,7 +100,7 @@ async def test_a_path_is_typed_with_any_letters(cockpit: Make, config_folder: Pa
         await pilot.press("slash", *"qspn?[b].yaml")
         assert app.screen.query_one(Input).value == "qspn?[b].yaml"
         await pilot.press("enter")
-        await until(pilot, lambda: "there is no such config file" in text(pilot))
+        await until(pilot, lambda: "no such config file" in text(pilot))
         assert "qspn?[b].yaml" in text(pilot)
         await pilot.press("escape", "down", "enter")  # back in the list
-        await until(pilot, lambda: "nothing changed" in text(pilot))
+        await until(pilot, lambda: "no changes" in text(pilot))

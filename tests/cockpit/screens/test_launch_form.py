@@ -95,7 +95,7 @@ async def opened(pilot: Pilot[None]) -> None:
     await pilot.press("n")
     await until(pilot, lambda: "A walk" in text(pilot))
     await pilot.press("enter")
-    await until(pilot, lambda: "nothing changed" in text(pilot) and keys(pilot).get("go"))
+    await until(pilot, lambda: "no changes" in text(pilot) and keys(pilot).get("start"))
 
 
 async def go_to(pilot: Pilot[None], name: str) -> None:
@@ -132,7 +132,7 @@ async def test_choices_switches_and_devices_are_stepped_through(cockpit: Make, c
         await pilot.press("left")
         await until(pilot, lambda: "--set training.amp=fp16" in text(pilot))
         await pilot.press("enter", "escape")  # once round, and out of the filter
-        await until(pilot, lambda: "nothing changed" in text(pilot))
+        await until(pilot, lambda: "no changes" in text(pilot))
         await go_to(pilot, "training.compile")
         await pilot.press("space", "escape")
         await until(pilot, lambda: "--set training.compile=true" in text(pilot))
@@ -172,7 +172,7 @@ async def test_lists_are_edited_as_yaml(cockpit: Make, config: Path) -> None:
         pilot.app.screen.query_one(TextArea).text = "- name: all\n  epochs: 2\n"
         await pilot.press("ctrl+s")
         await until(pilot, lambda: "training.stages=[{name: all, epochs: 2}]" in text(pilot))
-        assert keys(pilot)["go"]
+        assert keys(pilot)["start"]
         await pilot.press("enter", "x", "escape")
         await until(pilot, lambda: "1 changed" in text(pilot))
 
@@ -188,7 +188,7 @@ async def test_every_fault_is_at_its_field_in_the_words_of_the_file(cockpit: Mak
         await until(pilot, lambda: "A walk" in text(pilot))
         await pilot.press("enter")
         await until(pilot, lambda: "did you mean 'epochs'?" in text(pilot))  # a key without a field
-        assert not keys(pilot)["go"]
+        assert not keys(pilot)["start"]
         await pilot.press("g")  # greyed: does nothing
         await go_to(pilot, "model.d_model")
         await pilot.press("enter", "ctrl+u", "9", "enter", "escape")
@@ -214,7 +214,7 @@ async def test_a_check_is_shown_out_of_date_after_a_change_and_given_up(
         question.go_on.set()
         await pilot.press("c")
         await until(pilot, lambda: "157,085" in text(pilot))
-        assert "nothing is wrong" in text(pilot)
+        assert "✔ OK" in text(pilot)
         assert question.asked == [["configs/walk.yaml"]]
         await go_to(pilot, "training.seed")
         await pilot.press("enter", "1", "enter")
@@ -265,7 +265,7 @@ async def test_a_run_is_started_once_and_shown(
         await opened(pilot)
         assert "$2.50/h" in text(pilot)
         await pilot.press("home", "enter", *"my walk", "enter")
-        await until(pilot, lambda: "--name 'my walk'" in text(pilot) and keys(pilot)["go"])
+        await until(pilot, lambda: "--name 'my walk'" in text(pilot) and keys(pilot)["start"])
         await pilot.press("w", "w", "g", "escape")
         await until(pilot, lambda: "starting …" in text(pilot) and asked)
         go_on.set()
@@ -285,9 +285,9 @@ async def test_a_refused_start_stays_in_the_form_with_nothing_lost(
     async with cockpit().run_test(size=(100, 30)) as pilot:
         await opened(pilot)
         await pilot.press("home", "enter", *"mine", "enter")
-        await until(pilot, lambda: keys(pilot)["go"] and "--name mine" in text(pilot))
+        await until(pilot, lambda: keys(pilot)["start"] and "--name mine" in text(pilot))
         await pilot.press("g")
-        await until(pilot, lambda: "The output directory is occupied." in text(pilot) and keys(pilot)["go"])
+        await until(pilot, lambda: "The output directory is occupied." in text(pilot) and keys(pilot)["start"])
         assert "--name mine" in text(pilot)
         assert isinstance(pilot.app.screen, LaunchFormScreen)
 
@@ -299,10 +299,10 @@ async def test_settings_are_saved_as_a_new_file_and_none_is_replaced_unasked(coc
         await pilot.press("enter", "0", "enter")
         await until(pilot, lambda: "1 changed" in text(pilot))
         await pilot.press("a", "ctrl+u", *"configs/walk", "enter")
-        await until(pilot, lambda: "is there already" in text(pilot))
+        await until(pilot, lambda: "already exists" in text(pilot))
         assert load_config(config).settings.training.epochs == 4
         await pilot.press(*" to work", "enter")
-        await until(pilot, lambda: "walk to work.yaml" in text(pilot) and "nothing changed" in text(pilot))
+        await until(pilot, lambda: "walk to work.yaml" in text(pilot) and "no changes" in text(pilot))
         saved = config.with_name("walk to work.yaml")
         assert load_config(saved).settings.training.epochs == 40
         await pilot.press("escape", "escape")
@@ -312,9 +312,9 @@ async def test_settings_are_saved_as_a_new_file_and_none_is_replaced_unasked(coc
 def test_a_command_at_the_end_is_said_beside_the_start(config: Path) -> None:
     form = open_form(config)
     field = next(field for field in form.fields if field.name == "cost.on_finish")
-    assert "at the end runs" not in about_start(form, (), None, None).plain
+    assert "then runs" not in about_start(form, (), None, None).plain
     form.set(field, "[stop-pod, 'my pod']")
-    assert "at the end runs stop-pod 'my pod'" in about_start(form, (), None, None).plain
+    assert "then runs stop-pod 'my pod'" in about_start(form, (), None, None).plain
 
 
 async def test_leaving_asks_where_changes_would_be_lost(cockpit: Make, config: Path) -> None:
@@ -322,7 +322,7 @@ async def test_leaving_asks_where_changes_would_be_lost(cockpit: Make, config: P
         await opened(pilot)
         await go_to(pilot, "training.epochs")
         await pilot.press("enter", "0", "enter", "escape", "escape")
-        await until(pilot, lambda: "1 change is not saved" in text(pilot))
+        await until(pilot, lambda: "1 change not saved" in text(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: "--set training.epochs=40" in text(pilot))
         await pilot.press("escape", "d")

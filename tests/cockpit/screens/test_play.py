@@ -114,18 +114,18 @@ async def test_how_the_engine_failed_is_told(cockpit: Make, play: FakeRun) -> No
     async with cockpit(play=Viewing(play.run)).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "✖ failed" in text(pilot) and "KeyError: [bold]x[/]" in text(pilot))
         assert "no such file" in text(pilot)
-        assert "escape goes back" in text(pilot)
+        assert "press escape to go back" in text(pilot)
 
 
 async def test_an_engine_that_has_ended_leaves_its_last_scene(cockpit: Make, play: FakeRun) -> None:
     async with cockpit(play=Viewing(play.run)).run_test(size=(80, 24)) as pilot:
         with play.locked(), FakeScenes(play, scene()):
             await until(pilot, lambda: "frame 412" in text(pilot))
-        play.run.stdout.write_text("ended: nobody has looked for 10 minutes\n")
+        play.run.stdout.write_text("ended: no viewer for 10 minutes\n")
         play.end("finished", exit_code=0)
         await until(pilot, lambda: "✓ finished" in text(pilot))
         assert "P1 Fox" in text(pilot)
-        assert "nobody has looked for 10 minutes. escape goes back" in text(pilot)
+        assert "nobody has looked for 10 minutes. press escape to go back" in text(pilot)
 
 
 async def test_hostile_scenes_are_text_and_bind_no_key_of_ours(cockpit: Make, play: FakeRun) -> None:

@@ -81,7 +81,7 @@ async def test_the_queue_is_shown_in_its_order_changed_and_cancelled(cockpit: Ma
         await shows(0, 1, 2)
         assert text(pilot).index(busy.path.name[:29]) < text(pilot).index(runs[0].path.name[:29])  # what runs is above
         await pilot.press("home", "down", "down", "down")
-        await until(pilot, lambda: "3rd for cpu, behind" in text(pilot))
+        await until(pilot, lambda: "3rd for cpu, after" in text(pilot))
         assert "K earlier  J later  x cancel" in text(pilot)
         await pilot.press("K", "K")
         await shows(2, 0, 1)
@@ -100,7 +100,7 @@ async def test_the_queue_is_shown_in_its_order_changed_and_cancelled(cockpit: Ma
         await pilot.press("home", "space", "space", "down", "space")  # what runs, and two that wait
         await until(pilot, lambda: "3 marked" in text(pilot))
         await pilot.press("x")
-        await until(pilot, lambda: "2 runs leave the queue; resume puts one in again" in text(pilot))
+        await until(pilot, lambda: "2 runs left the queue; resume puts one back at the end" in text(pilot))
         await shows(2)
         await pilot.press("escape", "home")
         await until(pilot, lambda: not keys(pilot)["cancel"])  # what runs is in no queue

@@ -59,10 +59,10 @@ async def test_an_unchanged_run_resumes_by_one_more_enter(
     async with cockpit(open_run=stopped.run).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: keys(pilot).get("resume"))
         await pilot.press("r")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ResumeScreen) and "edited live, stays" in text(pilot))
+        await until(pilot, lambda: isinstance(pilot.app.screen, ResumeScreen) and "edited live, kept" in text(pilot))
         assert "training.patience" in text(pilot)
         assert "25 → 7" in text(pilot)
-        await until(pilot, lambda: "▲ since then changed: torch: 1.13.0 → " in text(pilot))  # and keeps nobody from it
+        await until(pilot, lambda: "▲ changed since then: torch: 1.13.0 → " in text(pilot))  # and keeps nobody from it
         await pilot.press("enter")
         await until(pilot, lambda: started)
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
@@ -77,7 +77,7 @@ async def test_every_change_of_a_resume_says_what_becomes_of_it(
     async with cockpit().run_test(size=(110, 30), notifications=True) as pilot:
         await until(pilot, lambda: keys(pilot).get("resume"))
         await pilot.press("r")
-        await until(pilot, lambda: "edited live, stays" in text(pilot))
+        await until(pilot, lambda: "edited live, kept" in text(pilot))
         await pilot.press("9")  # in place of what stood there
         await until(pilot, lambda: "4 → 9" in text(pilot))
         await type_over(pilot, "more", "model.num_layers=2 training.log_every=5")
@@ -138,12 +138,12 @@ async def test_a_fork_from_the_first_epoch(cockpit: Make, stopped: FakeRun, star
     async with cockpit(open_run=stopped.run).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: keys(pilot).get("resume"))
         await pilot.press("f")
-        await until(pilot, lambda: "epoch_002, last" in text(pilot) and "edited live, stays" in text(pilot))
+        await until(pilot, lambda: "epoch_002, last" in text(pilot) and "edited live, kept" in text(pilot))
         assert "best, epoch_001" in text(pilot)
         assert "score 0.200" in text(pilot)
         assert "2.0 MB" in text(pilot)
         await pilot.press("down")
-        await until(pilot, lambda: "no setting is changed" in text(pilot))
+        await until(pilot, lambda: "no settings changed" in text(pilot))
         await type_over(pilot, "label", "other seed")
         await type_over(pilot, "more", "training.seed=1")
         await until(pilot, lambda: "42 → 1" in text(pilot))
@@ -165,9 +165,9 @@ async def test_a_fork_with_nothing_to_do_or_no_checkpoint_says_so(
     async with cockpit(open_run=stopped.run).run_test(size=(100, 30)) as pilot:
         await until(pilot, lambda: keys(pilot).get("resume"))
         await pilot.press("f")
-        await until(pilot, lambda: "epoch_002, last" in text(pilot) and "edited live, stays" in text(pilot))
+        await until(pilot, lambda: "epoch_002, last" in text(pilot) and "edited live, kept" in text(pilot))
         await type_over(pilot, "epochs", "2")
-        await until(pilot, lambda: "has 2 of 2 epochs done: give the fork more to do" in text(pilot))
+        await until(pilot, lambda: "has 2 of 2 epochs done: give the fork more epochs" in text(pilot))
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ForkScreen)
@@ -176,7 +176,7 @@ async def test_a_fork_with_nothing_to_do_or_no_checkpoint_says_so(
             file.unlink()
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
         await pilot.press("f")
-        await until(pilot, lambda: "has no checkpoint yet that could be forked" in text(pilot))
+        await until(pilot, lambda: "has no checkpoint to fork yet" in text(pilot))
         await pilot.press("enter")
         await pilot.pause()
     assert started == []

@@ -156,7 +156,7 @@ async def test_a_refusal_is_told_with_its_reason(cockpit: Make, fake: FakeRun) -
 
     with fake.locked(), FakeEngine(fake, refuse):
         async with cockpit(open_run=fake.run).run_test(size=(140, 40)) as pilot:
-            await until(pilot, lambda: keys(pilot).get("save"))
+            await until(pilot, lambda: keys(pilot).get("checkpoint"))
             await pilot.press("k")
             await until(pilot, lambda: "save a checkpoint  refused because the disk is [b]full[/]" in text(pilot))
 
@@ -381,7 +381,7 @@ async def test_the_footer_has_the_keys_of_use_now_and_always_the_ways_out(cockpi
     def footer() -> list[str]:
         return [key.split(" ")[-1] for key in text(pilot).splitlines()[-1].strip().split("  ")]
 
-    ways_out = ["runs", "help", "find", "leave"]
+    ways_out = ["runs", "help", "commands", "quit"]
     fake.begin().started().epochs(1, best=1)
     app = cockpit(open_run=fake.run)
     async with app.run_test(size=(80, 24)) as pilot:

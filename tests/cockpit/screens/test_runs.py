@@ -38,7 +38,7 @@ async def test_without_runs_it_says_what_to_press(cockpit: Make) -> None:
     async with cockpit().run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "No runs yet" in text(pilot))
         assert "start one from a config" in text(pilot)
-        assert "start again with demo: makes data" in text(pilot)  # as ./run, as cockpit
+        assert "run ./run demo (makes data" in text(pilot)  # as ./run, as cockpit
         assert not keys(pilot)["stop"]
         for _ in range(2):  # also after coming back, with nothing to put a cursor on
             await pilot.press("n")
@@ -160,7 +160,7 @@ async def test_resume_starts_it_again_and_only_what_can_be_resumed(
         await pilot.press("down")
         await until(pilot, lambda: ">✓ finished" in text(pilot) and not keys(pilot)["resume"])
         await pilot.press("r")
-        await until(pilot, lambda: "and only that can go on with it" in text(pilot))  # why it does nothing
+        await until(pilot, lambda: "and only that program can resume it" in text(pilot))  # why it does nothing
     assert len(asked) == 1
 
 

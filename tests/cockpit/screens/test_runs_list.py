@@ -92,7 +92,7 @@ async def test_a_bad_expression_says_so_and_filters_nothing(cockpit: Make, three
         await until(pilot, lambda: words(pilot) == ["amber", "birch"])
         await pilot.press("left_square_bracket")
         await until(
-            pilot, lambda: "Not a regular expression, unterminated character set; all runs are shown." in text(pilot)
+            pilot, lambda: "Not a regular expression, unterminated character set; showing all runs." in text(pilot)
         )
         assert len(words(pilot)) == 3
 
@@ -189,7 +189,7 @@ async def test_delete_asks_names_and_frees(cockpit: Make, folder: Path, three: d
             await pilot.press("d")
             await until(pilot, lambda: isinstance(pilot.app.screen, DeleteScreen))
             assert f"{three['amber'].id}  2.0 MB" in text(pilot)
-            assert f"A fork of it stays: {three['birch'].id}" in text(pilot)
+            assert f"A fork of it is kept: {three['birch'].id}" in text(pilot)
             await pilot.press(answer)
             await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
         assert three["amber"].run.path.exists()
@@ -211,10 +211,10 @@ async def test_a_live_run_is_never_deleted(cockpit: Make, folder: Path, three: d
         async with cockpit().run_test(size=(120, 30), notifications=True) as pilot:
             await loaded(pilot, 4)
             await pilot.press("d")
-            await until(pilot, lambda: "delta is alive: stop it" in text(pilot))
+            await until(pilot, lambda: "delta is live: stop it" in text(pilot))
             await pilot.press("asterisk", "d")
             await until(pilot, lambda: "Delete these 3 runs?" in text(pilot))
-            assert "1 of the marked runs is alive and not deleted." in text(pilot)
+            assert "1 of the marked runs is live and was not deleted." in text(pilot)
             with three["amber"].locked():  # comes alive while it is asked
                 await pilot.press("y")
                 await until(pilot, lambda: "amber is alive" in text(pilot) and len(words(pilot)) == 2)
@@ -227,7 +227,7 @@ async def test_of_a_linked_run_only_the_link_goes(cockpit: Make, folder: Path, t
     async with cockpit().run_test(size=(160, 30)) as pilot:
         await loaded(pilot, 1)
         await pilot.press("d")
-        await until(pilot, lambda: "only its line here; its files stay in" in text(pilot))
+        await until(pilot, lambda: "only its entry here; its files are kept in" in text(pilot))
         await pilot.press("y")
         await until(pilot, lambda: "No runs yet" in text(pilot))
     assert mine.run.info.id == mine.id

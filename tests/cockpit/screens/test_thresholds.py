@@ -50,7 +50,7 @@ async def ready(pilot: Pilot[None], run: RunDirectory) -> ThresholdsScreen:
     """Open it and wait until everything is known."""
     screen = ThresholdsScreen(run, lambda: 5.0)
     await pilot.app.push_screen(screen)
-    await until(pilot, lambda: "as saved" in text(pilot) and "in all" in text(pilot))
+    await until(pilot, lambda: "as saved" in text(pilot) and "overall" in text(pilot))
     return screen
 
 
@@ -134,7 +134,7 @@ async def test_a_number_is_typed(cockpit: Make, run: RunDirectory) -> None:
         await pilot.press("0", ".", "3", "enter")
         assert values(screen)["move_forward"] == 0.3
         await pilot.press("=", "2", "enter")
-        await until(pilot, lambda: "A threshold of move_forward is" in text(pilot))
+        await until(pilot, lambda: "The threshold of move_forward must be" in text(pilot))
         await pilot.press("=", "x", "enter")
         await until(pilot, lambda: "'x' is no number" in text(pilot))
         await pilot.press("9", "escape")
@@ -187,7 +187,7 @@ async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Ma
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
         screen = await ready(pilot, run)
         await pilot.press("h")
-        await until(pilot, lambda: "Nothing was saved yet." in text(pilot))
+        await until(pilot, lambda: "Nothing saved yet." in text(pilot))
         await pilot.press("escape", "right_square_bracket", "S")
         await until(pilot, lambda: "What saving changes" in text(pilot))
         assert "move_forward           0.500 → 0.550" in text(pilot)
@@ -200,7 +200,7 @@ async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Ma
         assert config_of(run)["thresholds"]["action"][0] == pytest.approx(0.6)
         await until(pilot, lambda: "as saved" in text(pilot))
         await pilot.press("h")
-        await until(pilot, lambda: "Saved before" in text(pilot))
+        await until(pilot, lambda: "History of saves" in text(pilot))
         assert "1970-01-01 00:00:05" in text(pilot)
         assert "move_forward            0.500 → 0.600" in text(pilot)
         await pilot.press("escape", "u", "d")
@@ -225,7 +225,7 @@ async def test_without_an_export_there_is_a_review_but_no_save(cockpit: Make, fo
     run = reviewed_run(folder, review_arrays(), exported=False).run
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
         await ready(pilot, run)
-        assert "! Nothing is exported to save into yet: `cockpit export controls-" in text(pilot)
+        assert "! There is no exported config to save to yet: make one with `cockpit export controls-" in text(pilot)
         await pilot.press("O", "d")
         await until(pilot, lambda: "What saving changes" in text(pilot))
         assert keys(pilot)["Save"] is False
@@ -241,7 +241,7 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         os.utime(run.review / "about.json")  # as a copy of the run has it: written anew, the same
         await until(pilot, lambda: "The run has a newer best epoch" in text(pilot))
         await pilot.press("R")
-        await until(pilot, lambda: "read again: nothing is new; changes and undo are kept" in text(pilot))
+        await until(pilot, lambda: "read again: nothing new; your changes and undo are kept" in text(pilot))
         assert not screen.tuning.review.stale  # type: ignore[union-attr]
         await pilot.press("u")
         assert values(screen)["move_forward"] == 0.5
@@ -251,7 +251,7 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         await pilot.press("R")
         await until(pilot, lambda: "read again: the scores are of epoch 7 now, not 2" in text(pilot))
         await until(pilot, lambda: "epoch 7 · step 70" in text(pilot) and "1 changed" in text(pilot))
-        told = "! The exported config is of epoch 2, these numbers are of best.pt at epoch 7"
+        told = "! The exported config is from epoch 2, these numbers are from best.pt at epoch 7"
         await until(pilot, lambda: told in text(pilot))
         assert values(screen)["move_forward"] == pytest.approx(0.55)
         await pilot.press("u")
@@ -260,12 +260,12 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         await leaving(pilot, "move_forward 0.500 → 0.550")
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
-        await leaving(pilot, "review it, to save it there")
+        await leaving(pilot, "review, then save")
         await pilot.press("a")
         await until(pilot, lambda: "What saving changes" in text(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
-        await leaving(pilot, "Changed and not applied")
+        await leaving(pilot, "Unapplied changes")
         await pilot.press("d")
         await until(pilot, lambda: not isinstance(pilot.app.screen, UnappliedScreen | ThresholdsScreen))
 
@@ -279,7 +279,7 @@ async def test_a_damaged_review_is_a_sentence(cockpit: Make, run: RunDirectory) 
     (run.review / "about.json").write_text("{")
     async with cockpit().run_test(size=SIZE) as pilot:
         await pilot.app.push_screen(ThresholdsScreen(run))
-        await until(pilot, lambda: "cannot be read as what a review" in " ".join(text(pilot).split()))
+        await until(pilot, lambda: "cannot be read as the record of a review" in " ".join(text(pilot).split()))
         assert not any(keys(pilot)[name] for name in ("optimise", "all", "review"))
         await pilot.press("o", "O", "left", "d", "h", "=", "1", "u", "L", "j", "backspace")
         assert pilot.app.is_running

@@ -140,7 +140,7 @@ async def test_logs_are_laid_over_one_another_and_hidden_among_the_others(cockpi
     app = cockpit(watch=Logs([tmp_path]))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: len(listed(pilot)) == 9 and charts(pilot) == ["loss", "alone"])
-        assert keys(pilot)["compare"]
+        assert keys(pilot)["overlay"]
         assert not {"one log", "hide, show"} & set(keys(pilot))
         assert [one.partition("\n")[0].strip() for one in listed(pilot)] == [f"{place}.jsonl" for place in range(9)]
         await pilot.press("c")
@@ -149,7 +149,7 @@ async def test_logs_are_laid_over_one_another_and_hidden_among_the_others(cockpi
         assert drawn(pilot, "alone") == ["run-1"]
         assert keys(pilot)["one log"]
         assert "compare" not in keys(pilot)
-        assert "over one another" in text(pilot).splitlines()[0]
+        assert "overlaid" in text(pilot).splitlines()[0]
         signs = [one.partition("\n")[0][:2].strip() for one in listed(pilot)]
         assert len(set(signs)) == 9  # eight signs, and the ninth log has none yet
         assert signs[8] == ""

@@ -130,7 +130,7 @@ async def test_weights_at_the_next_epoch_wait_for_it(cockpit: Make, training: Fa
             await pilot.press("shift+left")
             await until(pilot, lambda: "no changes" in text(pilot))
             await pilot.press("2", "E")
-            await until(pilot, lambda: "action 2: seen, waits for epoch 5" in text(pilot))
+            await until(pilot, lambda: "action 2: received, waits for epoch 5" in text(pilot))
             assert engine.heard[0].at_epoch == 4
 
 
@@ -151,7 +151,7 @@ async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training:
             await leave("Loss weights: action 1 → 1.5")
             await pilot.press("enter")  # stays, with the draft
             await until(pilot, lambda: isinstance(app.screen, WeightsScreen) and "1 change " in text(pilot))
-            await leave("drop it and leave")
+            await leave("discard and close")
             await pilot.press("d")
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await open_weights(pilot)
@@ -183,7 +183,7 @@ async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training:
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await pilot.press("l")
             await until(pilot, lambda: isinstance(app.screen, CourseScreen) and "Patience, epochs" in text(pilot))
-            await until(pilot, lambda: keys(pilot)["do it"])
+            await until(pilot, lambda: keys(pilot)["apply"])
             await pilot.press("0", ".", "5", "enter", "down", "right", "down", "right")
             await leave("Epochs 14, patience 4")
             await pilot.press("a")
@@ -197,15 +197,15 @@ async def test_equal_shares_lock_undo_and_defaults(cockpit: Make, training: Fake
             await open_weights(pilot)
             table = pilot.app.screen.query_one("WeightsTable")
             await pilot.press("down", "x", "right")
-            await until(pilot, lambda: "look is locked; x frees it." in text(pilot))
+            await until(pilot, lambda: "look is locked; x unlocks it." in text(pilot))
             await pilot.press("e")  # 0.6 and 0.2 become 0.4 each; the locked head stays
             assert table.draft.new == {"action": 0.667, "look": 0.5, "idle": 0.5}  # type: ignore[attr-defined]
             await pilot.press("u")
             assert table.draft.changes == {}  # type: ignore[attr-defined]
             await pilot.press("up", "right", "d", "1", ".", ".", "enter")
-            await until(pilot, lambda: "1.. is no weight; expected a number of 0 or more." in text(pilot))
+            await until(pilot, lambda: "1.. is not a weight; expected a number of 0 or more." in text(pilot))
             await pilot.press(*"1e-1", "down", *"-5", "up")  # a sign and an exponent belong to what is typed
-            await until(pilot, lambda: "-5 is no weight" in text(pilot))
+            await until(pilot, lambda: "-5 is not a weight" in text(pilot))
             assert table.draft.changes == {"action": 0.1}  # type: ignore[attr-defined]
             assert commands_of(training) == []
 
@@ -249,10 +249,10 @@ async def test_presets_are_kept_and_taken(
         async with cockpit(open_run=training.run).run_test(size=(110, 30), notifications=True) as pilot:
             await open_weights(pilot)
             await pilot.press("3", "o")
-            await until(pilot, lambda: "keep the new weights as" in text(pilot))
-            await until(pilot, lambda: "None is kept for this project yet." in text(pilot))
+            await until(pilot, lambda: "save the new weights as" in text(pilot))
+            await until(pilot, lambda: "No presets for this project yet." in text(pilot))
             await pilot.press(*"../x", "enter")
-            await until(pilot, lambda: "is no name for a preset" in text(pilot))
+            await until(pilot, lambda: "is not a valid preset name" in text(pilot))
             await pilot.press("ctrl+u", *"calm", "enter")
             await until(pilot, lambda: file.exists() and isinstance(pilot.app.screen, WeightsScreen))
             file.write_text(file.read_text().replace("0.5", "0.125"))
@@ -272,7 +272,7 @@ async def test_weights_of_a_run_that_ended_can_be_looked_at_only(cockpit: Make, 
         await until(pilot, lambda: "1 change" in text(pilot))
         assert not keys(pilot)["apply"]
         await pilot.press("escape")
-        await until(pilot, lambda: "The run is finished: it cannot be applied." in text(pilot))
+        await until(pilot, lambda: "The run is finished: changes cannot be applied." in text(pilot))
         await pilot.press("a")
         assert isinstance(pilot.app.screen, UnappliedScreen)
         assert commands_of(training) == []
@@ -288,7 +288,7 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
     app = cockpit(open_run=training.run)
     with training.locked(), FakeEngine(training, react) as engine:
         async with app.run_test(size=(80, 24)) as pilot:
-            await until(pilot, lambda: keys(pilot).get("rate"))
+            await until(pilot, lambda: keys(pilot).get("lr & stop"))
             await pilot.press("l")
             await until(pilot, lambda: isinstance(app.screen, CourseScreen) and "Patience, epochs" in text(pilot))
             await pilot.press(*"5e-1")
@@ -302,7 +302,7 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
             await pilot.press("enter")
             await until(pilot, lambda: f"epochs 14: refused because {why}" in in_one_line(pilot))
             await pilot.press("u", "down", "right")
-            since = "after 4 epochs without a better score, instead of 3; now it has been 1"
+            since = "after 4 epochs without a better score, instead of 3; so far 1"
             await until(pilot, lambda: since in in_one_line(pilot))
             await pilot.press("2")  # one epoch without a better score is over, and this one may be the second
             await until(pilot, lambda: "It ends after epoch 4 if that is no better." in in_one_line(pilot))
@@ -312,7 +312,7 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
             await until(pilot, lambda: since in in_one_line(pilot))
             await pilot.press("enter", "down", "enter")
             await until(pilot, lambda: "Press enter again" in text(pilot))
-            assert "Epoch 4 is finished and evaluated" in text(pilot)
+            assert "The run finishes and evaluates epoch 4" in text(pilot)
             await pilot.press("down", "enter", "down", "enter")  # the early stop was asked for once alone
             await until(pilot, lambda: len(engine.heard) == 5)
             await pilot.press("up", "up", "enter", "enter")

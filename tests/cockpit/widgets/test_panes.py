@@ -74,7 +74,7 @@ def report(fake: FakeRun, **tables: tuple[list[str], list[list[Any]]]) -> None:
 async def test_a_report_appears_is_chosen_from_and_is_read_again_when_replaced(fake: FakeRun) -> None:
     fake.begin().started().end("failed", exit_code=1)
     async with Host(ReportPane(fake.run)).run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "this one is failed" in text(pilot))
+        await until(pilot, lambda: "this run is failed" in text(pilot))
         report(fake, heads=(["head", "F1"], [["act", 0.5], ["look", None]]), baselines=(["name", "n"], [["zero", 12]]))
         await until(pilot, lambda: "act   0.5000" in text(pilot))
         assert "look       —" in text(pilot)
@@ -244,12 +244,12 @@ async def test_the_machine_is_shown_now_and_over_the_hours_that_were_recorded(fa
     one = SystemPane(fake.run, StillMachine())
     async with Host(one).run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "97 %  604 W 71 °C" in text(pilot))
-        await until(pilot, lambda: "No hours were recorded" in text(pilot))
+        await until(pilot, lambda: "No machine history" in text(pilot))
         fake.run.system.mkdir()
         writer = StepWriter(fake.run.system, ["gpu0.utilisation", "cores_busy"])
         writer.append(np.array([[1000.0 + 5 * n, 1, 0.9, 5.5] for n in range(720)]))
         await until(pilot, lambda: "GPU 0 busy %" in text(pilot) and "CPU cores busy" in text(pilot))
-        await until(pilot, lambda: "No hours were recorded" not in text(pilot))
+        await until(pilot, lambda: "No machine history" not in text(pilot))
         assert "1h" in text(pilot)  # the axis is time: an hour was recorded
         one.deactivate()
         assert not one.charts.following

@@ -58,7 +58,7 @@ def test_what_is_absent_has_its_default_and_a_single_value_is_a_list() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"start": 3}, r"start is not known here \(did you mean 'starts'\?\); expected out, starts, .* or title"),
+        ({"start": 3}, r"start is no argument \(did you mean 'starts'\?\); expected out, starts, .* or title"),
         ({"starts": 2.5}, "starts is 2.5, expected a whole number from 1 to 1000000"),
         ({"starts": "many"}, "starts is 'many', expected a whole number"),
         ({"starts": True}, "starts is true, expected a whole number"),
@@ -73,7 +73,7 @@ def test_what_is_absent_has_its_default_and_a_single_value_is_a_list() -> None:
         ({"horizons": [1, None]}, r"horizons is \[1, None\], expected a whole number, or several"),
         ({"fresh": "yes"}, "fresh is 'yes', expected true or false"),
         ({"kind": "fist"}, r"kind is 'fist', expected first or last \(did you mean 'first'\?\)"),
-        ({"title": 7}, "title is 7, expected text, which is written '\"7\"'"),
+        ({"title": 7}, "title is 7, expected text, written as '\"7\"'"),
         ({"title": "\x1b]0;x" * 40, "out": 3}, "out is 3, expected a path"),
         ({"out": ""}, "out is '', expected a path"),
         ({"horizons": "400"}, "horizons go up to 400, starts are 300"),

@@ -131,7 +131,7 @@ def test_where_no_process_can_begin_the_work_ends_at_once(monkeypatch: pytest.Mo
     function = importlib.import_module("gone_soon").read
     (tmp_path / "gone_soon.py").unlink()
     with (
-        pytest.raises(DataError, match=r"No process could be started for the work: .* exit code 1"),
+        pytest.raises(DataError, match=r"No worker process could be started: .* exit code 1"),
         each_file(function, range(100_000), go_on, workers=1) as outcomes,
     ):
         list(outcomes)

@@ -66,7 +66,7 @@ def test_two_do_not_write_one_export(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(DataError, match="export is being written at this moment"), alone(run):
+        with pytest.raises(DataError, match="export is being written right now"), alone(run):
             raise AssertionError
         other.communicate(b"")
     (run.export / ".a.pt.00000000.tmp").write_bytes(b"half an export that was killed")

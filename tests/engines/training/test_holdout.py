@@ -135,8 +135,8 @@ def test_a_long_list_is_counted() -> None:
     ("lists", "said"),
     [
         ({"validation": ["game_99"]}, r"games: holds no game 'game_99', .* \(did you mean 'game_09'\?\)"),
-        ({"test": ["x"]}, "holds no game 'x', which is to be held out"),
-        ({"validation": ["game_01"], "test": ["game_01"]}, "'game_01' is named for validation and for the test"),
+        ({"test": ["x"]}, "holds no game 'x', which should be held out"),
+        ({"validation": ["game_01"], "test": ["game_01"]}, "'game_01' is listed for validation and for test"),
         ({"validation": GAMES}, "every game is held out, expected at least one to train on"),
         ({"test": GAMES[1:]}, r"holds one game only \(game_00\); expected at least two, since whole games"),
         ({"test": GAMES}, "holds no game; expected at least two"),

@@ -51,20 +51,20 @@ def test_its_weights_make_a_model_that_is_ready_to_use(new_run: Runs) -> None:
     assert not model.training
     assert not any(parameter.requires_grad for parameter in model.parameters())
     found.settings.model.width = 7
-    with pytest.raises(DataError, match=r"best\.pt does not fit the model of .*config_resolved\.yaml"):
+    with pytest.raises(DataError, match=r"best\.pt does not match the model of .*config_resolved\.yaml"):
         found.load_into(project.model(found.settings, None))
 
 
 def test_before_the_first_epoch_a_sentence_says_when_to_try_again(new_run: Runs) -> None:
     live = new_run("training.epochs=3")
     live.killed_here(5)
-    with pytest.raises(DataError, match=r"has no best\.pt yet: it is written when the first epoch has been scored"):
+    with pytest.raises(DataError, match=r"has no best\.pt yet: it is written after the first scored epoch"):
         open_run(live.run)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"kind": "task"}, "is a task; expected a training run"), ({"engine": ""}, "is of a program that is not the")],
+    [({"kind": "task"}, "is a task; expected a training run"), ({"engine": ""}, "is a run of an external program")],
 )
 def test_what_is_no_training_of_an_engine_is_said(new_run: Runs, change: dict[str, str], said: str) -> None:
     run = new_run().run
@@ -96,7 +96,7 @@ def test_the_review_is_of_the_same_step_or_waited_for(new_run: Runs, monkeypatch
     live = new_run("training.epochs=2")
     live.here()
     (live.run.review / "about.json").unlink()
-    with pytest.raises(DataError, match=r"review holds no review; the next best epoch"):
+    with pytest.raises(DataError, match=r"review has no review; the next best epoch"):
         open_reviewed(live.run, lambda: None)
     state = open_run(live.run).state
     about = About(checkpoint="best.pt", step=state.step, epoch=state.epoch, score=1.0)

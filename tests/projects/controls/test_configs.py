@@ -53,7 +53,7 @@ def test_a_fault_of_a_late_stage_is_found_by_the_check(folder: Path) -> None:
     for change, sentence in {
         "stages.2.frozen=[encodr.*]": "'inventory': frozen: no parameter matches 'encodr.*' (did you mean 'encoder'?)",
         "stages.1.data=fight": "no training session has the type 'fight'",
-        "stages.1.heads=[action.atack]": "'combat': no head is called 'action.atack' (did you mean 'action.attack'?)",
+        "stages.1.heads=[action.atack]": "'combat': there is no head 'action.atack' (did you mean 'action.attack'?)",
     }.items():
         found = check(curriculum, [f"data.path={folder}", *SHORT, f"training.{change}"])
         assert len(found["faults"]) == 1

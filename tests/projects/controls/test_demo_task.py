@@ -129,7 +129,7 @@ def test_a_file_in_the_way_is_said(tmp_path: Path) -> None:
         ({"minutes": 0.1}, "minutes is 0.1, expected a number of at least 0.5"),
         ({"minutes": float("nan")}, "minutes is nan"),
         ({"seed": -1}, "seed is -1, expected a whole number of at least 0"),
-        ({"session": 3}, "session is not known here"),
+        ({"session": 3}, "session is no argument"),
     ],
 )
 def test_bad_arguments_are_said_before_anything_is_made(tmp_path: Path, changes: dict[str, Any], said: str) -> None:

@@ -323,7 +323,7 @@ def test_an_export_waits_for_no_one_who_saves_thresholds(run: RunDirectory) -> N
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         before = content(run)
-        with pytest.raises(DataError, match=r"export is being written at this moment, .* export again"):
+        with pytest.raises(DataError, match=r"export is being written right now, .* export again"):
             do_export(run)
         assert content(run) == before
         other.communicate(b"")
@@ -335,8 +335,8 @@ def test_an_export_waits_for_no_one_who_saves_thresholds(run: RunDirectory) -> N
 @pytest.mark.parametrize(
     ("missing", "sentence"),
     [
-        ("checkpoints/best.pt", "has no best.pt yet: it is written when the first epoch has been scored"),
-        ("review/about.json", "holds no review; the next best epoch of a resumed run writes it"),
+        ("checkpoints/best.pt", "has no best.pt yet: it is written after the first scored epoch"),
+        ("review/about.json", "has no review; the next best epoch of a resumed run writes one"),
     ],
 )
 def test_nothing_to_export_yet_is_a_sentence(run: RunDirectory, missing: str, sentence: str) -> None:
@@ -347,10 +347,10 @@ def test_nothing_to_export_yet_is_a_sentence(run: RunDirectory, missing: str, se
 
 def test_a_checkpoint_of_another_size_is_a_sentence(run: RunDirectory) -> None:
     run.config.write_text(run.config.read_text().replace("d_model: 32", "d_model: 64"))
-    with pytest.raises(DataError, match=r"best\.pt does not fit the model of"):
+    with pytest.raises(DataError, match=r"best\.pt does not match the model of"):
         do_export(run)
 
 
 def test_other_arguments_are_refused() -> None:
-    with pytest.raises(UserError, match="epoch is not known here; expected run, stage or flat"):
+    with pytest.raises(UserError, match="epoch is no argument; expected run, stage or flat"):
         export({"run": "x", "epoch": 3}, Listener())

@@ -238,7 +238,7 @@ def test_a_missing_log_is_told(tmp_path: Path) -> None:
         ({"fps": 0.0}, "fps is 0.0, expected a number from 1 to 1000"),
         ({"sessions": 0}, "sessions is 0, expected a whole number from 1 to 10000"),
         ({"kind": "vtp"}, r"kind is 'vtp', expected minerl, vpt, list or v1 \(did you mean 'vpt'\?\)"),
-        ({"session": 2}, "session is not known here"),
+        ({"session": 2}, "session is no argument"),
     ],
 )
 def test_bad_arguments_are_told(tmp_path: Path, changes: dict[str, Any], said: str) -> None:

@@ -245,5 +245,5 @@ def test_what_cannot_be_played_is_said(trained: RunDirectory, tmp_path: Path) ->
         open_play(trained, str(tmp_path / "nowhere.npz"))
     for file in trained.export.iterdir():
         file.unlink()
-    with pytest.raises(DataError, match=r"has exported nothing yet; make its files with `cockpit export"):
+    with pytest.raises(DataError, match=r"has no export yet; make one with `cockpit export"):
         open_play(trained)

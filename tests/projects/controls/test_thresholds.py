@@ -102,7 +102,7 @@ def test_thresholds_keep_their_place_in_the_config() -> None:
     [
         ({"idle": None}, "The review lacks idle"),
         ({"names": np.array(["a", "b"])}, "The review is of other controls"),
-        ({"groups": np.zeros(3, np.int64)}, r"do not belong together .*groups 3"),
+        ({"groups": np.zeros(3, np.int64)}, r"do not match .*groups 3"),
     ],
 )
 def test_a_review_that_does_not_fit_is_refused(change: dict[str, Any], sentence: str) -> None:

@@ -186,7 +186,7 @@ def test_the_engine_plays_rewinds_and_branches() -> None:
     live.obey(Press("on", viewer="p1"), 300.0)
     scene = live.scene()
     assert (scene.position, scene.total) == (6, 7)
-    assert any("began a branch at step 5" in line for line in lines)
+    assert any("branched off at step 5" in line for line in lines)
     assert any("→" in span.text for row in scene.panels[0].rows if isinstance(row, Words) for span in row.spans)
 
 

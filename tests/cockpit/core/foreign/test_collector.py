@@ -88,9 +88,7 @@ def test_another_value_at_the_same_step_is_told_and_the_same_one_is_not() -> Non
     collector.add(rows)
     assert collector.problems() == []
     collector.add([Row({"a": 2.0}, step=1.0)])
-    assert collector.problems() == [
-        "1 values were logged again at their step with another value; the later one counts."
-    ]
+    assert collector.problems() == ["1 values were logged twice at the same step; the later one counts."]
     assert points(collector.series()["a"]) == [(1.0, 2.0)]
 
 
@@ -98,7 +96,7 @@ def test_branches_without_end_are_bounded_and_told() -> None:
     collector = Collector()
     collector.add(Row({"m": float(n)}, step=float(step)) for n in range(MOST_BRANCHES + 11) for step in (1, 2))
     assert len(collector.series()["m"].old) == MOST_BRANCHES
-    assert collector.problems() == ["Steps go back so often that 10 old branches are not kept."]
+    assert collector.problems() == ["Steps go back so often that 10 old branches were dropped."]
 
 
 def test_series_handed_out_do_not_change() -> None:

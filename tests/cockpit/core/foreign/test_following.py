@@ -37,7 +37,7 @@ def test_a_half_written_last_line_waits_and_then_appears_once(name: str, tmp_pat
     path.write_bytes(line(0) + line(1) + line(2)[:-3])
     source = read(path)
     assert points(source.series()["loss"]) == [(0.0, 0.5), (1.0, 1.5)]
-    assert any("no end yet" in problem for problem in source.problems())
+    assert any("incomplete" in problem for problem in source.problems())
     append(path, line(2)[-3:])
     assert source.poll()
     assert points(source.series()["loss"]) == [(0.0, 0.5), (1.0, 1.5), (2.0, 2.5)]
@@ -64,7 +64,7 @@ def test_a_log_begun_anew_is_read_from_its_start_without_the_old_rows(name: str,
     steps = {"truncated": [0], "replaced": list(range(7))}.get(how, list(range(0, 90, 9)))
     assert points(source.series()["loss"]) == [(float(step), step + 0.5) for step in steps]
     assert source.series()["loss"].old == ()
-    assert any("written anew," in problem for problem in source.problems())
+    assert any("rewritten;" in problem for problem in source.problems())
 
 
 DAMAGE = [b"\xff\xfe\x00garbage", b"\0" * 4096, b'{"step": 3, "lo', b"[" * 100_000, b"[]", b"null", b"3"]
@@ -76,7 +76,7 @@ def test_damage_in_the_middle_is_counted_and_the_rows_after_it_shown(damage: byt
     path.write_bytes(line(0) + line(1) + damage + b"\n" + line(2))
     source = read(path)
     assert points(source.series()["loss"]) == [(0.0, 0.5), (1.0, 1.5), (2.0, 2.5)]
-    assert source.problems() == ["1 line is damaged and was passed over, the first is line 3."]
+    assert source.problems() == ["1 damaged line skipped, the first is line 3."]
 
 
 @pytest.mark.parametrize("damage", [b"4,5,6", b"4", b"\xff\xfe", b'4,"5'], ids=range(4))
@@ -95,7 +95,7 @@ def test_a_step_without_numbers_in_a_text_log_is_damage_and_prose_is_not(tmp_pat
     source = read(path)
     assert points(source.series()["loss"]) == [(1.0, 0.5), (3.0, 0.25)]
     assert (points(source.series()["time"]), points(source.series()["eta"])) == ([(3.0, 320.5)], [(3.0, "nan")])
-    assert source.problems() == ["1 line is damaged and was passed over, the first is line 4."]
+    assert source.problems() == ["1 damaged line skipped, the first is line 4."]
 
 
 def test_bytes_that_are_no_utf8_cost_no_row(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_trainer_state_replaced_at_every_save(tmp_path: Path) -> None:
     read_on(source)
     assert points(source.series()["loss"]) == [(1.0, 2.0)]
     (problem,) = source.problems()
-    assert "not whole" in problem
+    assert "incomplete" in problem
     path.write_text(state({"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}))
     assert points(read_on(source).series()["loss"]) == [(1.0, 2.0), (2.0, 1.0)]
     assert source.problems() == []
@@ -272,7 +272,7 @@ def test_a_closed_object_needs_no_newline_behind_it_and_counts_once(tmp_path: Pa
     append(path, b'\n{"m": 5')
     read_on(source)
     assert source.series()["m"].value.tolist() == [1.0, 2.0, 3.0, 4.0]
-    assert source.problems() == ["The last line has no end yet (7 bytes); it counts once it has one."]
+    assert source.problems() == ["Last line is incomplete (7 bytes): waiting for the rest."]
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.txt"])
@@ -280,7 +280,7 @@ def test_lines_that_give_no_number_are_said(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text('{"note": "begun"}\n{"note": "over"}\n' if name == "log.jsonl" else "Epoch one\nloss is low\n")
     source = read(path)
-    assert source.problems() == ["None of its 2 lines gives a number."]
+    assert source.problems() == ["None of its 2 lines contains a number."]
     append(path, FORMATS[name](3))
     read_on(source)
     assert source.problems() == []
@@ -293,13 +293,13 @@ def test_a_log_that_is_gone_or_no_file_any_more_says_so_and_stays(tmp_path: Path
     source = read(path)
     path.unlink()
     assert source.poll()
-    assert source.problems() == [f"{path} is not there now; what it held is shown."]
+    assert source.problems() == [f"{path} is gone; what was read before is shown."]
     assert not source.poll()
     os.mkfifo(path)
     assert source.poll()
-    assert source.problems() == [f"{path} is no file now; what it held is shown."]
+    assert source.problems() == [f"{path} is no longer a file; what was read before is shown."]
     path.unlink()
     path.write_bytes(FORMATS["log.jsonl"](2))
     read_on(source)
     assert points(source.series()["loss"]) == [(2.0, 2.5)]
-    assert source.problems() == ["The file was cut or written anew, and read again from its start."]
+    assert source.problems() == ["The file was truncated or rewritten; read again from its start."]

@@ -48,7 +48,7 @@ def test_what_a_run_says_of_its_source(tmp_path: Path) -> None:
     info = run.info
     assert (info.project, info.title, info.label) == ("imported", f"{tmp_path / 'log.csv'} (CSV)", "baseline")
     assert run.path.parent == tmp_path / "runs"
-    with pytest.raises(UserError, match="only that can go on"):
+    with pytest.raises(UserError, match="only that program can resume"):
         prepare_resume(run)
 
 
@@ -144,7 +144,7 @@ def test_any_log_makes_a_whole_run_or_says_why_not(rows_logged: list[dict[str, o
 
 
 def test_nothing_to_import_and_a_failure_leave_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match="holds no numbers to import"):
+    with pytest.raises(DataError, match="has no numbers to import"):
         imported(tmp_path, "empty.csv", "")
 
     def full(*arguments: object) -> None:

@@ -66,7 +66,7 @@ def test_anything_else_is_refused_naming_the_kinds(content: bytes, tmp_path: Pat
 def test_what_cannot_be_opened_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No such file"):
         open_logs(tmp_path / "gone.csv")
-    with pytest.raises(DataError, match="No log was found in the folder"):
+    with pytest.raises(DataError, match="No log found in the folder"):
         open_logs(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DataError, match="neither a file nor a folder"):

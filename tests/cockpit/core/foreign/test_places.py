@@ -15,7 +15,7 @@ from cockpit.core.foreign.collector import Collector
 from cockpit.core.foreign.rows import Row, row_of
 from tests.cockpit.core.foreign.reading import points, read
 
-COUNTED_ANEW = "Steps count anew in every epoch: each epoch stands behind the one before."
+COUNTED_ANEW = "Steps restart in every epoch: each epoch is placed after the one before."
 
 
 def collected(rows: Iterable[Row]) -> Collector:

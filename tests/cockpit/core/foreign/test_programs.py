@@ -296,7 +296,7 @@ def test_a_readme_and_a_config_are_no_logs(tmp_path: Path) -> None:
     (tmp_path / "README.txt").write_text("Install 3 things.\nThe best accuracy: 0.91 (see page 4).\n")
     (tmp_path / "config.txt").write_text("lr: 0.1\nbatch_size: 32\nsteps: 1000\nseed: 3\n")
     (tmp_path / "requirements.txt").write_text("torch==2.1\nnumpy==1.26\n")
-    with pytest.raises(DataError, match="No log was found"):
+    with pytest.raises(DataError, match="No log found"):
         open_logs(tmp_path)
 
 

@@ -111,7 +111,7 @@ def test_a_torn_tail_waits_for_its_end(tmp_path: Path) -> None:
     path.write_bytes(whole + torn[:-3])
     source = read(path)
     assert points(source.series()["loss"]) == [(1.0, 1.0)]
-    assert any("no end yet" in problem for problem in source.problems())
+    assert any("incomplete" in problem for problem in source.problems())
     path.write_bytes(whole + torn)
     assert points(read_on(source).series()["loss"]) == [(1.0, 1.0), (2.0, 2.0)]
     assert source.problems() == []
@@ -163,4 +163,4 @@ def test_events_that_are_no_protobuf_are_counted(tmp_path: Path) -> None:
     path.write_bytes(record(VERSION) + record(b"\xff" * 30) + record(event(simple("loss", 1.0), step=1)))
     (source,) = open_logs(path)
     assert points(read_on(source).series()["loss"]) == [(1.0, 1.0)]
-    assert source.problems() == ["1 damaged records were passed over."]
+    assert source.problems() == ["1 damaged records skipped."]

@@ -57,7 +57,7 @@ def test_a_packed_log_grows_by_members_and_says_where_it_is_damaged(tmp_path: Pa
     path.write_bytes(whole[: len(whole) // 2 + 200] + b"\xff" * 40 + whole[len(whole) // 2 + 240 :])
     damaged = read(path)
     assert 100 <= len(damaged.series()["loss"].value) < 200
-    assert any("packed file is damaged" in problem for problem in damaged.problems())
+    assert any("compressed file is damaged" in problem for problem in damaged.problems())
 
 
 def test_packed_tables_documents_and_events_are_read_too(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_packed_tables_documents_and_events_are_read_too(tmp_path: Path) -> None
     assert read(tmp_path / "history.json.gz").series()["val_loss"].value.tolist() == [3.0, 2.5, 2.25]
     assert points(read(tmp_path / "events.out.tfevents.1.host").series()["loss"]) == [(3.0, 0.5)]
     (tmp_path / "history.json.gz").write_bytes(gzip.compress(b'{"loss": [1, 2')[:-9])
-    assert "not whole" in read(tmp_path / "history.json.gz").problems()[0]
+    assert "incomplete" in read(tmp_path / "history.json.gz").problems()[0]
 
 
 def test_what_a_small_file_unpacks_to_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_a_run_is_followed_step_by_step(tmp_path: Path) -> None:
     whole = store.path.read_bytes()
     store.path.write_bytes(whole[: len(before) + 20])  # a record that is half written waits for its end
     assert len(read_on(source).series()["loss"].value) == 3
-    assert any("no end yet" in problem for problem in source.problems())
+    assert any("incomplete" in problem for problem in source.problems())
     store.path.write_bytes(whole)
     series = read_on(source).series()
     assert points(series["loss"]) == [(0.0, 4.0), (1.0, 2.0), (2.0, 4 / 3), (3.0, "nan")]
@@ -103,4 +103,4 @@ def test_damage_costs_its_block_and_is_said(start: int, tmp_path: Path) -> None:
         if behind <= begin or at >= end
     ]
     assert set(untouched) <= set(found) < set(everything)
-    assert "damaged records were passed over" in source.problems()[0]
+    assert "damaged records skipped" in source.problems()[0]

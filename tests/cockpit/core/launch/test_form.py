@@ -141,7 +141,7 @@ def test_a_file_that_changes_under_the_form_is_told(config: Path) -> None:
     assert "has changed since" in fault.sentence
     config.unlink()
     (fault,) = form.faults()
-    assert "there is no such config file" in fault.sentence
+    assert "no such config file" in fault.sentence
 
 
 def test_a_form_of_defaults_alone_says_what_is_missing_and_is_saved(tmp_path: Path) -> None:
@@ -198,14 +198,14 @@ def test_a_text_that_cannot_be_edited_is_written_anew_with_docstrings(tmp_path: 
     form.set(field(form, "cost.usd_per_hour"), "1.5")
     tree, _ = yaml12.read(merged_text(form))
     assert tree == form.tree
-    assert "# Price of the machine, for the cost shown." in documented_text(form)
+    assert "# Price of the machine, from which costs are computed." in documented_text(form)
     assert yaml12.read(documented_text(form))[0] == form.tree
 
 
 def test_nothing_is_overwritten_without_asking(config: Path, tmp_path: Path) -> None:
     form = open_form(config)
     form.set(field(form, "training.epochs"), "9")
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         save_config(form, config)
     assert config.read_text() == CONFIG
     save_config(form, config, overwrite=True)

@@ -101,4 +101,4 @@ def test_the_printed_table_says_it_too(tmp_path: Path, capsys: pytest.CaptureFix
     out, err = capsys.readouterr()
     shown = zip(out.splitlines()[2:], ("1   1.000 ", "2 b 0.500 ", "3 b 0.333 "), strict=True)
     assert all(line.lstrip().startswith(row) for line, row in shown)
-    assert err.count("losses with other loss weights are marked b: look 0.8") == 1
+    assert err.count("losses computed with other loss weights are marked b: look 0.8") == 1

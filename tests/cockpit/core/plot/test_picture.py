@@ -86,7 +86,7 @@ def test_a_chart_without_a_value_has_no_axis() -> None:
 
 
 def test_a_chart_of_nothing_finite_says_so() -> None:
-    assert "nothing finite here" in "\n".join(rows(picture(("logged", series("loss", [NAN, NAN])))))
+    assert "no finite values here" in "\n".join(rows(picture(("logged", series("loss", [NAN, NAN])))))
     assert "no value yet" in "\n".join(rows(picture(("logged", series("loss", [])))))
 
 

@@ -121,6 +121,6 @@ def test_the_newest_stage_is_advised_on_with_what_its_recent_epochs_cost() -> No
     assert advice.usd is not None
     assert (advice.gain, advice.best, advice.best_epoch) == (gain, 0.3, 30)
     assert (round(advice.seconds, 6), round(advice.usd, 6)) == (22.0, 0.022)
-    assert str(advice) == f"10 more epochs: best {gain}, 22 s, $0.02"
-    assert str(advise(history, 0.0)) == f"10 more epochs: best {gain}, 22 s"
+    assert str(advice) == f"10 more epochs: best {gain} (80 %), 22 s, $0.02"
+    assert str(advise(history, 0.0)) == f"10 more epochs: best {gain} (80 %), 22 s"
     assert advise(History(), 3.6) is None

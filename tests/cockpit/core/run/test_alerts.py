@@ -47,7 +47,7 @@ def test_a_program_that_reports_itself_is_told_only_what_it_can_hear() -> None:
 
 @pytest.mark.parametrize("alert", [
     Alert(code="stage", level="info", text="stage b begins"),
-    Alert(code="gradient", level="info", text="usual again", over=True),
+    Alert(code="gradient", level="info", text="back to normal", over=True),
 ])  # fmt: skip
 def test_what_asks_for_nothing_says_so(alert: Alert) -> None:
     assert sentence(alert, lambda id: "x") == typed(alert, OURS) == alert.text

@@ -44,8 +44,8 @@ def test_what_can_be_done_in_each_state(state: Shown) -> None:
 def test_why_a_run_cannot_be_resumed_is_a_sentence() -> None:
     assert target("finished").why_not_resume() == ""
     assert "only a run that has ended" in target("running").why_not_resume()
-    assert "is still being read" in target("reading").why_not_resume()
-    sentence = "x is of a program that is not the cockpit's"
+    assert "is still loading" in target("reading").why_not_resume()
+    sentence = "x is a run of an external program"
     foreign = Target(RunDirectory(Path("/runs/x")), "x", 1, "finished", True, sentence)
     assert not foreign.can("resume")
     assert foreign.why_not_resume() == sentence

@@ -87,7 +87,7 @@ def test_the_outcome_of_an_order_step_by_step(fake: FakeRun) -> None:
     assert outcome(model, stop) == "sent"
     fake.say(ev.CommandAnswer(command=stop, state="seen", step=1500))
     followed(follower, model)
-    assert outcome(model, stop) == "seen"
+    assert outcome(model, stop) == "received"
     fake.say(
         ev.CommandAnswer(command=stop, state="applied", step=1501),
         ev.CommandAnswer(command=pause, state="refused", step=1501, reason="the run is stopping"),

@@ -52,7 +52,7 @@ def test_every_kind_has_its_words() -> None:
     )
     assert lines(model) == [
         "start started on cuda:0",
-        "order pause  sent",
+        "command pause  sent",
         "best epoch 1, score 0.100",
         "stage whole, from epoch 2",
         "saved last.pt, best.pt · epoch 1 · step 1,200 · 14.2 MB in 2 s",
@@ -60,7 +60,7 @@ def test_every_kind_has_its_words() -> None:
         "end failed: exit code 7 after step 20",
     ]
     assert lines(model, "phases") == ["phase training · step 0"]
-    assert lines(model, "commands") == ["order pause  sent"]
+    assert lines(model, "commands") == ["command pause  sent"]
     assert [line.split()[0] for line in lines(model, "starts")] == ["start", "stage", "end"]
 
 

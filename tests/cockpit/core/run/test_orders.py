@@ -19,11 +19,11 @@ REFUSED = ev.CommandAnswer(command=EDIT, state="refused", step=7, reason="the ru
     ("order", "live_attempt", "outcome"),
     [
         (Order(EDIT, None), 2, "sent"),
-        (Order(EDIT, SEEN), 2, "seen"),
+        (Order(EDIT, SEEN), 2, "received"),
         (Order(AT_EPOCH, None), 2, "sent"),
-        (Order(AT_EPOCH, ev.CommandAnswer(command=AT_EPOCH, state="seen", step=7)), 2, "seen, waits for epoch 5"),
-        (Order(EDIT, SEEN), 3, "not applied: the run ended before"),  # a resume hears no order to the attempt before
-        (Order(EDIT, None), None, "not applied: the run ended before"),
+        (Order(AT_EPOCH, ev.CommandAnswer(command=AT_EPOCH, state="seen", step=7)), 2, "received, waits for epoch 5"),
+        (Order(EDIT, SEEN), 3, "not applied: the run ended first"),  # a resume hears no order to the attempt before
+        (Order(EDIT, None), None, "not applied: the run ended first"),
         (Order(EDIT, APPLIED), None, "applied at step 12,345"),
         (Order(EDIT, REFUSED), 2, "refused because the run is stopping"),
         (Order(EDIT, ev.CommandAnswer(command=EDIT, state="refused", step=7)), None, "refused"),

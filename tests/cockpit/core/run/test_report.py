@@ -48,14 +48,14 @@ def test_without_a_report_its_state_says_why(tmp_path: Path) -> None:
     run = FakeRun(tmp_path).run
     with pytest.raises(FileNotFoundError):
         read_report(run)
-    assert no_report(run, "running").endswith("at the latest when the training finishes; it is running now.")
-    assert "makes none" in no_report(run, "finished")
+    assert no_report(run, "running").endswith("at the latest when training finishes; the run is running now.")
+    assert "writes none" in no_report(run, "finished")
     task = FakeRun(tmp_path, "walk-20261127-201400-birch", kind="task").run
     assert no_report(task, "running") == "No report: the task has written none yet; it is running now."
     assert no_report(task, "failed") == "No report: the task has written none."
-    assert no_report(run, "failed").endswith("this one is failed. Resume it to finish it.")
+    assert no_report(run, "failed").endswith("this run is failed. Resume it to finish.")
     run.write_info(msgspec.structs.replace(run.info, engine=""))
-    assert no_report(run, "lost") == "No report: a program that is not the cockpit's writes none."
+    assert no_report(run, "lost") == "No report: runs of external programs write none."
 
 
 def test_ragged_rows_are_made_even() -> None:

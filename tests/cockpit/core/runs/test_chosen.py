@@ -42,14 +42,14 @@ def test_two_to_eight_trainings_that_can_be_read_are_compared() -> None:
     assert chosen(rows, marked="a").why_not_compare() == "Mark 2 to 8 runs to compare them: 1 so far."
     assert chosen(rows, marked="abcdefgh").why_not_compare() == ""
     assert "9 so far" in chosen(rows, marked="abcdefghi").why_not_compare()
-    assert chosen(rows, marked="abt").why_not_compare().startswith("t is no training")
-    assert chosen(rows, marked="abx").why_not_compare().startswith("x is no training")
+    assert chosen(rows, marked="abt").why_not_compare().startswith("t is not a readable training")
+    assert chosen(rows, marked="abx").why_not_compare().startswith("x is not a readable training")
 
 
 def test_a_live_run_is_not_deleted_and_does_not_keep_others_from_it() -> None:
     rows = [row("a", "running"), row("b", "failed")]
-    assert chosen([]).why_not_delete() == "There is no run to delete."
-    assert chosen(rows, "a").why_not_delete() == "a is alive: stop it before deleting it."
+    assert chosen([]).why_not_delete() == "No run to delete."
+    assert chosen(rows, "a").why_not_delete() == "a is live: stop it before deleting it."
     assert chosen(rows, marked="ab").why_not_delete() == ""
 
 

@@ -55,7 +55,7 @@ async def stop_with(live: LiveRun, settings: SettingsFile, *presses: str) -> Non
         await until(pilot, lambda: "running" in text(pilot) and keys(pilot).get("stop"))
         assert len(processes_of(attempt.supervisor)) >= 2
         await pilot.press(*presses)
-        await until(pilot, lambda: "nothing of it is left running" in text(pilot))
+        await until(pilot, lambda: "no processes left" in text(pilot))
     assert processes_of(attempt.supervisor) == []
     assert live.wait_end() == "stopped"
 
@@ -80,10 +80,10 @@ async def test_a_stop_is_obeyed_in_a_pause(live: LiveRun, settings: SettingsFile
     async with app.run_test(size=(110, 30), notifications=True) as pilot:
         await until(pilot, lambda: "paused" in text(pilot) and keys(pilot).get("stop"))
         await pilot.press("s")
-        await until(pilot, lambda: "nothing of it is left running" in text(pilot))
+        await until(pilot, lambda: "no processes left" in text(pilot))
     assert live.wait_end() == "stopped"
     assert checkpoint.load(live.run.last)["state"]["step"] >= 0
-    assert what_remains(live.run).endswith("nothing of it is left running.")
+    assert what_remains(live.run).endswith("no processes left.")
 
 
 DEAF = """
@@ -127,7 +127,7 @@ async def test_an_engine_that_is_deaf_to_sigterm_is_killed_when_the_countdown_en
         await pilot.press("t", "t")
         await until(pilot, lambda: 0 < seconds_left(pilot) < confirm.GRACE_SECONDS - 3)
         assert len(processes_of(attempt.supervisor)) == 3  # none of them has listened
-        await until(pilot, lambda: "nothing of it is left running" in text(pilot))
+        await until(pilot, lambda: "no processes left" in text(pilot))
         assert isinstance(app.screen, RunScreen)  # the question has answered itself
     assert processes_of(attempt.supervisor) == []
     ended = deaf.attempt(1).ended
@@ -150,11 +150,11 @@ async def test_a_script_that_reports_itself_and_is_ended_by_signal_is_stopped_no
         async with app.run_test(size=(110, 30), notifications=True) as pilot:
             await until(pilot, lambda: "running" in text(pilot) and keys(pilot).get("stop"))
             usable = keys(pilot)
-            assert [name for name in ("pause", "save", "resume", "fork") if usable.get(name)] == []
+            assert [name for name in ("pause", "checkpoint", "resume", "fork") if usable.get(name)] == []
             await pilot.press("s", "s")
             await until(pilot, lambda: isinstance(app.screen, StopHarder))
             await pilot.press("t")
-            await until(pilot, lambda: "has ended." in text(pilot))
+            await until(pilot, lambda: "stopped." in text(pilot))
             await until(pilot, lambda: "stopped" in text(pilot) and "lost" not in text(pilot))
         assert process.wait() == -signal.SIGTERM
     assert RunReader(run).status() == Status("stopped", "ended by SIGTERM on request")

@@ -41,7 +41,7 @@ def test_a_live_run_is_refused_whole(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path).begin().started()
     with fake.locked():
         files = sorted(tmp_path.rglob("*"))
-        with pytest.raises(UserError, match=r"amber is alive: stop it before deleting it\."):
+        with pytest.raises(UserError, match=r"amber is live: stop it before deleting it\."):
             removal.remove(fake.run.path)
         assert sorted(tmp_path.rglob("*")) == files
     removal.remove(fake.run.path)
@@ -88,7 +88,7 @@ def test_what_cannot_be_deleted_is_said(tmp_path: Path, monkeypatch: pytest.Monk
             removal.remove(fake.run.path)
     assert fake.run.info.id == fake.id
     monkeypatch.setattr(shutil, "rmtree", refuse)
-    with pytest.raises(UserError, match="off the list, but not all of its files"):
+    with pytest.raises(UserError, match="off the list, but some of its files"):
         removal.remove(fake.run.path)
 
 

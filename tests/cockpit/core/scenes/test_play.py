@@ -130,7 +130,7 @@ def test_what_can_be_played(folder: Path, play: FakeRun) -> None:
     (training.run.export / "control_policy_v2.pt").write_bytes(b"x")
     assert can_play(training.run)
     assert not can_play(play.run)
-    with pytest.raises(UserError, match="is a task that shows nothing now"):
+    with pytest.raises(UserError, match="is a task with nothing to show now"):
         open_play(play.run)
     with play.locked(), FakeScenes(play):
         assert can_play(play.run)

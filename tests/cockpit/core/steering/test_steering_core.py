@@ -103,8 +103,8 @@ def test_a_number_is_what_people_write(text: str, value: float | None) -> None:
 
 def test_a_factor_of_the_rate_stays_where_an_engine_takes_it() -> None:
     course = Course.of({"epochs": 10, "patience": 4, "lr": 1e-3})
-    assert course.type_in("rate", "1e9") == "1e9 is no factor; expected a number from 1e-06 to 1000, as in 0.5."
-    assert "no number of epochs" in course.type_in("epochs", "1e12")
+    assert course.type_in("rate", "1e9") == "1e9 is not a factor; expected a number from 1e-06 to 1000, as in 0.5."
+    assert "not a number of epochs" in course.type_in("epochs", "1e12")
     assert course.new == course.now
     course.type_in("rate", "1000")
     course.nudge("rate", 1)
@@ -154,12 +154,12 @@ def test_a_draft_may_go_back_to_what_held_before_an_edit() -> None:
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        ("loss_weights: {lok: 1}", "no head is called 'lok' (did you mean 'look'?)"),
+        ("loss_weights: {lok: 1}", "there is no head 'lok' (did you mean 'look'?)"),
         ("loss_weights: {look: -1}", "the weight of look is -1, expected a finite number of 0 or more"),
         ("loss_weights: {look: yes}", "the weight of look is"),
-        ("weights: {}", "holds no weights"),
+        ("weights: {}", "has no weights"),
         ("[", "cannot be read as a preset"),
-        ("", "holds no weights"),
+        ("", "has no weights"),
         ("{project: controls-x, loss_weights: {look: 1}}", "is a preset of the project 'controls-x'"),
     ],
 )
@@ -174,7 +174,7 @@ def test_a_bad_preset_is_told_in_a_sentence(tmp_path: Path, content: str, fault:
 def test_presets_belong_to_a_project_and_have_plain_names(tmp_path: Path) -> None:
     presets = Presets(tmp_path / "none yet", "sim")
     assert presets.names() == []
-    with pytest.raises(UserError, match="is no name"):
+    with pytest.raises(UserError, match="is not a valid"):
         presets.save("../x", {"a": 1.0})
     presets.save("calm", {"a": 0.125})
     (tmp_path / "none yet" / "sim-no name.yaml").write_text("loss_weights: {a: 1}")

@@ -121,7 +121,7 @@ def test_a_full_disk_leaves_the_config_as_it_was(run: RunDirectory, monkeypatch:
 def test_thresholds_of_another_checkpoint_are_warned_of_and_not_saved(run: RunDirectory) -> None:
     write_review(run.review, review_arrays(seed=1), msgspec.structs.replace(ABOUT, epoch=7, step=70))
     review = ThresholdReview(run)
-    assert "is of epoch 2, these numbers are of best.pt at epoch 7, step 70" in review.warning
+    assert "is from epoch 2, these numbers are from best.pt at epoch 7, step 70" in review.warning
     with pytest.raises(DataError, match=r"Nothing was saved\. .*cockpit export"):
         review.save(review.optimum, who="me", now=1.0)
     content = msgspec.json.encode(exported_config(review_arrays(), epoch=7, step=70))
@@ -209,12 +209,12 @@ def test_a_best_that_never_says_yes_is_flagged(tmp_path: Path) -> None:
     arrays["idle"] = ~arrays["targets"][:, jump]
     it = ThresholdReview(reviewed_run(tmp_path, arrays).run).heads["jump"]
     assert it.head.positives >= FEW
-    assert "the best never says yes" in it.flag
+    assert "the best never predicts +" in it.flag
 
 
 def test_what_cannot_be_reviewed_is_a_sentence(tmp_path: Path) -> None:
     none = FakeRun(tmp_path).begin().started()
-    with pytest.raises(DataError, match="has no review yet: each new best epoch writes one, and the run is lost"):
+    with pytest.raises(DataError, match="has no review yet: every new best epoch writes one; the run is lost"):
         ThresholdReview(none.run)
     task = FakeRun(tmp_path, "controls-20261127-201500-fir", kind="task")
     with pytest.raises(UserError, match="is a task and has no thresholds"):

@@ -56,7 +56,7 @@ def test_what_is_locked_stays_and_says_so(tuning: Tuning) -> None:
         tuning.set("jump", 0.9)
     with pytest.raises(UserError, match="jump is locked: L unlocks it"):
         tuning.move("jump", 1, coarse=True)
-    with pytest.raises(UserError, match="is a number from 0 to 1"):
+    with pytest.raises(UserError, match="must be a number from 0 to 1"):
         tuning.set("sneak", float("nan"))
     assert tuning.changed == []
     assert not tuning.can_undo
@@ -86,7 +86,7 @@ def test_read_again_it_goes_on_where_it_was_also_when_others_have_saved(tuning: 
     other = ThresholdReview(tuning.review.run)
     other.save({**other.saved, "sprint": 0.9}, who="other", now=1.0)
     review = ThresholdReview(tuning.review.run)
-    assert review.news_for(tuning.review) == "the exported thresholds are others now"
+    assert review.news_for(tuning.review) == "the exported thresholds have changed"
     assert ThresholdReview(review.run).news_for(review) == ""
     again = Tuning(review)
     again.take_over(tuning)
