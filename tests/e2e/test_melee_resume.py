@@ -1,4 +1,4 @@
-"""The melee project, killed in the middle of a group of blocks and resumed: bit for bit the run that nothing happened to."""
+"""The melee project, killed in the middle of a group and resumed: bit for bit the run that nothing happened to."""
 
 from __future__ import annotations
 
