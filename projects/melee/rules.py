@@ -45,6 +45,8 @@ LEAST_HIT = 0.5
 """Percent: a smaller predicted change is none, of models that do not learn hits."""
 SURE = 4.0
 """Logit of a hit that is not drawn, by validation: what is learned of a thousand hits is too sure of them."""
+FREEZING = 3.0
+"""Percent of a hit from which on both fighters stand still; less is mostly a shot, whose owner does not."""
 HURT, CAPTURED = slice(75, 92), slice(223, 233)
 """Actions of who is hit, and of who is held."""
 
@@ -149,6 +151,24 @@ def next_age(last: Frames, state: Tensor, ints: Tensor, said: Tensor | None, fir
         rate = said[..., 0].detach().float()
         begins = begins | (said[..., 1].detach() > 0)
     return torch.where(begins, first_age[action], last.value(AGE) + rate)
+
+
+def with_hitlag(last: Frames, frame: Frames) -> Frames:
+    """The frame (…) after `last` with both fighters in hitlag where one was hit, and who is in hitlag held still.
+
+    A hit of d percent gives floor(d / 3 + 3) frames, as in most real hits that give any (.81). In hitlag only the
+    hitlag itself changes: in real games positions stay on .985 of the frames, all else on .999.
+    """
+    added = frame.value(PERCENT) - last.value(PERCENT)
+    strongest = torch.maximum(added, added.flip(-1))
+    hit = strongest >= FREEZING
+    held = (last.value(HITLAG) > 1.5) & ~hit & (added <= 0)
+    state = torch.where(held[..., None], last.state, frame.state)
+    left = torch.where(held, last.value(HITLAG) - 1, frame.value(HITLAG))
+    least = torch.where(hit, (strongest / 3 + 3).floor(), 0).clamp(max=LIMITS[HITLAG][1])
+    state[..., HITLAG] = torch.maximum(left, least) * SCALE[HITLAG]
+    ints = torch.where(held[..., None], last.ints, frame.ints)
+    return replace(frame, state=state, ints=ints, items=torch.where(held[..., None], last.items, frame.items))
 
 
 def violations(last: Frames, frame: Frames) -> dict[str, Tensor]:
