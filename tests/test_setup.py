@@ -270,7 +270,7 @@ class Installing(set_up.Environment):
 
 @pytest.mark.parametrize(
     ("sees_gpu", "nvcc", "bad", "tried", "said"),
-    [(True, "/bin/nvcc", "nothing", True, False), (True, "/bin/nvcc", "mamba", True, True),
+    [(True, "/bin/nvcc", "nothing", True, False), (True, "/bin/nvcc", "mamba-ssm==", True, True),
      (True, "/bin/nvcc", "ninja", True, True), (True, None, "nothing", False, False),
      (False, "/bin/nvcc", "nothing", False, False)],
 )  # fmt: skip
