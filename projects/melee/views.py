@@ -7,6 +7,8 @@ fighters and mirrors everything by the own facing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -151,19 +153,29 @@ SHUT = -4.0
 """First logit of a gate that opens where the data says so."""
 
 
+PARTS = {
+    "stay": "what is added to the logit of the present class or bit",
+    "reset": "speeds that begin again from nothing",
+    "ground": "where the ground below is, and landing on it",
+    "by_action": "motion heads that see the next action",
+}
+"""What `FighterView` can be built without."""
+
+
 class FighterView(nn.Module):
     """A row per fighter, seen from itself; both rows share all weights.
 
     Args:
         kinematic: place the fighter by its predicted speed times a learned gate, plus a residual.
+        without: of `PARTS`; their weights stay where they are and say nothing.
     """
 
     rows = 2
     extra = 0
 
-    def __init__(self, d_model: int, *, kinematic: bool, items: int, kinds: int) -> None:
+    def __init__(self, d_model: int, *, kinematic: bool, items: int, kinds: int, without: Sequence[str] = ()) -> None:
         super().__init__()
-        self.kinematic = kinematic
+        self.kinematic, self.without = kinematic, frozenset(without)
         self.silent: frozenset[str] = frozenset()
         actions, ages, characters = (VOCABULARY[name] for name in ("action", "state_age", "character"))
         self.action = nn.Embedding(actions, 32)
@@ -190,7 +202,9 @@ class FighterView(nn.Module):
         nn.init.zeros_(self.heads.weight[:DELTAS])  # no change: in game units even a small one is a large loss
         self.by_action = nn.Linear(actions, MOTION_SIZE, bias=False)
         nn.init.zeros_(self.by_action.weight)
-        self.stay = nn.Parameter(torch.tensor([STAY_CLASS] * len(CLASSES) + [STAY_BIT] * 3))
+        stay = torch.tensor([STAY_CLASS] * len(CLASSES) + [STAY_BIT] * 3)
+        self.stay = nn.Parameter(stay * ("stay" not in self.without), requires_grad="stay" not in self.without)
+        self.by_action.requires_grad_("by_action" not in self.without)
         clear = torch.ones(len(STATE))
         clear[VELOCITY] = SPEED_CLEAR
         self.register_buffer("clear", clear, persistent=False)
@@ -221,7 +235,7 @@ class FighterView(nn.Module):
             fresh,
             self._tilts(pressed),
             self._places(frames, own),
-            self.surfaces(frames, self.surfaces.below(frames)),
+            self.surfaces(frames, self.surfaces.below(frames)) * ("ground" not in self.without),
         ]
         return torch.cat([*floats, *self._embedded(frames), self._near(frames, side)], dim=-1), None
 
@@ -280,7 +294,8 @@ class FighterView(nn.Module):
         velocity = torch.cat(
             [velocity[..., :1] * side, velocity[..., 1:2], velocity[..., 2:4] * side, velocity[..., 4:]], -1
         )
-        velocity = velocity - (said["reset"] + SHUT).sigmoid() * frames.state[..., VELOCITY]
+        if "reset" not in self.without:
+            velocity = velocity - (said["reset"] + SHUT).sigmoid() * frames.state[..., VELOCITY]
         present = frames.state[..., BINARY]
         binary = torch.cat([said["binary"][..., :1] * side, said["binary"][..., 1:]], dim=-1)
         binary = binary + self.stay[len(CLASSES) :] * (2 * present - 1)
@@ -288,7 +303,7 @@ class FighterView(nn.Module):
         move = torch.cat([change[..., X : X + 1] * side, change[..., Y : Y + 1]], dim=-1)
         if self.kinematic:
             moved = self._kinematic(said["gate"], frames.state[..., SPEED_AIR_X:AGE] + velocity, binary)
-            move = move + self._landed(moved, said["land"], frames)
+            move = move + (moved if "ground" in self.without else self._landed(moved, said["land"], frames))
         return Prediction(
             torch.cat([change[..., :1], move, change[..., 3:]], dim=-1), velocity,
             frames.state[..., DYNAMICS] + said["dynamics"] * scale[DYNAMICS], binary, classes, said["age"], said["hit"],
