@@ -159,6 +159,22 @@ def test_rollouts_are_reported_and_hear_a_stop(trained: RunDirectory, monkeypatc
         rollout({"run": str(trained.path), "starts": 4, "horizons": "1,5,20"}, Reporter(stop_at=12))
 
 
+def test_a_run_whose_checkpoint_lacks_heads_says_what_is_carried_forward(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG.replace("STORE", str(store)))
+    smaller = ["model.view=joint", "model.architecture=mlp", "training.epochs=1", "training.steps_per_epoch=1"]
+    run = launch.prepare_training(tmp_path / "config.yaml", smaller, run_dir=tmp_path / "runs" / "older")
+    assert carry_out(run, 1, train) == 0
+    content = torch.load(run.best, weights_only=True)
+    for name in [name for name in content["model"] if "_ground_head" in name or "_hurtbox_head" in name]:
+        del content["model"][name]
+    torch.save(content, run.best)
+    capsys.readouterr()
+    rollout({"run": str(run.path), "starts": 1, "horizons": "5"}, Listener())
+    assert "has no heads for hurtbox, ground: they are carried forward" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [({"games": "game_9"}, "holds no whole game 'game_9'"), ({"horizons": "200"}, "no game is long enough"),
