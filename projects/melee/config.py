@@ -51,6 +51,8 @@ class MeleeModel(Section):
     """Share of the inputs that training hides."""
     kinematic: bool = True
     """Positions move by the predicted speeds through a learned gate, plus a residual; the view `fighter` alone."""
+    jumps: Annotated[int, Field(ge=7, le=8)] = 8
+    """Values that the jumps left can have: 8 as in the original's checkpoints, 7 as in slippi-ai's."""
     without: list[Part] = []
     """Parts of the view `fighter` that are left out, to see what each is worth (`projects.melee.views.PARTS`)."""
 

@@ -30,8 +30,8 @@ from projects.melee.project import Melee, past_frames
 from projects.melee.recording import write_game
 from projects.melee.rollout import Stream
 from projects.melee.rollouts import validated
-from projects.melee.rules import respawned
-from projects.melee.stage import KINDS, outside, view
+from projects.melee.rules import outside, respawned
+from projects.melee.stage import KINDS, view
 from projects.melee.store import Store
 from projects.melee.world import WorldModel
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -26,10 +27,12 @@ from projects.melee.frames import (
     SHIELD,
     STOCKS,
     VELOCITY,
+    VOCABULARY,
     Frames,
     X,
     Y,
 )  # fmt: skip
+from projects.melee.stages import OTHER, STAGE
 
 LIMITS = {
     PERCENT: (0, 999), X: (-300, 300), Y: (-200, 300), SHIELD: (0, 60), HITLAG: (0, 50), STOCKS: (0, 4), COMBO: (0, 50)
@@ -179,7 +182,22 @@ def violations(last: Frames, frame: Frames) -> dict[str, Tensor]:
         "stocks rise": frame.value(STOCKS) > last.value(STOCKS) + 0.5,
         "hitlag below 0": frame.value(HITLAG) < 0,
         "hurt without hitlag": (percent > before + 0.5) & (frame.value(HITLAG) <= 0),
+        "alive beyond the blast zone": outside(frame),
     }
+
+
+@functools.cache
+def _blast_zones(device: torch.device) -> Tensor:
+    """Left, right, top and bottom of each stage: (stages, 4)."""
+    stages = (STAGE.get(number, OTHER) for number in range(VOCABULARY["stage"]))
+    return torch.tensor([(one.left, one.right, one.top, one.bottom) for one in stages], device=device)
+
+
+def outside(frame: Frames) -> Tensor:
+    """Which fighters of `frame` (…) are alive by their action and yet beyond the blast zone: (…, 2) bool."""
+    left, right, top, bottom = _blast_zones(frame.stage.device)[frame.stage][..., None, :].unbind(-1)
+    x, y = frame.value(X), frame.value(Y)
+    return ((x < left) | (x > right) | (y > top) | (y < bottom)) & ~frame.gone
 
 
 def respawned(frame: Frames, lost: Tensor) -> Frames:

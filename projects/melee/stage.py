@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from torch import Tensor
-
 from engines.contract.scenes import Box, Image, Kind, Line, Point, Text, View
 from projects.melee.actions import category
 from projects.melee.frames import (
@@ -20,11 +18,9 @@ from projects.melee.frames import (
     X,
     Y,
 )  # fmt: skip
-from projects.melee.stages import STAGE, Stage
+from projects.melee.stages import OTHER, STAGE, Stage
 
 Item = Line | Box | Text | Image
-OTHER = Stage("another stage", -224, 224, 200, -109, 82.0, 80.0)
-"""What every stage that is none of the six looks like."""
 TALL = 15.0
 """Height of a fighter, in game units."""
 MARGIN = 25.0
@@ -32,13 +28,6 @@ MARGIN = 25.0
 REACH = 1.25
 """Of the floor, what is always in sight."""
 KINDS: tuple[Kind, Kind] = ("first", "second")
-
-
-def outside(frame: Frames) -> Tensor:
-    """Which fighters of `frame` (1) are alive by their action and yet beyond the blast zone: (1, 2) bool."""
-    ground = STAGE.get(int(frame.stage[0]), OTHER)
-    x, y = frame.value(X), frame.value(Y)
-    return ((x < ground.left) | (x > ground.right) | (y > ground.top) | (y < ground.bottom)) & ~frame.gone
 
 
 def view(frame: Frames, ghost: Frames | None) -> View:

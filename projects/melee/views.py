@@ -69,6 +69,13 @@ def age_index(frames: Frames) -> Tensor:
     return frames.value(AGE).round().long().clamp(0, VOCABULARY["state_age"] - 1)
 
 
+def looked_up(table: nn.Module, index: Tensor) -> Tensor:
+    """Rows of an embedding; what is beyond its end takes the last."""
+    assert isinstance(table, nn.Embedding)
+    found: Tensor = table(index.clamp(max=table.num_embeddings - 1))
+    return found
+
+
 class JointView(nn.Module):
     """Both fighters in one row: embeddings and floats as in the original, with its parameter counts."""
 
@@ -76,15 +83,17 @@ class JointView(nn.Module):
     extra = 2 * CONTROLLER
     """Width of the controllers that a trunk gets beside the frames."""
 
-    def __init__(self, d_model: int, *, embed_age: bool, items: int, kinds: int) -> None:
+    def __init__(
+        self, d_model: int, *, embed_age: bool, items: int, kinds: int, jumps: int = VOCABULARY["jumps"]
+    ) -> None:
         super().__init__()
-        self.embed_age = embed_age
+        self.embed_age, vocabulary = embed_age, {**VOCABULARY, "jumps": jumps}
         self.silent: frozenset[str] = frozenset()
         """Class heads that say nothing, since a checkpoint lacked them."""
         sizes = {"action": 32, "jumps": 4, "character": 8, "l_cancel": 2, "hurtbox": 2, "ground": 4, "last_attack": 8}
         if embed_age:
             sizes["state_age"] = 8
-        self.tables = nn.ModuleDict({name: nn.Embedding(VOCABULARY[name], size) for name, size in sizes.items()})
+        self.tables = nn.ModuleDict({name: nn.Embedding(vocabulary[name], size) for name, size in sizes.items()})
         self.stage = nn.Embedding(VOCABULARY["stage"], 4)
         self.items = ItemTables(kinds) if kinds else None
         floats = len(STATE) - embed_age + CONTROLLER + items + 8 * kinds // 2 + kinds // 2
@@ -95,7 +104,7 @@ class JointView(nn.Module):
         self.binary_head = nn.Linear(d_model, 6)
         for name in CLASSES:
             for player in ("p0", "p1"):
-                self.add_module(f"{player}_{name}_head", nn.Linear(d_model, VOCABULARY[name]))
+                self.add_module(f"{player}_{name}_head", nn.Linear(d_model, vocabulary[name]))
 
     def forward(self, frames: Frames, control: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (batch, time, 1, width) and controllers (batch, time, 1, 26)."""
@@ -103,7 +112,7 @@ class JointView(nn.Module):
         if self.embed_age:
             state = torch.cat([state[..., :AGE], state[..., AGE + 1 :]], dim=-1)
         parts = [state, frames.control, frames.items]
-        parts += [table(self._index(name, frames)) for name, table in self.tables.items()]
+        parts += [looked_up(table, self._index(name, frames)) for name, table in self.tables.items()]
         if self.items is not None:
             parts.append(self.items(frames.kinds))
         both = torch.cat(parts, dim=-1).flatten(-2)
@@ -173,8 +182,13 @@ class FighterView(nn.Module):
     rows = 2
     extra = 0
 
-    def __init__(self, d_model: int, *, kinematic: bool, items: int, kinds: int, without: Sequence[str] = ()) -> None:
+    def __init__(
+        self, d_model: int, *, kinematic: bool, items: int, kinds: int, jumps: int = VOCABULARY["jumps"],
+        without: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         super().__init__()
+        vocabulary = {**VOCABULARY, "jumps": jumps}
+        self.sizes = {**HEAD_SIZES, "jumps": jumps}
         self.kinematic, self.without = kinematic, frozenset(without)
         self.silent: frozenset[str] = frozenset()
         actions, ages, characters = (VOCABULARY[name] for name in ("action", "state_age", "character"))
@@ -184,7 +198,7 @@ class FighterView(nn.Module):
         self.character = nn.Embedding(characters, 8)
         self.other_character = nn.Embedding(characters, 8)
         self.small = nn.ModuleDict(
-            {name: nn.Embedding(VOCABULARY[name], size)
+            {name: nn.Embedding(vocabulary[name], size)
              for name, size in (("jumps", 4), ("l_cancel", 2), ("hurtbox", 2), ("ground", 4), ("last_attack", 8))}
         )  # fmt: skip
         self.stage = nn.Embedding(VOCABULARY["stage"], 6)
@@ -198,7 +212,7 @@ class FighterView(nn.Module):
         self.surfaces = Surfaces()
         floats = 2 * len(STATE) + 2 + 3 * CONTROLLER + 8 + 4 * len(THRESHOLDS) + 4 * len(WAVES) + Surfaces.width
         self.width = embedded + floats + items + 8 * kinds // 2 + kinds // 2
-        self.heads = nn.Linear(d_model, sum(HEAD_SIZES.values()))
+        self.heads = nn.Linear(d_model, sum(self.sizes.values()))
         nn.init.zeros_(self.heads.weight[:DELTAS])  # no change: in game units even a small one is a large loss
         self.by_action = nn.Linear(actions, MOTION_SIZE, bias=False)
         nn.init.zeros_(self.by_action.weight)
@@ -263,7 +277,7 @@ class FighterView(nn.Module):
         return [
             self.action(action), self.age(age), self.character(character),
             self.other_action(action.flip(-1)), self.other_character(character.flip(-1)),
-            *(table(ints[..., columns[name]]) for name, table in self.small.items()),
+            *(looked_up(table, ints[..., columns[name]]) for name, table in self.small.items()),
             self.stage(frames.stage)[..., None, :].expand(*action.shape, -1),
             moment, moment.flip(-2),
             self.character_action(character * VOCABULARY["action"] + action),
@@ -280,11 +294,11 @@ class FighterView(nn.Module):
     def read(self, hidden: Tensor, frames: Frames, control: Tensor) -> Prediction:
         """What the trunk's rows (batch, time, 2, d_model) say, turned back from the mirror."""
         said = dict(
-            zip(HEAD_SIZES, torch.split(self.heads(hidden).float(), list(HEAD_SIZES.values()), dim=-1), strict=True)
+            zip(self.sizes, torch.split(self.heads(hidden).float(), list(self.sizes.values()), dim=-1), strict=True)
         )
         classes = {}
         for k, (name, column) in enumerate(zip(CLASSES, CLASS_COLUMNS, strict=True)):
-            here = frames.ints[..., column, None]
+            here = frames.ints[..., column, None].clamp(max=self.sizes[name] - 1)
             classes[name] = said[name].scatter_add(-1, here, self.stay[k].expand(here.shape))
         moved = self.by_action(classes["action"].detach().softmax(-1))
         for name, part in zip(MOTION, torch.split(moved, [HEAD_SIZES[name] for name in MOTION], dim=-1), strict=True):

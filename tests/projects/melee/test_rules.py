@@ -195,8 +195,12 @@ def test_broken_rules_are_found() -> None:
     frame.state[0, 3, 0, PERCENT] += 3 * SCALE[PERCENT]
     frame.state[0, 3, 0, HITLAG] = 4 * SCALE[HITLAG]
     frame.state[0, 4, 1, HITLAG] = -1 * SCALE[HITLAG]
+    frame = replace(frame, stage=torch.full((1, 6), 25))  # Final Destination ends at ±246, 188 and -140
+    frame.state[0, 4, 0, X], frame.state[0, 5, 1, Y] = 247 * SCALE[X], -141 * SCALE[Y]
+    frame.state[0, 5, 0, Y] = 189 * SCALE[Y]
+    frame.ints[0, 5, 0, ACTION] = 4  # dead
     found = {name: where.nonzero().tolist() for name, where in violations(last, frame).items()}
     assert found == {
         "percent below 0": [[0, 1, 1]], "stocks rise": [[0, 0, 0]], "hitlag below 0": [[0, 4, 1]],
-        "hurt without hitlag": [[0, 2, 0]],
+        "hurt without hitlag": [[0, 2, 0]], "alive beyond the blast zone": [[0, 4, 0], [0, 5, 1]],
     }  # fmt: skip
