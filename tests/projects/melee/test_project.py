@@ -212,6 +212,23 @@ def test_a_run_is_played_from_a_game_that_validated_it(trained: RunDirectory) ->
         _real_game(cfg, Order(run=trained.path, frame=FRAMES))
 
 
+def test_a_replay_is_played_before_it_is_in_a_store(trained: RunDirectory, store: Path, tmp_path: Path) -> None:
+    """The frames are those that the store has of it; what is no game to play in is said in a sentence."""
+    cfg = open_run(trained).settings
+    for name, made in (("game_1", columns(FRAMES, 1)), ("old", columns(FRAMES, 1, speeds=False))):
+        write_table(tmp_path / f"{name}.parquet", made)
+    (tmp_path / "b.slp").write_bytes(b"no replay")
+    found, name = _real_game(cfg, Order(run=trained.path, recording=str(tmp_path / "game_1.parquet"), frame=200))
+    parsed(tmp_path / "game_1.parquet", tmp_path / "one")
+    stored_one, _ = _real_game(cfg, Order(run=trained.path, recording=str(tmp_path / "one"), frame=200))
+    assert name == "game_1"
+    for part, other in zip(vars(found).values(), vars(stored_one).values(), strict=True):
+        assert torch.equal(part, other)
+    for file, sentence in (("b.slp", "cannot be read"), ("old.parquet", "lacks what a model reads")):
+        with pytest.raises(DataError, match=sentence):
+            _real_game(cfg, Order(run=trained.path, recording=str(tmp_path / file)))
+
+
 def test_a_long_past_lies_inside_of_its_game(store: Path, tmp_path: Path) -> None:
     """Starts come later where more frames are seen before them; games too short for any are said in a sentence."""
     which, rows = fixed_starts(np.array([300, 215, 209]), 9, 60, 0, past=156)
