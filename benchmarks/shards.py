@@ -119,19 +119,23 @@ def _waits(path: Path) -> Measurement:
     """Steps on shards that are not in the page cache."""
     _drop_from_cache(path)
     windows = _windows(Store(path))
-    order = GroupedOrder(range(len(windows)), BATCH, seed=1)
+    order = GroupedOrder(range(len(windows)), BATCH, seed=1, soon=windows.will_read)
     model = nn.Sequential(
         nn.Flatten(), nn.LazyLinear(WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH),
     )  # fmt: skip
+
+    def gather(step: int) -> Batch:
+        return windows.batch(order.indices(0, step), None)
+
     read, waited = _bytes_read(), 0.0
     with ThreadPoolExecutor(1) as thread:
-        ahead = thread.submit(windows.batch, order.indices(0, 0), None)
         began = time.perf_counter()
+        ahead = thread.submit(gather, 0)
         for step in range(1, STEPS + 1):
             asked = time.perf_counter()
             batch = ahead.result()
             waited += time.perf_counter() - asked
-            ahead = thread.submit(windows.batch, order.indices(0, step), None)
+            ahead = thread.submit(gather, step)
             _step(model, batch)
         seconds = time.perf_counter() - began
     return Measurement(

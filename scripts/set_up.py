@@ -29,6 +29,9 @@ ROOT = Path(__file__).resolve().parents[1]
 TORCH_FLOOR = (2, 6)
 TORCH_WITHOUT_GPU = "torch==2.13.0"
 TORCH_WITH_GPU = "torch>=2.6"  # the newest: GPU boxes run newer drivers than we could pin for
+KERNELS = ("mamba-ssm==2.3.1", "causal-conv1d")
+KERNEL_TOOLS = ("wheel", "ninja", "packaging", "setuptools")
+"""What the kernels of Mamba-2 are, and what building them takes; the versions after 2.3.1 ask for a newer triton."""
 EXTRAS: dict[str, list[str]] = {"run": [], "test": ["test"]}
 FIT_WITHOUT_TORCH = 3
 CAUSES = {  # what pip writes → what it means; its own closing lines often blame something else
@@ -158,23 +161,40 @@ class Environment:
                 f"torch {torch.version} cannot use this machine's GPU, often because the driver is older than the"
                 " build: remove .venv and choose a build with COCKPIT_TORCH='…'"
             )
+        if torch.sees_gpu and shutil.which("nvcc"):
+            self._install_kernels(torch)
         return torch
 
+    def _install_kernels(self, torch: Torch) -> None:
+        """mamba-ssm where it can be built for this torch, which it never changes; nothing fails without it."""
+        say("installing mamba-ssm, which may build for some minutes; without it Mamba-2 runs on a scan of its own")
+        pin = self.path / "torch.txt"
+        pin.write_text(f"torch=={torch.version}\n", encoding="utf-8")
+        for arguments in (KERNEL_TOOLS, ("--no-build-isolation", *KERNELS)):
+            failed = self._run([*self._installing(), *arguments, "-c", str(pin)])
+            if failed is not None:
+                say(f"mamba-ssm was not installed, and is not needed (pip's log: {self.log})")
+                return
+
     def _pip(self, *arguments: str) -> None:
-        command = [str(self.python), "-E", "-P", "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-        self._call([*command, *arguments], "pip failed")
+        self._call([*self._installing(), *arguments], "pip failed")
+
+    def _installing(self) -> list[str]:
+        return [str(self.python), "-E", "-P", "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
 
     def _call(self, command: list[str], failure: str) -> None:
+        text = self._run(command)
+        if text is not None:  # pip gathers everything first and says so when it begins to write
+            raise StepFailed(explain(text, failure, self.log), harmless="Installing collected packages" not in text)
+
+    def _run(self, command: list[str]) -> str | None:
+        """What the command printed where it failed, else None."""
         with self.log.open("a+b") as log:
             begin = log.seek(0, os.SEEK_END)
             # The lock's descriptor goes along: what a killed set-up leaves behind still keeps the next one waiting.
             status = subprocess.call(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, close_fds=False)
-            if status == 0:
-                return
             log.seek(begin)
-            text = log.read().decode(errors="replace")
-        # pip gathers everything first and says so when it begins to write.
-        raise StepFailed(explain(text, failure, self.log), harmless="Installing collected packages" not in text)
+            return None if status == 0 else log.read().decode(errors="replace")
 
 
 def explain(output: str, failure: str, log: Path) -> str:

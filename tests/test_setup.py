@@ -258,6 +258,43 @@ def test_pip_is_never_asked_for_torch_among_the_rest(tmp_path: Path) -> None:
     assert set_up.requirements(pyproject, "test") == ["setuptools>=77", "torch-like==1", "numpy", "pytest"]
 
 
+class Installing(set_up.Environment):
+    """Writes down what pip is asked for, and fails where `bad` is part of it."""
+
+    bad = "nothing"
+
+    def _run(self, command: list[str]) -> str | None:
+        self.asked = [*getattr(self, "asked", []), command[command.index("install") + 1 :]]
+        return "no wheel" if any(self.bad in part for part in command) else None
+
+
+@pytest.mark.parametrize(
+    ("sees_gpu", "nvcc", "bad", "tried", "said"),
+    [(True, "/bin/nvcc", "nothing", True, False), (True, "/bin/nvcc", "mamba-ssm==", True, True),
+     (True, "/bin/nvcc", "ninja", True, True), (True, None, "nothing", False, False),
+     (False, "/bin/nvcc", "nothing", False, False)],
+)  # fmt: skip
+def test_the_kernels_of_mamba_come_where_they_can_be_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    sees_gpu: bool, nvcc: str | None, bad: str, tried: bool, said: bool,
+) -> None:  # fmt: skip
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    environment = Installing(tmp_path)
+    environment.path.mkdir()
+    environment.bad = bad
+    torch = set_up.Torch("2.8.0+cu128", "/torch/__init__.py", sees_gpu)
+    monkeypatch.setattr(set_up, "torch_of", lambda python: torch)
+    monkeypatch.setattr(set_up, "has_nvidia_gpu", lambda: sees_gpu)
+    monkeypatch.setattr(shutil, "which", lambda name: nvcc)
+    assert environment.install("run", ()) is torch
+    kernels = [asked for asked in environment.asked if "mamba-ssm==2.3.1" in asked]
+    assert len(kernels) == (tried and bad != "ninja")
+    for asked in kernels:
+        assert asked[:3] == ["--no-build-isolation", "mamba-ssm==2.3.1", "causal-conv1d"]
+        assert Path(asked[-1]).read_text() == "torch==2.8.0+cu128\n", "pip may not trade the torch that is there"
+    assert ("was not installed" in capsys.readouterr().err) == said
+
+
 def test_an_unreachable_index_is_named_although_pip_blames_a_conflict(capsys: pytest.CaptureFixture[str]) -> None:
     output = "WARNING: Retrying after connection broken by 'X'\nINFO: looking\nERROR: ResolutionImpossible\n"
     assert set_up.explain(output, "pip failed", Path("log")).startswith("pip cannot reach its package index")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -17,11 +19,23 @@ class GroupedOrder:
     blocks in a new order and permutes the samples of each `group` of them; batches are cut from what that gives, so a
     pass sees every sample once, except what does not fill a last batch. Holds its blocks and the samples of the groups
     that the last batch came from.
+
+    soon: called with the blocks of a group before they are read, of the next group while one is given: a source on a
+    disk can have them fetched while steps are taken.
     """
 
-    def __init__(self, samples: Samples, batch_size: int, seed: int, *, block: int = 8192, group: int = 64) -> None:
+    def __init__(
+        self,
+        samples: Samples,
+        batch_size: int,
+        seed: int,
+        *,
+        block: int = 8192,
+        group: int = 64,
+        soon: Callable[[Ranges], None] | None = None,
+    ) -> None:
         self._blocks = Ranges.of(samples).pieces(block)
-        self._batch, self._seed, self._group = batch_size, seed, group
+        self._batch, self._seed, self._group, self._soon = batch_size, seed, group, soon
         self._pass = _Pass(self._blocks, group, (seed, 0, 0))
 
     @property
@@ -34,7 +48,10 @@ class GroupedOrder:
         if self._pass.key != (self._seed, epoch, number):
             self._pass = _Pass(self._blocks, self._group, (self._seed, epoch, number))
         first = place * self._batch
-        return torch.from_numpy(self._pass.samples(first, min(first + self._batch, len(self._blocks))))
+        stop = min(first + self._batch, len(self._blocks))
+        if self._soon is not None and (blocks := self._pass.not_asked_for(stop - 1)) is not None:
+            self._soon(blocks)
+        return torch.from_numpy(self._pass.samples(first, stop))
 
 
 class _Pass:
@@ -49,10 +66,19 @@ class _Pass:
         lengths = (blocks.stops - blocks.starts)[self._order]
         self._ends = np.add.reduceat(lengths, np.arange(0, len(lengths), group)).cumsum()
         self._groups: dict[int, Indices] = {}
+        self._asked = -1  # the last group whose blocks were given by `not_asked_for`
+
+    def not_asked_for(self, place: int) -> Ranges | None:
+        """The blocks of the group of `place`, then those of the next one, each of them once; None after that."""
+        number = self._group_of(place)
+        if self._asked > number or self._asked == number == len(self._ends) - 1:
+            return None
+        self._asked = number + (self._asked == number)
+        return self._blocks_of(self._asked)
 
     def samples(self, first: int, stop: int) -> Indices:
         """From place `first` to before `stop` of the pass, 0 ≤ first < stop: (stop - first,)."""
-        lowest, highest = (int(np.searchsorted(self._ends, place, side="right")) for place in (first, stop - 1))
+        lowest, highest = self._group_of(first), self._group_of(stop - 1)
         self._groups = {
             number: self._groups[number] if number in self._groups else self._permuted(number)
             for number in range(lowest, highest + 1)
@@ -65,7 +91,12 @@ class _Pass:
 
     def _permuted(self, number: int) -> Indices:
         """All samples of a group."""
-        blocks = self._order[number * self._group : (number + 1) * self._group]
-        samples = Ranges(self._blocks.starts[blocks], self._blocks.stops[blocks]).array()
         seed, *counters = self.key
-        return generator(seed, Purpose.GROUP, *counters, number).permutation(samples)
+        return generator(seed, Purpose.GROUP, *counters, number).permutation(self._blocks_of(number).array())
+
+    def _blocks_of(self, number: int) -> Ranges:
+        blocks = self._order[number * self._group : (number + 1) * self._group]
+        return Ranges(self._blocks.starts[blocks], self._blocks.stops[blocks])
+
+    def _group_of(self, place: int) -> int:
+        return int(np.searchsorted(self._ends, place, side="right"))

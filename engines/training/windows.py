@@ -47,6 +47,10 @@ class Windows:
         """Which sequence each window is from: (batch,)."""
         return np.searchsorted(self._ends, indices, side="right")
 
+    def of(self, sequence: int) -> range:
+        """The numbers of a sequence's windows."""
+        return range(int(self._ends[sequence - 1]) if sequence else 0, int(self._ends[sequence]))
+
     def first_rows(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """The first row of each window in the array of all rows: (batch,)."""
         first: NDArray[np.int64] = self._offset[self.sequences(indices)] + self._stride * indices

@@ -12,6 +12,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 InnerShare = Annotated[float, Field(gt=0, lt=1)]
 
 
+Part = Literal["stay", "reset", "ground", "by_action"]
+
+
 class MeleeData(Data):
     K: Count = 16
     """Frames that a prediction sees; of a model that carries its state, frames of a training sequence."""
@@ -48,13 +51,19 @@ class MeleeModel(Section):
     """Share of the inputs that training hides."""
     kinematic: bool = True
     """Positions move by the predicted speeds through a learned gate, plus a residual; the view `fighter` alone."""
+    jumps: Annotated[int, Field(ge=7, le=8)] = 8
+    """Values that the jumps left can have: 8 as in the original's checkpoints, 7 as in slippi-ai's."""
+    without: list[Part] = []
+    """Parts of the view `fighter` that are left out, to see what each is worth (`projects.melee.views.PARTS`)."""
 
     @model_validator(mode="after")
-    def _has_whole_heads(self) -> MeleeModel:
+    def _can_be_built(self) -> MeleeModel:
         if self.architecture == "mamba" and self.d_model % 32:
             raise ValueError(
                 f"d_model {self.d_model} must be a multiple of 32 for mamba, whose heads are 64 of twice that"
             )
+        if self.without and self.view != "fighter":
+            raise ValueError("without names parts of the view fighter, and view is joint")
         return self
 
 

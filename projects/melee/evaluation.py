@@ -17,10 +17,9 @@ from projects.melee.frames import ACTION, BINARY, CONTINUOUS, PERCENT, VELOCITY,
 from projects.melee.losses import Objective
 from projects.melee.rollout import constant_velocity, persistence, roll_steps
 from projects.melee.rules import advance
-from projects.melee.scores import HORIZONS, TRUTH, Scores
+from projects.melee.scores import HORIZONS, MODEL, STILL, TRUTH, VELOCITY_LINE, Scores
 from projects.melee.world import WorldModel
 
-MODEL, VELOCITY_LINE, STILL = "this run", "constant velocity", "persistence"
 SCORED = 20
 """Horizon of the score: constant velocity's position error over the model's."""
 FIRST_START = 150

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from engines.basics.errors import DataError
 from engines.training.project import Batch, Context
+from engines.training.samples import Ranges
 from engines.training.windows import Windows, send
 from projects.melee.encoding import NEEDED, encode
 from projects.melee.frames import Frames
@@ -63,6 +64,19 @@ class GameWindows:
         """`length` frames of each of `games: (batch,)`, by place in `self.games`, from `places: (batch,)` on."""
         rows, items = self._read(self._shards[games], self._firsts[games] + places, length)
         return encode(rows, self._stages[games], items, self._projectiles)
+
+    def will_read(self, blocks: Ranges) -> None:
+        """Have the rows and items of some ranges of windows read into the page cache meanwhile."""
+        for first, stop in zip(blocks.starts, blocks.stops, strict=True):
+            first_game, last_game = self._windows.sequences(np.array([first, stop - 1])).tolist()
+            for game in range(first_game, last_game + 1):
+                placed, windows = self.games[game], self._windows.of(game)
+                begins = placed.game.first_row + max(0, first - windows.start)
+                ends = placed.game.first_row + min(stop, windows.stop) - windows.start + self.length - 1
+                self.store.will_read(placed.shard, "frames", begins, ends)
+                if self._projectiles:
+                    item = placed.game.first_item
+                    self.store.will_read(placed.shard, "items", item, item + placed.game.items)
 
     def _read(self, shards: NDArray[np.int64], first: NDArray[np.int64], length: int) -> tuple[Rows, Rows]:
         """Rows (batch, length) and their items (batch, length, 15), the latter only where they are looked at."""

@@ -103,7 +103,8 @@ def _bits(said: Tensor, truth: Tensor, weight: Tensor) -> Loss:
 
 
 def _classes(logits: Tensor, truth: Tensor, weight: Tensor, unimix: float) -> Loss:
-    right = logits.float().log_softmax(-1).gather(-1, truth[..., None])[..., 0]
+    truth = truth[..., None].clamp(max=logits.shape[-1] - 1)
+    right = logits.float().log_softmax(-1).gather(-1, truth)[..., 0]
     if unimix:
         even = torch.full_like(right, math.log(unimix / logits.shape[-1]))
         right = torch.logaddexp(right + math.log1p(-unimix), even)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,22 +17,26 @@ from engines.basics.errors import DataError, nearest
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Action, Gauge, Panel, Press, Scene, Span, Words
 from engines.tasks.arguments import as_struct
+from engines.tasks.each_file import Left, each_file
 from engines.tasks.interactive import IDLE_MINUTES, InteractiveContext
 from engines.tasks.live import play_live
 from engines.training.trained import open_run
 from projects.melee.actions import NAMES
 from projects.melee.config import MeleeConfig
+from projects.melee.encoding import NEEDED, encode
 from projects.melee.evaluation import FIRST_START
 from projects.melee.frames import ACTION, AGE, CHARACTER, HITLAG, PERCENT, SHIELD, STOCKS, Frames
-from projects.melee.games import GameWindows, complete_games
+from projects.melee.games import GameWindows, complete_games, items_of
 from projects.melee.layout import CHARACTERS
 from projects.melee.pads import KEYS, Pad, shown
+from projects.melee.parse import Refused, read
 from projects.melee.project import Melee, past_frames
 from projects.melee.recording import write_game
 from projects.melee.rollout import Stream
 from projects.melee.rollouts import validated
-from projects.melee.rules import respawned
-from projects.melee.stage import KINDS, outside, view
+from projects.melee.rules import outside, respawned
+from projects.melee.sources import sources
+from projects.melee.stage import KINDS, view
 from projects.melee.store import Store
 from projects.melee.world import WorldModel
 
@@ -44,9 +49,9 @@ SEATS = ("p1", "p2")
 
 
 class Order(msgspec.Struct):
-    """What is asked for. recording: a store of games, the run's own where empty. game: its name; frame: where in it.
+    """What is asked for. recording: a replay or a store, the run's own store where empty. game: its name in a store.
 
-    p2: who plays the second fighter while its seat is free.
+    frame: where in the game. p2: who plays the second fighter while its seat is free.
     """
 
     run: Path
@@ -64,28 +69,53 @@ def play(arguments: Mapping[str, Any], context: InteractiveContext) -> None:
     cfg: MeleeConfig = trained.settings
     model = trained.load_into(Melee().build(cfg))
     assert isinstance(model, WorldModel)
-    game, name = _real_game(cfg, order)
+    game, name = _real_game(cfg, order, context.check)
     context.log(f"{name} from frame {order.frame}, epoch {trained.state.epoch}")
     torch.set_num_threads(1)  # one frame is too little work to share
     session = MeleeSession(model, game, past_frames(cfg), name=name, folder=context.folder, second=order.p2)
     play_live(session, context, order.idle_minutes, longest=session.longest_tape)
 
 
-def _real_game(cfg: MeleeConfig, order: Order) -> tuple[Frames, str]:
+def _real_game(cfg: MeleeConfig, order: Order, check: Callable[[], None] = lambda: None) -> tuple[Frames, str]:
     """Frames (1, time) of a game around where play begins, and its name. Raises `DataError`."""
-    store = Store(Path(order.recording or cfg.data.path))
+    path = Path(order.recording or cfg.data.path)
+    if path.is_file():
+        return _replay(cfg, path, order.frame, check)
+    store = Store(path)
     known = {placed.game.name: placed for placed in complete_games(store)[0]}
     name = order.game or (next(iter(known)) if order.recording else validated(RunDirectory(order.run))[0])
     if name not in known:
         raise DataError(f"{store.path}: holds no whole game {name!r}{nearest(name, known)}.")
     placed = known[name]
-    past, frames = past_frames(cfg), placed.game.frames
-    first = order.frame - past + 1
-    if first < 0 or order.frame + 1 >= frames:
-        raise DataError(f"{placed.game.name} has {frames} frames; expected frame from {past - 1} to {frames - 2}.")
-    length = min(frames - first, past + GHOST_FRAMES)
+    first, length = _span(cfg, name, placed.game.frames, order.frame)
     games = GameWindows(store, [placed], length, cfg.data.projectiles, torch.device("cpu"))
-    return games.frames(np.array([0]), np.array([first]), length), placed.game.name
+    return games.frames(np.array([0]), np.array([first]), length), name
+
+
+def _span(cfg: MeleeConfig, name: str, frames: int, frame: int) -> tuple[int, int]:
+    """The first of the frames that are needed to begin at `frame`, and how many are taken."""
+    past = past_frames(cfg)
+    first = frame - past + 1
+    if first < 0 or frame + 1 >= frames:
+        raise DataError(f"{name} has {frames} frames; expected frame from {past - 1} to {frames - 2}.")
+    return first, min(frames - first, past + GHOST_FRAMES)
+
+
+def _replay(cfg: MeleeConfig, path: Path, frame: int, check: Callable[[], None]) -> tuple[Frames, str]:
+    """The same from a file that is no store yet, read by a process of its own: a damaged one may end that."""
+    with each_file(partial(read, rollback="last", least_frames=1), sources(path), check, workers=1) as outcomes:
+        outcome = next(outcomes)
+    if isinstance(outcome, Left):
+        raise DataError(f"{path}: cannot be read ({outcome.reason}).")
+    game = outcome.value
+    if isinstance(game, Refused):
+        raise DataError(f"{path}: {game.text}; expected a game of two people.")
+    if absent := [name for name in NEEDED if name in game.missing]:
+        raise DataError(f"{path}: lacks what a model reads ({', '.join(absent)}); choose a newer replay.")
+    first, length = _span(cfg, path.name, len(game.frames), frame)
+    rows = game.frames[None, first : first + length]
+    stages = np.array([game.stage])
+    return encode(rows, stages, items_of(rows, game.items), cfg.data.projectiles), outcome.item.title
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ class Melee(Project[MeleeConfig]):
 
     def order(self, cfg: MeleeConfig, data: Split, samples: Ranges) -> Order:
         """Shuffled whole where it fits into a group of blocks, else what is near on the disk stays near in time."""
-        return GroupedOrder(samples, cfg.training.batch_size, cfg.training.seed)
+        return GroupedOrder(samples, cfg.training.batch_size, cfg.training.seed, soon=self._train.will_read)
 
     def optimizer(self, groups: list[dict[str, Any]], cfg: MeleeConfig) -> torch.optim.Optimizer:
         return torch.optim.AdamW(groups, lr=cfg.training.lr, betas=BETAS, fused=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +26,8 @@ def read_replay(path: Path, rollback: Rollback = "last", least_frames: int = 180
     All copies are read and chosen from here: peppi's own choice halves its speed. Raises `NotTaken` for a game of other
     than two people or too short, `DataError` or OSError for a damaged one; peppi may panic, with a BaseException.
     """
-    replay = peppi_py.read_slippi(str(path))
+    with _silent():
+        replay = peppi_py.read_slippi(str(path))
     players = replay.start.players
     if len(players) != 2:
         raise NotTaken("players", f"{len(players)} players, expected 2")
@@ -33,6 +36,19 @@ def read_replay(path: Path, rollback: Rollback = "last", least_frames: int = 180
     game = game_of(replay, rollback)
     refuse_short(len(game.frames), least_frames)
     return game
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without what this process writes to its standard error meanwhile: a panic prints there, and is raised besides."""
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
 
 
 def game_of(replay: Any, rollback: Rollback = "last") -> Game:

@@ -20,7 +20,7 @@ from projects.melee.frames import (
     Y,
     stack,
 )  # fmt: skip
-from projects.melee.rules import SURE, advance
+from projects.melee.rules import SURE, advance, with_hitlag
 from projects.melee.world import Memory, WorldModel
 
 ITEM_FRAMES = 30
@@ -33,7 +33,8 @@ class Stream:
     Args:
         model: in eval mode.
         past: frames (batch, time) that it begins from; the newest is the first that it steps on.
-        seed: of the hits, which are drawn as often as they are likely; without one only sure hits are hits.
+        seed: of the hits, which are drawn as often as they are likely and freeze who is hit; without one only sure hits
+            are hits, and what they freeze is the model's to say.
     """
 
     def __init__(self, model: WorldModel, past: Frames, seed: int | None = None) -> None:
@@ -46,7 +47,8 @@ class Stream:
     def step(self, control: Tensor) -> Frames:
         """The next frame, led by `control` (batch, 2, 13)."""
         said, self._memory = self._model.step(self.frame, control, self._memory)
-        self.frame = advance(self.frame, said, control, self._model.first_age, self._least())
+        frame = advance(self.frame, said, control, self._model.first_age, self._least())
+        self.frame = frame if self._seed is None else with_hitlag(self.frame, frame)
         self._steps += 1
         if self._steps == ITEM_FRAMES:
             gone = torch.zeros_like(self.frame.items), torch.zeros_like(self.frame.kinds)

@@ -16,22 +16,13 @@ from engines.contract.rundir import RunDirectory
 from engines.runs.saved import read_saved
 from engines.tasks import TaskContext
 from engines.tasks.arguments import as_struct
-from engines.training.comparison import comparison
 from engines.training.project import Table
 from engines.training.trained import open_run
 from projects.melee.config import MeleeConfig
-from projects.melee.evaluation import (
-    MODEL,
-    SCORED,
-    STILL,
-    VELOCITY_LINE,
-    fixed_starts,
-    rollout_pieces,
-    rollout_values,
-)  # fmt: skip
+from projects.melee.evaluation import SCORED, fixed_starts, rollout_pieces, rollout_values
 from projects.melee.games import GameWindows, complete_games
 from projects.melee.project import Melee, past_frames, true_games
-from projects.melee.scores import HORIZONS, Scores, rounded
+from projects.melee.scores import BASELINES, HORIZONS, Scores
 from projects.melee.store import Store
 from projects.melee.world import WorldModel
 
@@ -84,9 +75,12 @@ def rollout(arguments: Mapping[str, Any], context: TaskContext) -> None:
             for frame in rollout_pieces(model, true, past, scores, order.seed + first if order.draw else None):
                 context.progress(done + frame * len(true), len(which) * horizons[-1], "frames")
             done += len(true) * horizons[-1]
-    tables = {"Against the baselines": _skill(scores), **scores.tables()}
+    tables = scores.tables()
     context.report(tables)
-    _log(context, tables["Position"])
+    position = tables["Position"]
+    lines = position.rows[: 1 + len(BASELINES)]  # without the skills, which the other table has
+    _log(context, "Position", Table(position.columns[:-1], tuple(row[:-1] for row in lines)))
+    _log(context, "Against the baselines", tables["Against the baselines"])
     score = rollout_values(scores)[1]
     if score is not None:
         context.log(f"score: constant velocity's position error at {SCORED} is {score:.3f} of the model's")
@@ -116,22 +110,7 @@ def validated(run: RunDirectory) -> list[str]:
     return list(read_saved(run.best).metadata["validation_games"])
 
 
-def _skill(scores: Scores) -> Table:
-    """The run beside its baselines at the horizon of the score, with what it takes away of their errors."""
-    known = [horizon for horizon in scores.horizons if horizon <= SCORED]
-    horizon = known[-1] if known else scores.horizons[0]
-
-    def values(line: str) -> dict[str, float | None]:
-        return {
-            f"position {horizon}": rounded(scores.position(line, horizon)),
-            f"percent {horizon}": rounded(scores.at(line, "percent", horizon)),
-            f"action {horizon}": rounded(scores.at(line, "action", horizon)),
-        }
-
-    perfect = {name: 1.0 if name.startswith("action") else 0.0 for name in values(MODEL)}
-    return comparison(values(MODEL), {line: values(line) for line in (VELOCITY_LINE, STILL)}, perfect)
-
-
-def _log(context: TaskContext, table: Table) -> None:
-    for row in (table.columns, *table.rows):
-        context.log("  ".join(f"{cell!s:>18}" if k == 0 else f"{cell!s:>9}" for k, cell in enumerate(row)))
+def _log(context: TaskContext, name: str, table: Table) -> None:
+    for row in ((name, *table.columns[1:]), *table.rows):
+        cells = (f"{'' if cell is None else cell!s:>9}" for cell in row[1:])
+        context.log(f"{row[0]!s:<22}{''.join(cells)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -26,10 +27,12 @@ from projects.melee.frames import (
     SHIELD,
     STOCKS,
     VELOCITY,
+    VOCABULARY,
     Frames,
     X,
     Y,
 )  # fmt: skip
+from projects.melee.stages import OTHER, STAGE
 
 LIMITS = {
     PERCENT: (0, 999), X: (-300, 300), Y: (-200, 300), SHIELD: (0, 60), HITLAG: (0, 50), STOCKS: (0, 4), COMBO: (0, 50)
@@ -45,6 +48,8 @@ LEAST_HIT = 0.5
 """Percent: a smaller predicted change is none, of models that do not learn hits."""
 SURE = 4.0
 """Logit of a hit that is not drawn, by validation: what is learned of a thousand hits is too sure of them."""
+FREEZING = 3.0
+"""Percent of a hit from which on both fighters stand still; less is mostly a shot, whose owner does not."""
 HURT, CAPTURED = slice(75, 92), slice(223, 233)
 """Actions of who is hit, and of who is held."""
 
@@ -151,6 +156,24 @@ def next_age(last: Frames, state: Tensor, ints: Tensor, said: Tensor | None, fir
     return torch.where(begins, first_age[action], last.value(AGE) + rate)
 
 
+def with_hitlag(last: Frames, frame: Frames) -> Frames:
+    """The frame (…) after `last` with both fighters in hitlag where one was hit, and who is in hitlag held still.
+
+    A hit of d percent gives floor(d / 3 + 3) frames, as in most real hits that give any (.81). In hitlag only the
+    hitlag itself changes: in real games positions stay on .985 of the frames, all else on .999.
+    """
+    added = frame.value(PERCENT) - last.value(PERCENT)
+    strongest = torch.maximum(added, added.flip(-1))
+    hit = strongest >= FREEZING
+    held = (last.value(HITLAG) > 1.5) & ~hit & (added <= 0)
+    state = torch.where(held[..., None], last.state, frame.state)
+    left = torch.where(held, last.value(HITLAG) - 1, frame.value(HITLAG))
+    least = torch.where(hit, (strongest / 3 + 3).floor(), 0).clamp(max=LIMITS[HITLAG][1])
+    state[..., HITLAG] = torch.maximum(left, least) * SCALE[HITLAG]
+    ints = torch.where(held[..., None], last.ints, frame.ints)
+    return replace(frame, state=state, ints=ints, items=torch.where(held[..., None], last.items, frame.items))
+
+
 def violations(last: Frames, frame: Frames) -> dict[str, Tensor]:
     """Where a frame breaks a rule of the game: (…, 2) bool each. Real games do some of it too."""
     percent, before = frame.value(PERCENT), last.value(PERCENT)
@@ -159,7 +182,22 @@ def violations(last: Frames, frame: Frames) -> dict[str, Tensor]:
         "stocks rise": frame.value(STOCKS) > last.value(STOCKS) + 0.5,
         "hitlag below 0": frame.value(HITLAG) < 0,
         "hurt without hitlag": (percent > before + 0.5) & (frame.value(HITLAG) <= 0),
+        "alive beyond the blast zone": outside(frame),
     }
+
+
+@functools.cache
+def _blast_zones(device: torch.device) -> Tensor:
+    """Left, right, top and bottom of each stage: (stages, 4)."""
+    stages = (STAGE.get(number, OTHER) for number in range(VOCABULARY["stage"]))
+    return torch.tensor([(one.left, one.right, one.top, one.bottom) for one in stages], device=device)
+
+
+def outside(frame: Frames) -> Tensor:
+    """Which fighters of `frame` (…) are alive by their action and yet beyond the blast zone: (…, 2) bool."""
+    left, right, top, bottom = _blast_zones(frame.stage.device)[frame.stage][..., None, :].unbind(-1)
+    x, y = frame.value(X), frame.value(Y)
+    return ((x < left) | (x > right) | (y > top) | (y < bottom)) & ~frame.gone
 
 
 def respawned(frame: Frames, lost: Tensor) -> Frames:

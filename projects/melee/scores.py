@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from engines.training.comparison import STRONGEST, WORSE, comparison
 from engines.training.project import Cell, Table
 from projects.melee.frames import ACTION, PERCENT, Frames, X, Y, join
 from projects.melee.rules import violations
@@ -21,9 +22,22 @@ LEAST_RISE = 0.01
 """Percent; less is rounding."""
 
 
+MODEL, STILL, VELOCITY_LINE, TRUTH = "this run", "persistence", "constant velocity", "the real game"
+"""Lines."""
+BASELINES = (STILL, VELOCITY_LINE)
+MEASURES: Mapping[str, tuple[str, float, str]] = {
+    "Position": ("position", 0.0, "Mean over the first frames of (|Δx| + |Δy|) / 2, game units."),
+    "Percent": ("percent", 0.0, "Mean error at the frame."),
+    "Action": ("action", 1.0, "Share of right actions at the frame."),
+    "Action changes": ("change", 1.0, "The same, where the true action begins there."),
+    "Survival": ("survival", 1.0, f"Share that was never more than {LOST:g} units away."),
+}
+"""By the name of its table: what is measured, its value without error, and a note."""
+
+
 @dataclass
 class Scores:
-    """Sums over rollouts that were added, a line (`model`, `persistence` …) each; all on the device.
+    """Sums over rollouts that were added, a line each: of the run, its baselines and the truth; all on the device.
 
     They leave out a fighter that is dead or respawning anywhere from the start to the longest horizon; broken rules are
     looked for in all frames.
@@ -65,32 +79,47 @@ class Scores:
         return float(sums[what][frames].sum()) / count if count else None
 
     def tables(self) -> dict[str, Table]:
-        """A row a line for each measure, a column a horizon; and how often a rule is broken."""
-        columns = ("", *(str(horizon) for horizon in self.horizons))
+        """What each measure is at each horizon, the run beside its baselines; and how often a rule is broken.
 
-        def rows(value: str) -> tuple[tuple[Cell, ...], ...]:
-            read = self.position if value == "position" else lambda line, h: self.at(line, value, h)
-            return tuple(
-                (line, *(rounded(read(line, h)) for h in self.horizons)) for line in self._sums if line != TRUTH
-            )
-
+        The first table has the skill over the strongest baseline of all of them, and says where the run loses.
+        """
+        measures = {title: self._beside_baselines(title) for title in MEASURES}
         rules = list(self.violations(next(iter(self._sums))))
         broken = tuple(
             (line, *(rounded(self.violations(line)[rule], 5) for rule in rules)) for line in self._sums
         )  # fmt: skip
         hits = tuple((line, rounded(self.hits(line), 1)) for line in self._sums)
         return {
-            "Position": Table(columns, rows("position"), "mean over the first frames of (|Δx| + |Δy|) / 2, game units"),
-            "Percent": Table(columns, rows("percent"), "mean error at the frame"),
-            "Action": Table(columns, rows("action"), "share of right actions at the frame"),
-            "Action changes": Table(columns, rows("change"), "the same, where the true action begins there"),
-            "Survival": Table(columns, rows("survival"), f"share that was never more than {LOST:g} units away"),
+            "Against the baselines": self._skills(measures),
+            **measures,
             "Hits": Table(("", "a minute"), hits, "rises of percent, of both fighters together"),
             "Rules broken": Table(("", *rules), broken, "share of frames; real games do some of it too"),
         }
 
+    def _beside_baselines(self, title: str) -> Table:
+        """One measure by horizon."""
+        what, perfect, note = MEASURES[title]
+        read = self.position if what == "position" else lambda line, h: self.at(line, what, h)
 
-TRUTH = "the real game"
+        def values(line: str) -> dict[str, float | None]:
+            return {str(h): rounded(read(line, h)) for h in self.horizons}
+
+        baselines = {line: values(line) for line in BASELINES}
+        return comparison(
+            values(MODEL), baselines, dict.fromkeys(map(str, self.horizons), perfect), title="", note=note
+        )
+
+    def _skills(self, measures: Mapping[str, Table]) -> Table:
+        rows: list[tuple[Cell, ...]] = []
+        for title, table in measures.items():
+            found = {row[0]: row[1:-1] for row in table.rows}
+            skills = (value if value is None else round(float(value), 3) for value in found[STRONGEST])
+            lost: dict[Cell, list[str]] = {}
+            for mark, horizon in zip(found[WORSE], self.horizons, strict=True):
+                lost.setdefault(mark, []).append(str(horizon))
+            rows.append((title, *skills, "; ".join(f"{mark} at {', '.join(at)}" for mark, at in lost.items() if mark)))
+        said = f"{STRONGEST} baseline: the share of its error that this run removes, below 0 where the run is worse"
+        return Table(("", *map(str, self.horizons), "loses to"), tuple(rows), said)
 
 
 def rounded(value: float | None, digits: int = 4) -> float | None:

@@ -44,7 +44,7 @@ SPEC = Spec(
         "rollout": Task("projects.melee.rollouts:rollout", "roll a trained model out beside baselines", needs="run"),
         "play": Task("projects.melee.play:play", "play in the model's world", needs="run"),
     },
-    recordings="folder",
+    recordings="either",
     reads="projects.melee.sources:reads",
     stats="projects.melee.stats:tables",
     counts={"games": "projects.melee.project:samples_in_games"},

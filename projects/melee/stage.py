@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-
-from torch import Tensor
 
 from engines.contract.scenes import Box, Image, Kind, Line, Point, Text, View
 from projects.melee.actions import category
@@ -21,41 +18,9 @@ from projects.melee.frames import (
     X,
     Y,
 )  # fmt: skip
+from projects.melee.stages import OTHER, STAGE, Stage
 
 Item = Line | Box | Text | Image
-
-
-@dataclass(frozen=True)
-class Ground:
-    """A stage: where a fighter is lost (left, right, top, bottom), the edge of its floor, and platforms (height, left,
-    right)."""
-
-    name: str
-    blast: tuple[float, float, float, float]
-    edge: float
-    platforms: tuple[tuple[float, float, float], ...] = ()
-
-
-GROUNDS = {
-    8: Ground(
-        "Fountain of Dreams", (-198.75, 198.75, 202.5, -146.25), 63.35,
-        ((42.75, -14.25, 14.25), (20.0, -49.5, -21.0), (28.0, 21.0, 49.5)),
-    ),
-    18: Ground("Pokémon Stadium", (-230, 230, 180, -111), 87.75, ((25, -55, -25), (25, 25, 55))),
-    6: Ground(
-        "Yoshi's Story", (-175.7, 173.6, 168, -91), 56.0, ((42, -15.75, 15.75), (23.45, -59.5, -28), (23.45, 28, 59.5))
-    ),
-    26: Ground(
-        "Dream Land", (-255, 255, 250, -123), 77.27,
-        ((51.43, -19.02, 19.02), (30.14, -61.39, -31.73), (30.24, 31.7, 63.08)),
-    ),
-    24: Ground(
-        "Battlefield", (-224, 224, 200, -108.8), 68.4, ((54.4, -18.8, 18.8), (27.2, -57.6, -20), (27.2, 20, 57.6))
-    ),
-    25: Ground("Final Destination", (-246, 246, 188, -140), 85.57),
-}  # fmt: skip
-"""By internal id."""
-OTHER = Ground("another stage", (-224, 224, 200, -109), 80.0)
 TALL = 15.0
 """Height of a fighter, in game units."""
 MARGIN = 25.0
@@ -65,16 +30,9 @@ REACH = 1.25
 KINDS: tuple[Kind, Kind] = ("first", "second")
 
 
-def outside(frame: Frames) -> Tensor:
-    """Which fighters of `frame` (1) are alive by their action and yet beyond the blast zone: (1, 2) bool."""
-    left, right, top, bottom = GROUNDS.get(int(frame.stage[0]), OTHER).blast
-    x, y = frame.value(X), frame.value(Y)
-    return ((x < left) | (x > right) | (y > top) | (y < bottom)) & ~frame.gone
-
-
 def view(frame: Frames, ghost: Frames | None) -> View:
     """The part of the stage in which the fighters of `frame` (1) are; those of `ghost` are drawn faintly."""
-    ground = GROUNDS.get(int(frame.stage[0]), OTHER)
+    ground = STAGE.get(int(frame.stage[0]), OTHER)
     items: list[Item] = [*_floor(ground), *_zone(ground)]
     if ghost is not None:
         for place in (0, 1):
@@ -86,30 +44,28 @@ def view(frame: Frames, ghost: Frames | None) -> View:
     return View(low, high, items, title=ground.name)
 
 
-def _camera(ground: Ground, frame: Frames) -> tuple[Point, Point]:
+def _camera(ground: Stage, frame: Frames) -> tuple[Point, Point]:
     """Floor and platforms, and as far as the fighters are, not beyond the blast zone."""
-    left, right, top, bottom = ground.blast
     xs, ys = frame.value(X)[0].tolist(), frame.value(Y)[0].tolist()
-    low = max(left - 5, min(-REACH * ground.edge, *(x - MARGIN for x in xs)))
-    high = min(right + 5, max(REACH * ground.edge, *(x + MARGIN for x in xs)))
-    under = max(bottom - 5, min(-MARGIN, *(y - MARGIN / 2 for y in ys)))
-    over = min(top + 5, max(80.0, *(y + TALL + MARGIN / 2 for y in ys)))
+    low = max(ground.left - 5, min(-REACH * ground.edge, *(x - MARGIN for x in xs)))
+    high = min(ground.right + 5, max(REACH * ground.edge, *(x + MARGIN for x in xs)))
+    under = max(ground.bottom - 5, min(-MARGIN, *(y - MARGIN / 2 for y in ys)))
+    over = min(ground.top + 5, max(80.0, *(y + TALL + MARGIN / 2 for y in ys)))
     return (low, under), (high, over)
 
 
-def _floor(ground: Ground) -> list[Item]:
+def _floor(ground: Stage) -> list[Item]:
     edge = ground.edge
     items: list[Item] = [
         Line([(-edge, 0), (edge, 0), (edge * 0.8, -12), (-edge * 0.8, -12), (-edge, 0)], "plain"),
         Line([(-edge, -1.5), (edge, -1.5)], "quiet"),
     ]
-    items += [Line([(left, height), (right, height)], "plain") for height, left, right in ground.platforms]
+    items += [Line([(one.left, one.height), (one.right, one.height)], "plain") for one in ground.platforms]
     return items
 
 
-def _zone(ground: Ground) -> list[Item]:
-    left, right, top, bottom = ground.blast
-    return [Box(left, bottom, right - left, top - bottom, "bad")]
+def _zone(ground: Stage) -> list[Item]:
+    return [Box(ground.left, ground.bottom, ground.right - ground.left, ground.top - ground.bottom, "bad")]
 
 
 def _fighter(frame: Frames, place: int, kind: Kind) -> list[Item]:

@@ -58,3 +58,5 @@ STAGE: dict[int, Stage] = {
 }  # fmt: skip
 """Fountain of Dreams' side platforms move; here they are where they begin."""
 MOVING = _FOUNTAIN
+OTHER = Stage("another stage", -224, 224, 200, -109, 82.0, 80.0)
+"""What is taken for every stage that is none of the six."""

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,11 +24,14 @@ from projects.melee.game import Game, Reason
 from projects.melee.layout import FRAME, ITEM
 from projects.melee.sources import NOTES
 
+Kind = Literal["frames", "items"]
 FORMAT = 1
 SHARD_ROWS = 500_000
 """A shard is closed after this many frames: 66 MB of them."""
 OPEN_FILES = 256
 """Memory-mapped at a time: each takes a file descriptor, and a store of 100,000 games has some thousand files."""
+ADVICE_BYTES = 1 << 18
+"""Asked for at a time: kernels drop what is beyond a disk's longest request."""
 _NAME = re.compile(r"\d{5}\.(frames\.npy|items\.npy|json)")
 
 
@@ -172,10 +176,24 @@ class Store:
         first = placed.game.first_row
         return self.frames(placed.shard)[first : first + placed.game.frames], self.items(placed.shard)
 
-    def _map(self, shard: int, kind: Literal["frames", "items"]) -> NDArray[Any]:
+    def will_read(self, shard: int, kind: Kind, first: int, stop: int) -> None:
+        """Have rows `first` to before `stop` read into the page cache meanwhile, where the system can be asked."""
+        array = self._mapped(shard, kind)
+        if not (hasattr(os, "posix_fadvise") and isinstance(array, np.memmap)):
+            return
+        begins, size = array.offset + first * array.itemsize, (stop - first) * array.itemsize
+        with self._path(shard, kind).open("rb") as file:
+            for done in range(0, size, ADVICE_BYTES):
+                length = min(ADVICE_BYTES, size - done)
+                os.posix_fadvise(file.fileno(), begins + done, length, os.POSIX_FADV_WILLNEED)
+
+    def _path(self, shard: int, kind: Kind) -> Path:
+        return self.shards[shard].with_name(f"{self.shards[shard].name}.{kind}.npy")
+
+    def _map(self, shard: int, kind: Kind) -> NDArray[Any]:
         dtype = FRAME if kind == "frames" else ITEM
         rows = sum(getattr(game, kind) for game in self.contents[shard].games)
-        path = self.shards[shard].with_name(f"{self.shards[shard].name}.{kind}.npy")
+        path = self._path(shard, kind)
         try:
             array: NDArray[Any] = np.load(path, mmap_mode="r" if rows else None, allow_pickle=False)
         except (OSError, ValueError) as error:

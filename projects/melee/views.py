@@ -7,6 +7,8 @@ fighters and mirrors everything by the own facing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -67,6 +69,13 @@ def age_index(frames: Frames) -> Tensor:
     return frames.value(AGE).round().long().clamp(0, VOCABULARY["state_age"] - 1)
 
 
+def looked_up(table: nn.Module, index: Tensor) -> Tensor:
+    """Rows of an embedding; what is beyond its end takes the last."""
+    assert isinstance(table, nn.Embedding)
+    found: Tensor = table(index.clamp(max=table.num_embeddings - 1))
+    return found
+
+
 class JointView(nn.Module):
     """Both fighters in one row: embeddings and floats as in the original, with its parameter counts."""
 
@@ -74,15 +83,17 @@ class JointView(nn.Module):
     extra = 2 * CONTROLLER
     """Width of the controllers that a trunk gets beside the frames."""
 
-    def __init__(self, d_model: int, *, embed_age: bool, items: int, kinds: int) -> None:
+    def __init__(
+        self, d_model: int, *, embed_age: bool, items: int, kinds: int, jumps: int = VOCABULARY["jumps"]
+    ) -> None:
         super().__init__()
-        self.embed_age = embed_age
+        self.embed_age, vocabulary = embed_age, {**VOCABULARY, "jumps": jumps}
         self.silent: frozenset[str] = frozenset()
         """Class heads that say nothing, since a checkpoint lacked them."""
         sizes = {"action": 32, "jumps": 4, "character": 8, "l_cancel": 2, "hurtbox": 2, "ground": 4, "last_attack": 8}
         if embed_age:
             sizes["state_age"] = 8
-        self.tables = nn.ModuleDict({name: nn.Embedding(VOCABULARY[name], size) for name, size in sizes.items()})
+        self.tables = nn.ModuleDict({name: nn.Embedding(vocabulary[name], size) for name, size in sizes.items()})
         self.stage = nn.Embedding(VOCABULARY["stage"], 4)
         self.items = ItemTables(kinds) if kinds else None
         floats = len(STATE) - embed_age + CONTROLLER + items + 8 * kinds // 2 + kinds // 2
@@ -93,7 +104,7 @@ class JointView(nn.Module):
         self.binary_head = nn.Linear(d_model, 6)
         for name in CLASSES:
             for player in ("p0", "p1"):
-                self.add_module(f"{player}_{name}_head", nn.Linear(d_model, VOCABULARY[name]))
+                self.add_module(f"{player}_{name}_head", nn.Linear(d_model, vocabulary[name]))
 
     def forward(self, frames: Frames, control: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (batch, time, 1, width) and controllers (batch, time, 1, 26)."""
@@ -101,7 +112,7 @@ class JointView(nn.Module):
         if self.embed_age:
             state = torch.cat([state[..., :AGE], state[..., AGE + 1 :]], dim=-1)
         parts = [state, frames.control, frames.items]
-        parts += [table(self._index(name, frames)) for name, table in self.tables.items()]
+        parts += [looked_up(table, self._index(name, frames)) for name, table in self.tables.items()]
         if self.items is not None:
             parts.append(self.items(frames.kinds))
         both = torch.cat(parts, dim=-1).flatten(-2)
@@ -151,19 +162,34 @@ SHUT = -4.0
 """First logit of a gate that opens where the data says so."""
 
 
+PARTS = {
+    "stay": "what is added to the logit of the present class or bit",
+    "reset": "speeds that begin again from nothing",
+    "ground": "where the ground below is, and landing on it",
+    "by_action": "motion heads that see the next action",
+}
+"""What `FighterView` can be built without."""
+
+
 class FighterView(nn.Module):
     """A row per fighter, seen from itself; both rows share all weights.
 
     Args:
         kinematic: place the fighter by its predicted speed times a learned gate, plus a residual.
+        without: of `PARTS`; their weights stay where they are and say nothing.
     """
 
     rows = 2
     extra = 0
 
-    def __init__(self, d_model: int, *, kinematic: bool, items: int, kinds: int) -> None:
+    def __init__(
+        self, d_model: int, *, kinematic: bool, items: int, kinds: int, jumps: int = VOCABULARY["jumps"],
+        without: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.kinematic = kinematic
+        vocabulary = {**VOCABULARY, "jumps": jumps}
+        self.sizes = {**HEAD_SIZES, "jumps": jumps}
+        self.kinematic, self.without = kinematic, frozenset(without)
         self.silent: frozenset[str] = frozenset()
         actions, ages, characters = (VOCABULARY[name] for name in ("action", "state_age", "character"))
         self.action = nn.Embedding(actions, 32)
@@ -172,7 +198,7 @@ class FighterView(nn.Module):
         self.character = nn.Embedding(characters, 8)
         self.other_character = nn.Embedding(characters, 8)
         self.small = nn.ModuleDict(
-            {name: nn.Embedding(VOCABULARY[name], size)
+            {name: nn.Embedding(vocabulary[name], size)
              for name, size in (("jumps", 4), ("l_cancel", 2), ("hurtbox", 2), ("ground", 4), ("last_attack", 8))}
         )  # fmt: skip
         self.stage = nn.Embedding(VOCABULARY["stage"], 6)
@@ -186,11 +212,13 @@ class FighterView(nn.Module):
         self.surfaces = Surfaces()
         floats = 2 * len(STATE) + 2 + 3 * CONTROLLER + 8 + 4 * len(THRESHOLDS) + 4 * len(WAVES) + Surfaces.width
         self.width = embedded + floats + items + 8 * kinds // 2 + kinds // 2
-        self.heads = nn.Linear(d_model, sum(HEAD_SIZES.values()))
+        self.heads = nn.Linear(d_model, sum(self.sizes.values()))
         nn.init.zeros_(self.heads.weight[:DELTAS])  # no change: in game units even a small one is a large loss
         self.by_action = nn.Linear(actions, MOTION_SIZE, bias=False)
         nn.init.zeros_(self.by_action.weight)
-        self.stay = nn.Parameter(torch.tensor([STAY_CLASS] * len(CLASSES) + [STAY_BIT] * 3))
+        stay = torch.tensor([STAY_CLASS] * len(CLASSES) + [STAY_BIT] * 3)
+        self.stay = nn.Parameter(stay * ("stay" not in self.without), requires_grad="stay" not in self.without)
+        self.by_action.requires_grad_("by_action" not in self.without)
         clear = torch.ones(len(STATE))
         clear[VELOCITY] = SPEED_CLEAR
         self.register_buffer("clear", clear, persistent=False)
@@ -221,7 +249,7 @@ class FighterView(nn.Module):
             fresh,
             self._tilts(pressed),
             self._places(frames, own),
-            self.surfaces(frames, self.surfaces.below(frames)),
+            self.surfaces(frames, self.surfaces.below(frames)) * ("ground" not in self.without),
         ]
         return torch.cat([*floats, *self._embedded(frames), self._near(frames, side)], dim=-1), None
 
@@ -249,7 +277,7 @@ class FighterView(nn.Module):
         return [
             self.action(action), self.age(age), self.character(character),
             self.other_action(action.flip(-1)), self.other_character(character.flip(-1)),
-            *(table(ints[..., columns[name]]) for name, table in self.small.items()),
+            *(looked_up(table, ints[..., columns[name]]) for name, table in self.small.items()),
             self.stage(frames.stage)[..., None, :].expand(*action.shape, -1),
             moment, moment.flip(-2),
             self.character_action(character * VOCABULARY["action"] + action),
@@ -266,11 +294,11 @@ class FighterView(nn.Module):
     def read(self, hidden: Tensor, frames: Frames, control: Tensor) -> Prediction:
         """What the trunk's rows (batch, time, 2, d_model) say, turned back from the mirror."""
         said = dict(
-            zip(HEAD_SIZES, torch.split(self.heads(hidden).float(), list(HEAD_SIZES.values()), dim=-1), strict=True)
+            zip(self.sizes, torch.split(self.heads(hidden).float(), list(self.sizes.values()), dim=-1), strict=True)
         )
         classes = {}
         for k, (name, column) in enumerate(zip(CLASSES, CLASS_COLUMNS, strict=True)):
-            here = frames.ints[..., column, None]
+            here = frames.ints[..., column, None].clamp(max=self.sizes[name] - 1)
             classes[name] = said[name].scatter_add(-1, here, self.stay[k].expand(here.shape))
         moved = self.by_action(classes["action"].detach().softmax(-1))
         for name, part in zip(MOTION, torch.split(moved, [HEAD_SIZES[name] for name in MOTION], dim=-1), strict=True):
@@ -280,7 +308,8 @@ class FighterView(nn.Module):
         velocity = torch.cat(
             [velocity[..., :1] * side, velocity[..., 1:2], velocity[..., 2:4] * side, velocity[..., 4:]], -1
         )
-        velocity = velocity - (said["reset"] + SHUT).sigmoid() * frames.state[..., VELOCITY]
+        if "reset" not in self.without:
+            velocity = velocity - (said["reset"] + SHUT).sigmoid() * frames.state[..., VELOCITY]
         present = frames.state[..., BINARY]
         binary = torch.cat([said["binary"][..., :1] * side, said["binary"][..., 1:]], dim=-1)
         binary = binary + self.stay[len(CLASSES) :] * (2 * present - 1)
@@ -288,7 +317,7 @@ class FighterView(nn.Module):
         move = torch.cat([change[..., X : X + 1] * side, change[..., Y : Y + 1]], dim=-1)
         if self.kinematic:
             moved = self._kinematic(said["gate"], frames.state[..., SPEED_AIR_X:AGE] + velocity, binary)
-            move = move + self._landed(moved, said["land"], frames)
+            move = move + (moved if "ground" in self.without else self._landed(moved, said["land"], frames))
         return Prediction(
             torch.cat([change[..., :1], move, change[..., 3:]], dim=-1), velocity,
             frames.state[..., DYNAMICS] + said["dynamics"] * scale[DYNAMICS], binary, classes, said["age"], said["hit"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -103,6 +103,8 @@ class WorldModel(nn.Module):
         K: frames that a window has; for a model that carries its state, frames of a training sequence.
         carry: keep the state from frame to frame instead of computing windows again; Mamba-2 alone.
         items, kinds: widths of what is known of projectiles.
+        jumps: values that the jumps left can have.
+        without: parts of the view `fighter` that are left out.
     """
 
     first_age: Tensor
@@ -110,15 +112,18 @@ class WorldModel(nn.Module):
     def __init__(
         self, *, architecture: str = "mamba", view: str = "fighter", d_model: int = 192, n_layers: int = 2, K: int = 16,
         carry: bool = True, chunk_size: int = 64, dropout: float = 0.0, plain_blocks: int = 1, kinematic: bool = True,
-        embed_age: bool = True, items: int = 0, kinds: int = 0,
+        embed_age: bool = True, items: int = 0, kinds: int = 0, jumps: int = VOCABULARY["jumps"],
+        without: Sequence[str] = (),
     ) -> None:  # fmt: skip
         super().__init__()
         self.K, self.carry = K, carry and architecture == "mamba"
         self.view: FighterView | JointView
         if view == "fighter":
-            self.view = FighterView(d_model, kinematic=kinematic, items=items, kinds=kinds)
+            self.view = FighterView(
+                d_model, kinematic=kinematic, items=items, kinds=kinds, jumps=jumps, without=without
+            )
         else:
-            self.view = JointView(d_model, embed_age=embed_age, items=items, kinds=kinds)
+            self.view = JointView(d_model, embed_age=embed_age, items=items, kinds=kinds, jumps=jumps)
         self.trunk: MambaTrunk | MlpTrunk
         if architecture == "mamba":
             self.trunk = MambaTrunk(

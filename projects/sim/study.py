@@ -2,31 +2,20 @@
 
     python -m projects.sim.study CONFIG FOLDER [--rows none,llm_2] [--seeds 5] [--set section.key=value …]
 
-Each run lies in FOLDER/ROW/seed_N, one after another, the cheap rows first. Started again it skips the runs that have
-their report and resumes the one that was stopped; Ctrl-C stops a run after its step. FOLDER/study.md is written after
-every run.
+Where its runs lie and how it goes on: `engines.tasks.study`.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import json
 import statistics
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from engines.basics.errors import UserError
-from engines.basics.files import replace_bytes
-from engines.contract import commands
-from engines.contract.config import load_config, with_recorded_environment
 from engines.contract.rundir import RunDirectory
-from engines.runs import launch
-from engines.runs.state import RunReader
+from engines.tasks.study import Study, interval, markdown
 
 ROWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "none": ("no LLM", ("model.llm=none",)),
@@ -37,11 +26,6 @@ ROWS: dict[str, tuple[str, tuple[str, ...]]] = {
 AGAINST = ("none", "random_2")
 """What the others are compared with, seed by seed."""
 SCORES = ("risk F1", "action F1")
-MOST_SEEDS = 10
-T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Student's t of 95 % intervals, by degrees of freedom from 1 on."""
-POLL_SECONDS = 1.0
-Train = Callable[[Path, RunDirectory, Sequence[str]], None]
 
 
 @dataclass(frozen=True)
@@ -51,54 +35,6 @@ class Outcome:
     scores: dict[str, dict[str, float | None]]
     ms: float
     minutes: float
-
-
-def study(
-    config: Path, folder: Path, rows: Sequence[str], seeds: int, overrides: Sequence[str], train: Train | None = None
-) -> str:
-    """Train what is missing and give the table. Raises `UserError` for bad settings before any run is made."""
-    wanted = [
-        (row, seed, [*overrides, *ROWS[row][1], f"training.seed={seed}"])
-        for row in rows
-        for seed in range(1, seeds + 1)
-    ]
-    for row, seed, settings in wanted:
-        _check(config, RunDirectory(folder / row / f"seed_{seed}"), settings)
-    found: dict[str, dict[int, Outcome]] = {row: {} for row in rows}
-    for row, seed, settings in wanted:
-        run = RunDirectory(folder / row / f"seed_{seed}")
-        if not _final(run):
-            print(f"{ROWS[row][0]}, seed {seed}: {run.path}", flush=True)
-            (train or _train)(config, run, settings)
-        found[row][seed] = outcome(run)
-        replace_bytes(folder / "study.md", table(found).encode())
-    return table(found)
-
-
-def _check(config: Path, run: RunDirectory, settings: Sequence[str]) -> None:
-    """Raises `UserError` for settings that cannot be, or that are not those of the run that is there."""
-    loaded = with_recorded_environment(load_config(config, settings))
-    parts = {"data", "model", "training", "loss_weights"}
-    wanted = loaded.settings.model_dump(include=parts)
-    if run.config.is_file() and load_config(run.config).settings.model_dump(include=parts) != wanted:
-        raise UserError(f"{run.path}: was trained with other settings; name another folder, or remove this run.")
-
-
-def _train(config: Path, run: RunDirectory, settings: Sequence[str]) -> None:
-    """Start or resume a run and stay until it has ended. Raises `UserError` where it has not come to its report."""
-    reader = RunReader(run)
-    if not run.path.is_dir():
-        launch.start(launch.prepare_training(config, settings, run_dir=run.path))
-    elif not reader.status().live:
-        launch.start(run, launch.prepare_resume(run)[0])
-    try:
-        while reader.status().live:
-            time.sleep(POLL_SECONDS)
-    except KeyboardInterrupt:
-        launch.send_stop(run, commands.Stop(attempt=max(run.attempt_numbers())))
-        raise UserError(f"{run.path}: stops after this step; start the study again to go on.", exit_code=130) from None
-    if not _final(run):
-        raise UserError(f"{run.path}: {reader.status().detail or 'has no report'}; start the study again to go on.")
 
 
 def _final(run: RunDirectory) -> dict[str, Any]:
@@ -121,28 +57,18 @@ def outcome(run: RunDirectory) -> Outcome:
     return Outcome({row[columns[0]]: row for row in rows}, speed["ms"], sum(seconds.values()) / 60)
 
 
-def interval(differences: Sequence[float]) -> str:
-    """Mean and 95 % interval of paired differences (t); the mean alone of one."""
-    mean = statistics.fmean(differences)
-    if len(differences) < 2:
-        return f"{mean:+.3f}"
-    half = T95[len(differences) - 2] * statistics.stdev(differences) / len(differences) ** 0.5
-    return f"{mean:+.3f} ± {half:.3f}"
-
-
 def table(found: Mapping[str, Mapping[int, Outcome]]) -> str:
     """The study in Markdown: a line for each row and baseline that has been run."""
     against = [row for row in AGAINST if found.get(row)]
     differences = [f"{score} less {ROWS[row][0]}" for row in against for score in SCORES]
-    head = ["", "seeds", *SCORES, *differences, "ms", "minutes"]
-    lines = [head, ["---"] * len(head)]
+    lines = [["", "seeds", *SCORES, *differences, "ms", "minutes"]]
     first = next((one for outcomes in found.values() for one in outcomes.values()), None)
     for name, scores in first.scores.items() if first is not None else ():
         if name != "this run" and not name.startswith("skill over "):
             lines.append([name, "", *(_number(scores[score]) for score in SCORES), *[""] * (len(differences) + 2)])
     references = [(row, found[row]) for row in against]
     lines += [_line(row, outcomes, references) for row, outcomes in found.items() if outcomes]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return markdown(lines)
 
 
 def _line(row: str, outcomes: Mapping[int, Outcome], against: Sequence[tuple[str, Mapping[int, Outcome]]]) -> list[str]:
@@ -168,25 +94,13 @@ def _number(value: Any) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
+STUDY = Study(ROWS, _final, outcome, table)
+study = STUDY.run
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """What the command does: 0, or the code of the error that it says."""
-    parser = argparse.ArgumentParser(prog="python -m projects.sim.study", description="What does the frozen LLM add?")
-    parser.add_argument("config", type=Path)
-    parser.add_argument("folder", type=Path, help="where the runs and study.md lie, or will")
-    parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)}; all where absent")
-    parser.add_argument("--seeds", type=int, default=5, choices=range(1, MOST_SEEDS + 1), metavar="N", help="5")
-    parser.add_argument("--set", action="append", default=[], metavar="a.b=c", help="override a config value")
-    given = parser.parse_args(arguments)
-    rows = given.rows.split(",")
-    if unknown := [row for row in rows if row not in ROWS]:
-        parser.error(f"there is no row {unknown[0]!r}, expected some of {', '.join(ROWS)}")
-    try:
-        print(study(given.config, given.folder.expanduser(), rows, given.seeds, given.set), end="")
-    except UserError as error:
-        with contextlib.suppress(OSError):
-            print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+    return STUDY.main("projects.sim.study", "What does the frozen LLM add?", 5, arguments)
 
 
 if __name__ == "__main__":

@@ -91,6 +91,28 @@ def test_a_group_is_a_few_whole_blocks_well_mixed() -> None:
     assert blocks != [sample // 100 for sample in one_pass(order, 1)]
 
 
+def test_blocks_are_asked_for_before_they_are_read() -> None:
+    """Those of the next group while one is given, the first ones at once; from a place in the middle too."""
+    asked: list[list[int]] = []
+    order = GroupedOrder(
+        range(1200), 30, 3, block=100, group=3, soon=lambda some: asked.append(sorted(some.starts // 100))
+    )
+    plain = GroupedOrder(range(1200), 30, 3, block=100, group=3)
+    groups = []
+    for step in range(order.steps_per_pass):
+        batch = order.indices(0, step)
+        assert batch.tolist() == plain.indices(0, step).tolist()
+        groups.append(sorted({sample // 100 for sample in batch.tolist()}))
+        assert len(asked) == min(4, 1 if step == 0 else step // 10 + 2), step
+    assert asked == groups[::10]
+    asked.clear()
+    for step in (25, 26, 27):  # as a resume does
+        order.indices(1, step)
+    assert len(asked) == 2
+    assert {sample // 100 for sample in order.indices(1, 25).tolist()} == set(asked[0])
+    assert {sample // 100 for sample in order.indices(1, 30).tolist()} == set(asked[1])
+
+
 def test_fewer_samples_than_a_batch_are_one_grouped_batch() -> None:
     order = GroupedOrder(range(5), 8, 3)
     assert order.steps_per_pass == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 import torch
 
 from engines.basics.errors import DataError
+from engines.training.samples import Ranges
+from projects.melee import store as stores
 from projects.melee.encoding import NEEDED
 from projects.melee.frames import CONTROL, INTS, SCALE, STATE, VOCABULARY
 from projects.melee.games import GameWindows, complete_games
-from projects.melee.layout import BUTTONS
+from projects.melee.layout import BUTTONS, FRAME, ITEM
 from projects.melee.store import Store
 from tests.projects.melee.tables import columns, write_table
 from tests.projects.melee.test_parse import parsed
@@ -92,6 +95,32 @@ def test_every_number_is_that_of_a_slow_reading(store: Store) -> None:
                 assert ints["action"] == player["action"]
                 assert ints["last_attack"] == min(int(player["last_attack"]), 63)
             assert found["stage"][row, step] == 24
+
+
+def test_what_will_be_read_is_asked_for_and_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of windows 100 to 139 (of two games, which are in shards of their own) and 400 to 402."""
+    asked: dict[str, set[int]] = {}
+
+    def advice(file: int, first: int, size: int, how: int) -> None:
+        assert how == os.POSIX_FADV_WILLNEED
+        asked.setdefault(Path(os.readlink(f"/proc/self/fd/{file}")).name, set()).update(range(first, first + size))
+
+    monkeypatch.setattr(os, "posix_fadvise", advice)
+    monkeypatch.setattr(stores, "ADVICE_BYTES", 1000)
+    windows = GameWindows(store, complete_games(store)[0], 5, 2, CPU)
+    windows.will_read(Ranges(np.array([100, 400]), np.array([140, 403])))
+    row, shards = FRAME.itemsize, {path.name: path.stat().st_size for path in store.path.glob("*.npy")}
+    header = shards["00000.frames.npy"] - 130 * row
+    games = {"00000": (100, 130), "00001": (0, 18), "00003": (400 - 126 - 206, 403 - 126 - 206 + 4)}
+    frames = {name: bytes_ for name, bytes_ in asked.items() if name.endswith("frames.npy")}
+    assert frames == {
+        f"{name}.frames.npy": set(range(header + first * row, header + stop * row))
+        for name, (first, stop) in games.items()
+    }  # fmt: skip
+    for name in games:
+        items = len(store.items(int(name))) * ITEM.itemsize
+        size = shards[f"{name}.items.npy"]
+        assert asked[f"{name}.items.npy"] == set(range(size - items, size))
 
 
 def test_without_projectiles_there_are_no_items(store: Store) -> None:

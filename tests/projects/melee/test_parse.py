@@ -186,8 +186,9 @@ def test_bad_settings_and_places_are_refused(tmp_path: Path) -> None:
 
 
 @needs_replays
-def test_the_real_replays(tmp_path: Path) -> None:
+def test_the_real_replays(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     parse({"source": str(REPLAYS), "out": str(tmp_path / "out"), "workers": 2}, Listener())
+    assert capfd.readouterr().err == "", "a panic prints its stack, which is nothing for a user"
     store = Store(tmp_path / "out")
     left = [one for contents in store.contents for one in contents.left]
     counts = Counter(one.reason for one in left)

@@ -29,8 +29,8 @@ from projects.melee.frames import (
 from projects.melee.games import GameWindows
 from projects.melee.pads import HELD, KEYS, Pad, shown
 from projects.melee.play import PATIENCE, MeleeSession, State
-from projects.melee.rules import RESPAWN_HEIGHT
-from projects.melee.stage import outside, view
+from projects.melee.rules import RESPAWN_HEIGHT, outside
+from projects.melee.stage import view
 from projects.melee.store import Store
 from tests.projects.melee.made import frames
 from tests.projects.melee.test_world import small

@@ -25,12 +25,13 @@ from engines.training.trained import open_run
 from projects.melee import rollouts
 from projects.melee.config import MeleeConfig
 from projects.melee.evaluate_run import evaluate
-from projects.melee.evaluation import MODEL, fixed_starts
+from projects.melee.evaluation import fixed_starts
 from projects.melee.export import ABOUT, WEIGHTS, export
 from projects.melee.games import complete_games
 from projects.melee.play import MeleeSession, Order, _real_game
 from projects.melee.project import USUAL_FRAMES, Melee, first_ages, past_frames, row_length, samples_in_games
 from projects.melee.rollouts import rollout
+from projects.melee.scores import MODEL
 from projects.melee.spec import SPEC
 from projects.melee.store import Store
 from tests.projects.controls.task_context import Listener
@@ -134,15 +135,19 @@ def test_rollouts_are_reported_and_hear_a_stop(trained: RunDirectory, monkeypatc
     context = Reporter()
     rollout({"run": str(trained.path), "starts": 4, "horizons": "1,5,20"}, context)
     assert context.told[-1] == (80, 80, "frames")
-    assert context.tables["Position"].columns == ("", "1", "5", "20")
+    assert context.tables["Position"].columns[:4] == ("", "1", "5", "20")
+    said = {str(row[0]): str(row[-1]) for row in context.tables["Against the baselines"].rows}
+    assert said["Position"].startswith("✗ ")  # the speeds in its data are random
+    assert said["Position"].endswith(", 20")
+    assert any(line.startswith("Position ") and line.endswith(said["Position"]) for line in context.lines)
     whole = context.tables
     monkeypatch.setattr(rollouts, "BATCH", 3)
     again = Reporter()
     rollout({"run": str(trained.path), "starts": 4, "horizons": "1,5,20"}, again)
-    for name, table in whole.items():
-        for ours, theirs in zip(table.rows, again.tables[name].rows, strict=True):
+    for name in ("Position", "Percent", "Action changes", "Hits", "Rules broken"):
+        for ours, theirs in zip(whole[name].rows[:3], again.tables[name].rows[:3], strict=True):
             assert ours[0] == theirs[0]
-            assert ours[1:] == pytest.approx(theirs[1:], abs=2e-4), name
+            assert ours[1:4] == pytest.approx(theirs[1:4], abs=2e-4), name
     drawn = Reporter()
     rollout({"run": str(trained.path), "starts": 4, "horizons": "1,5,20", "draw": True}, drawn)
     sure, likely = (float(str(tables["Hits"].rows[0][1])) for tables in (whole, drawn.tables))
@@ -152,6 +157,22 @@ def test_rollouts_are_reported_and_hear_a_stop(trained: RunDirectory, monkeypatc
     assert any("2 starts in 1 games" in line for line in held_out.lines)
     with pytest.raises(StopRequested):
         rollout({"run": str(trained.path), "starts": 4, "horizons": "1,5,20"}, Reporter(stop_at=12))
+
+
+def test_a_run_whose_checkpoint_lacks_heads_says_what_is_carried_forward(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG.replace("STORE", str(store)))
+    smaller = ["model.view=joint", "model.architecture=mlp", "training.epochs=1", "training.steps_per_epoch=1"]
+    run = launch.prepare_training(tmp_path / "config.yaml", smaller, run_dir=tmp_path / "runs" / "older")
+    assert carry_out(run, 1, train) == 0
+    content = torch.load(run.best, weights_only=True)
+    for name in [name for name in content["model"] if "_ground_head" in name or "_hurtbox_head" in name]:
+        del content["model"][name]
+    torch.save(content, run.best)
+    capsys.readouterr()
+    rollout({"run": str(run.path), "starts": 1, "horizons": "5"}, Listener())
+    assert "has no heads for hurtbox, ground: they are carried forward" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -189,6 +210,23 @@ def test_a_run_is_played_from_a_game_that_validated_it(trained: RunDirectory) ->
     assert state.frame == 5
     with pytest.raises(DataError, match="expected frame from 31"):
         _real_game(cfg, Order(run=trained.path, frame=FRAMES))
+
+
+def test_a_replay_is_played_before_it_is_in_a_store(trained: RunDirectory, store: Path, tmp_path: Path) -> None:
+    """The frames are those that the store has of it; what is no game to play in is said in a sentence."""
+    cfg = open_run(trained).settings
+    for name, made in (("game_1", columns(FRAMES, 1)), ("old", columns(FRAMES, 1, speeds=False))):
+        write_table(tmp_path / f"{name}.parquet", made)
+    (tmp_path / "b.slp").write_bytes(b"no replay")
+    found, name = _real_game(cfg, Order(run=trained.path, recording=str(tmp_path / "game_1.parquet"), frame=200))
+    parsed(tmp_path / "game_1.parquet", tmp_path / "one")
+    stored_one, _ = _real_game(cfg, Order(run=trained.path, recording=str(tmp_path / "one"), frame=200))
+    assert name == "game_1"
+    for part, other in zip(vars(found).values(), vars(stored_one).values(), strict=True):
+        assert torch.equal(part, other)
+    for file, sentence in (("b.slp", "cannot be read"), ("old.parquet", "lacks what a model reads")):
+        with pytest.raises(DataError, match=sentence):
+            _real_game(cfg, Order(run=trained.path, recording=str(tmp_path / file)))
 
 
 def test_a_long_past_lies_inside_of_its_game(store: Path, tmp_path: Path) -> None:

@@ -4,12 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
-from projects.melee.frames import ACTION, AGE, CLASS_COLUMNS, CLASSES, HITLAG, PERCENT, SCALE, STATE, STOCKS, X, units
-from projects.melee.rules import HURT, SURE, advance, next_age, violations
+from projects.melee.encoding import encode
+from projects.melee.frames import (
+    ACTION,
+    AGE,
+    CLASS_COLUMNS,
+    CLASSES,
+    HITLAG,
+    PERCENT,
+    SCALE,
+    STATE,
+    STOCKS,
+    X,
+    Y,
+    units,
+)
+from projects.melee.game import Game
+from projects.melee.layout import ITEM
+from projects.melee.parse import read
+from projects.melee.rules import HURT, SURE, advance, next_age, violations, with_hitlag
+from projects.melee.sources import Source
 from tests.projects.melee.made import called, frames, prediction
+from tests.projects.melee.test_parse import REPLAYS, needs_replays
 
 FIRST = torch.zeros(400).index_fill(0, torch.arange(0, 400, 3), -1.0)
 CLAMPED = {
@@ -124,6 +144,48 @@ def test_the_rules_hold_over_many_wild_steps() -> None:
         stocks = frame.value(STOCKS)
 
 
+def test_a_hit_freezes_both_and_who_is_frozen_stays() -> None:
+    last, frame = frames(1, 4), frames(1, 4, seed=1)
+    last.state[..., HITLAG] = 0
+    frame.state[..., HITLAG] = 0
+    frame.state[..., PERCENT] = last.state[..., PERCENT]
+    frame.state[0, 0, 1, PERCENT] += 10.0 * SCALE[PERCENT]  # floor(10 / 3 + 3) = 6 frames
+    frame.state[0, 1, 0, PERCENT] += 2.9 * SCALE[PERCENT]
+    last.state[0, 2, 0, HITLAG] = 5 * SCALE[HITLAG]
+    last.state[0, 3, :, HITLAG] = 5 * SCALE[HITLAG]
+    frame.state[0, 3, 0, PERCENT] += 20.0 * SCALE[PERCENT]  # hit again: 9 frames
+    after = with_hitlag(last, frame)
+    torch.testing.assert_close(after.value(HITLAG)[0], torch.tensor([[6.0, 6], [0, 0], [4, 0], [9, 9]]))
+    free = torch.ones(1, 4, 2, dtype=torch.bool)
+    free[0, 2, 0] = False
+    assert torch.equal(after.state[free][:, :HITLAG], frame.state[free][:, :HITLAG])
+    assert torch.equal(after.ints[free], frame.ints[free])
+    assert torch.equal(after.state[~free][:, :HITLAG], last.state[~free][:, :HITLAG])
+    assert torch.equal(after.ints[~free], last.ints[~free])
+
+
+@needs_replays
+def test_real_games_keep_to_the_rule_of_hitlag() -> None:
+    name = "replays/game_07.slp.xz"
+    game = read(Source(REPLAYS / name, None, name), rollback="last", least_frames=1800)
+    assert isinstance(game, Game)
+    seen = encode(game.frames[None], np.array([game.stage]), np.zeros((1, len(game.frames), 15), ITEM), 0)
+    last, frame = seen.at(slice(None, -1)), seen.at(slice(1, None))
+    rise = (frame.value(PERCENT) - last.value(PERCENT)).clamp(min=0)
+    hit = torch.maximum(rise, rise.flip(-1)) >= 3
+    held = (last.value(HITLAG) > 1.5) & (rise <= 0) & ~hit
+    unknown = frame.state.clone()
+    unknown[..., HITLAG] = 0
+    ruled = with_hitlag(last, replace(frame, state=unknown))
+    same = (ruled.state - frame.state).abs() < 1e-4
+    frozen = hit & (frame.value(HITLAG) > 0)
+    assert (int(frozen.sum()) > 40, int(held.sum()) > 200) == (True, True)
+    assert same[frozen][:, HITLAG].float().mean() > 0.7
+    assert same[held][:, X : Y + 1].float().mean() > 0.95
+    assert same[held][:, HITLAG].float().mean() > 0.99
+    assert (ruled.ints == frame.ints)[held].float().mean() > 0.99
+
+
 def test_broken_rules_are_found() -> None:
     last, frame = frames(1, 6), frames(1, 6)
     frame.state[..., HITLAG] = 0
@@ -133,8 +195,12 @@ def test_broken_rules_are_found() -> None:
     frame.state[0, 3, 0, PERCENT] += 3 * SCALE[PERCENT]
     frame.state[0, 3, 0, HITLAG] = 4 * SCALE[HITLAG]
     frame.state[0, 4, 1, HITLAG] = -1 * SCALE[HITLAG]
+    frame = replace(frame, stage=torch.full((1, 6), 25))  # Final Destination ends at ±246, 188 and -140
+    frame.state[0, 4, 0, X], frame.state[0, 5, 1, Y] = 247 * SCALE[X], -141 * SCALE[Y]
+    frame.state[0, 5, 0, Y] = 189 * SCALE[Y]
+    frame.ints[0, 5, 0, ACTION] = 4  # dead
     found = {name: where.nonzero().tolist() for name, where in violations(last, frame).items()}
     assert found == {
         "percent below 0": [[0, 1, 1]], "stocks rise": [[0, 0, 0]], "hitlag below 0": [[0, 4, 1]],
-        "hurt without hitlag": [[0, 2, 0]],
+        "hurt without hitlag": [[0, 2, 0]], "alive beyond the blast zone": [[0, 4, 0], [0, 5, 1]],
     }  # fmt: skip

@@ -13,7 +13,7 @@ from projects.melee.breakdown import ActionBreakdown
 from projects.melee.evaluation import fixed_starts
 from projects.melee.frames import ACTION, ON_GROUND, PERCENT, Frames, X, Y
 from projects.melee.rollout import constant_velocity, persistence
-from projects.melee.scores import TRUTH, Scores
+from projects.melee.scores import MODEL, STILL, TRUTH, VELOCITY_LINE, Scores
 from tests.projects.melee.made import frames
 
 HORIZONS = (1, 3, 8)
@@ -39,7 +39,7 @@ def test_scores_are_those_of_a_loop() -> None:
         def some(all_of: Frames, rows: slice = part) -> Frames:
             return all_of.map(lambda x: x[rows])
 
-        scores.add("model", some(start), some(rolled), some(truth))
+        scores.add(MODEL, some(start), some(rolled), some(truth))
     sums: dict[tuple[str, int], list[float]] = defaultdict(list)
     for b in range(6):
         for f in (0, 1):
@@ -63,23 +63,47 @@ def test_scores_are_those_of_a_loop() -> None:
                     if actions[t + 1] != actions[t]:
                         sums["change", t + 1].append(right)
     for horizon in HORIZONS:
-        assert scores.position("model", horizon) == pytest.approx(np.mean(sums["position", horizon]), rel=1e-4)
+        assert scores.position(MODEL, horizon) == pytest.approx(np.mean(sums["position", horizon]), rel=1e-4)
         for what in ("percent", "action", "survival", "change"):
-            assert scores.at("model", what, horizon) == pytest.approx(np.mean(sums[what, horizon]), rel=1e-4), what
+            assert scores.at(MODEL, what, horizon) == pytest.approx(np.mean(sums[what, horizon]), rel=1e-4), what
+
+
+def beside_baselines() -> tuple[Scores, Frames, Frames]:
+    start, rolled, truth = rollouts()
+    scores = Scores(HORIZONS)
+    for line, some in (
+        (MODEL, rolled), (STILL, persistence(start, 8)), (VELOCITY_LINE, constant_velocity(start, 8)), (TRUTH, truth),
+    ):  # fmt: skip
+        scores.add(line, start, some, truth)
+    return scores, rolled, truth
 
 
 def test_truth_has_no_error_and_tables_have_a_row_per_line() -> None:
-    start, rolled, truth = rollouts()
-    scores = Scores(HORIZONS)
-    for line, some in (("model", rolled), ("still", persistence(start, 8)), (TRUTH, truth)):
-        scores.add(line, start, some, truth)
+    scores, _, _ = beside_baselines()
     assert scores.position(TRUTH, 8) == 0
     assert scores.at(TRUTH, "action", 3) == 1
     tables = scores.tables()
-    assert [row[0] for row in tables["Position"].rows] == ["model", "still"]
-    assert tables["Position"].columns == ("", "1", "3", "8")
-    assert [row[0] for row in tables["Rules broken"].rows] == ["model", "still", TRUTH]
-    assert [row[0] for row in tables["Hits"].rows] == ["model", "still", TRUTH]
+    assert [row[0] for row in tables["Position"].rows][:3] == [MODEL, STILL, VELOCITY_LINE]
+    assert tables["Position"].columns[:4] == ("", "1", "3", "8")
+    for name in ("Rules broken", "Hits"):
+        assert [row[0] for row in tables[name].rows] == [MODEL, STILL, VELOCITY_LINE, TRUTH]
+
+
+def test_a_loss_is_marked_with_the_baseline_that_wins() -> None:
+    """Percent is made as wrong as can be from frame 3 on; nobody knows an action that begins, but the run."""
+    scores, rolled, truth = beside_baselines()
+    wrong = rolled.map(torch.clone)
+    wrong.state[:, 2:, :, PERCENT] = 999 * 0.01
+    scores = Scores(HORIZONS, {**scores._sums, MODEL: {}})
+    scores.add(MODEL, truth.at(0), wrong, truth)
+    rows = {row[0]: row[1:] for row in scores.tables()["Against the baselines"].rows}
+    assert list(rows) == ["Position", "Percent", "Action", "Action changes", "Survival"]
+    assert rows["Percent"][-1] == "✗ persistence at 3, 8"
+    assert rows["Position"][-1] == rows["Action changes"][-1] == ""
+    errors = [scores.at(line, "percent", 8) or 0 for line in (MODEL, STILL)]
+    assert rows["Percent"][2] == pytest.approx(1 - errors[0] / errors[1], abs=1e-3)
+    right = [scores.at(line, "action", 3) or 0 for line in (MODEL, STILL)]
+    assert rows["Action"][1] == pytest.approx(1 - (1 - right[0]) / (1 - right[1]), abs=1e-3)
 
 
 def test_rises_of_percent_are_counted_a_minute() -> None:
@@ -90,18 +114,18 @@ def test_rises_of_percent_are_counted_a_minute() -> None:
     )
     scores = Scores(HORIZONS)
     scores.add(TRUTH, start, truth, truth)
-    scores.add("still", start, persistence(start, 8), truth)
+    scores.add(STILL, start, persistence(start, 8), truth)
     assert scores.hits(TRUTH) == pytest.approx(rises / (6 * 8) * 3600)
-    assert scores.hits("still") == 0
+    assert scores.hits(STILL) == 0
 
 
 def test_nothing_to_count_is_no_number() -> None:
     start, rolled, truth = rollouts()
     truth.ints[..., ACTION] = 0
     scores = Scores(HORIZONS)
-    scores.add("model", start, rolled, truth)
-    assert scores.position("model", 3) is None
-    assert scores.at("model", "action", 3) is None
+    scores.add(MODEL, start, rolled, truth)
+    assert scores.position(MODEL, 3) is None
+    assert scores.at(MODEL, "action", 3) is None
 
 
 def test_baselines_follow_their_formulas() -> None:

@@ -8,7 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from projects.melee.frames import ACTION, FACING, GROUND, L_CANCEL, Frames
+from projects.melee.forcing import pass_losses
+from projects.melee.frames import ACTION, FACING, GROUND, JUMPS, L_CANCEL, Frames
+from projects.melee.losses import Objective
 from projects.melee.rollout import Stream, roll
 from projects.melee.rules import Prediction
 from projects.melee.views import SIDEWAYS
@@ -148,6 +150,22 @@ def test_a_branch_goes_its_own_way(seed: int | None) -> None:
     torch.testing.assert_close(stream.frame.state, roll(model, past, first, seed).state[:, -1])
     if seed is not None:  # of a model that knows little every other hit is one
         assert not torch.equal(stream.frame.state, roll(model, past, first, seed + 1).state[:, -1])
+
+
+@pytest.mark.parametrize("view", ["fighter", "joint"])
+def test_jumps_may_have_seven_values(view: str) -> None:
+    torch.manual_seed(0)
+    model = WorldModel(architecture="mlp", view=view, d_model=64, n_layers=1, K=3, carry=False, jumps=7).eval()
+    sequence = frames(2, 5)
+    sequence.ints[..., JUMPS] = 7  # beyond the end: the last
+    with torch.no_grad():
+        said = model(*led(sequence))
+    assert said.classes["jumps"].shape[-1] == 7
+    losses = pass_losses(Objective(), said, sequence.at(slice(2, -1)), sequence.at(slice(2, None)))
+    assert losses["jumps"].total.isfinite()
+    sequence.ints[..., JUMPS] = 6
+    with torch.no_grad():
+        torch.testing.assert_close(model(*led(sequence)).classes["jumps"], said.classes["jumps"])
 
 
 def test_a_checkpoint_without_combat_heads_loads_and_carries_them_forward() -> None:

@@ -13,9 +13,10 @@ from engines.contract.config import load_config
 from engines.contract.rundir import RunDirectory
 from engines.contract.tables import Table, encode
 from engines.runs import launch
+from engines.tasks.study import interval
 from projects.sim.config import SimConfig
 from projects.sim.drives import write_drive
-from projects.sim.study import ROWS, interval, main, study
+from projects.sim.study import ROWS, main, study
 from tests.projects.sim.logs import random_drive
 
 F1: dict[str, dict[int, tuple[float, float | None]]] = {
