@@ -110,7 +110,7 @@ class AgentSession:
             items += draw(self._opened, shown.dreamed[frame], 1 + GAP, "second")
         curves = [Curve(shown.reward, "first"), Curve(shown.said_reward, "second"), Curve(shown.value, "accent")]
         items += _curves(curves, frame, 2 + GAP)
-        title = f"true │ dreamed for {age} frames under the same actions" if age else "true │ no dream here"
+        title = f"true │ dream, frame {age}" if age else "true │ no dream here"
         return Scene(
             title=shown.name,
             note=f"event {int(self._shown.events[: frame + 1].sum())} of {int(shown.events.sum())}",
@@ -138,7 +138,7 @@ class AgentSession:
         earned = float(one.reward[: frame + 1].sum())
         rows: list[Words | Gauge] = [
             Words([Span(f"return {one.total:.1f}", "bad" if one.deaths else "good"), Span(f"  so far {earned:.1f}")]),
-            Words([Span(f"{one.deaths} deaths, {one.gold:.0f} gold", "quiet")]),
+            Words([Span(f"{one.deaths} death{'s' * (one.deaths != 1)}, {one.gold:.0f} gold", "quiet")]),
             Words([Span("moves  ", "quiet"), Span(way(int(one.movement[frame])), "second")]),
             Words([Span("presses  ", "quiet"), Span(_pressed(one.abilities[frame]) or "–", "second")]),
             Gauge(label="value", value=_rounded(one.value[frame]), low=-20, high=20, kind="accent"),
@@ -181,10 +181,14 @@ def _actions(shown: Shown, frame: int) -> Panel:
     done, chances = int(shown.movement[frame]), shown.said_movement[frame]
     known = not np.isnan(chances[0])
     likeliest = int(chances.argmax()) if known else UNKNOWN
+    differs = done != likeliest and UNKNOWN not in (done, likeliest)
     rows: list[Words | Gauge] = [
         Words([
-            Span("moves  ", "quiet"), Span(f"{way(done)}  ", "first"), Span(way(likeliest), "second"),
-            Span("  changes" if shown.changed[frame] else "", "accent"),
+            Span("recorded ", "quiet"), Span(way(done), "first"),
+            Span(" changes" if shown.changed[frame] else "", "accent"),
+        ]),
+        Words([
+            Span("predicted ", "quiet"), Span(way(likeliest), "second"), Span(" ≠" if differs else "", "bad"),
         ]),
         Gauge(label="P(recorded)", value=round(float(chances[done]), 3) if known and done != UNKNOWN else None),
     ]  # fmt: skip
@@ -196,7 +200,7 @@ def _actions(shown: Shown, frame: int) -> Panel:
         signs = [Span("●", "first") if on else Span("·", "faint")]
         differs = value is not None and (value > 0.5) != on
         rows.append(Gauge(label=name, value=value, signs=signs, differs=differs))
-    return Panel("Actions: recorded, predicted", rows)
+    return Panel("Actions: ● recorded █ predicted", rows)
 
 
 def _rewards(shown: Shown, frame: int) -> Panel:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from engines.training.precision import Precision
 from projects.agent.attention import (
     SOFTCAP,
     Attention,
@@ -19,6 +20,7 @@ from projects.agent.attention import (
     When,
     rotate,
 )  # fmt: skip
+from projects.agent.config import AgentTraining
 from projects.agent.dynamics import Actions, ActionToken, Dynamics
 from projects.agent.heads import PolicyHead, RewardHead, ValueHead
 from projects.agent.twohot import TwoHot
@@ -159,6 +161,20 @@ def test_the_dynamics_are_bit_equal_with_and_without_the_agent() -> None:
     changed, other = model(z, tau, size, acts, alone)
     assert torch.equal(changed, without)
     assert not torch.allclose(other, agent)
+
+
+def test_the_agent_token_begins_as_the_task_and_the_action_of_its_frame() -> None:
+    """Which is all that is left of it where its blocks add nothing."""
+    model = dynamics()
+    for name, parameter in model.agent.blocks.named_parameters():
+        if "out." in name or "narrow." in name:
+            nn.init.zeros_(parameter)
+    (z, tau, size), acts = frames(model, 3, 7), actions(3, 7)
+    with torch.no_grad():
+        agent = model(z, tau, size, acts)[1]
+        begun = model.agent.task + model.action_token(acts)
+        expected = begun / begun.square().mean(-1, keepdim=True).sqrt() * model.agent.norm.weight
+    torch.testing.assert_close(agent, expected, atol=1e-4, rtol=1e-4)
 
 
 def outputs(model: Dynamics, z: Tensor, tau: Tensor, size: Tensor, acts: Actions) -> dict[str, Tensor]:
@@ -314,6 +330,13 @@ def test_patches_lie_where_they_came_from() -> None:
             torch.testing.assert_close(
                 said[..., row : row + 2, column : column + 2], patch / size, atol=1e-4, rtol=1e-4
             )
+
+
+def test_b12_nothing_but_a_gpu_is_autocast_and_bf16_needs_no_scaler() -> None:
+    cpu = torch.device("cpu")
+    assert AgentTraining().amp == "auto"
+    assert [Precision("auto", torch.device(kind)).name for kind in ("cpu", "mps")] == ["off", "off"]
+    assert not any(Precision(kind, cpu).scaler.is_enabled() for kind in ("auto", "bf16"))
 
 
 def test_b12_bf16_keeps_norms_and_logits_in_float32() -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Bernoulli, Categorical, kl_divergence
 
+from projects.agent.config import AgentModel
 from projects.agent.heads import (
     PRIORITY,
     Ahead,
@@ -146,6 +147,8 @@ def test_b4_bins_and_what_uses_them() -> None:
     for span, bins in ((5.0, 102), (3.0, 170), (20.0, 25)):
         used = TwoHot(255, span).used(rewards)
         assert bins <= int((used > 0).sum()) <= bins + 3
+    worst = -10 / (1 - 0.997**20)  # a return of deaths as often as they can be: values need more than ±5
+    assert float(TwoHot(255, 5.0).centres[0]) > worst > float(TwoHot(255, AgentModel().value_range).centres[0])
     assert TwoHot(5, 1.0).used(torch.tensor([0.0, 0.0, 9.0, -0.1])).tolist() == [0, 1, 3, 0, 1]
 
 
@@ -217,6 +220,21 @@ def test_b5_zero_initialised_last_layers_learn(kind: str) -> None:
         optimizer.step()
         losses.append(float(loss.mean()))
     assert losses[-1] < 0.5 * losses[0]
+
+
+def test_heads_learn_to_copy_in_40_steps() -> None:
+    """A movement that the token shows: what the last layer sees is about as large as the token, not a tenth of it."""
+    torch.manual_seed(0)
+    tokens, moved, nothing = torch.randn(19, 96), torch.arange(19), torch.zeros(19, 8)
+    head = PolicyHead(96, 128, 1)
+    assert 0.5 < float(head.readout.body(tokens).std().detach()) < 1.2
+    optimizer = torch.optim.Adam(head.parameters(), lr=1e-3)
+    for _ in range(40):
+        loss = -head(tokens).at(0).log_prob(moved, nothing).mean()
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+    assert float(loss.detach()) < 0.1
 
 
 def test_b14_masked_logits_give_no_nan() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -146,13 +147,20 @@ def test_every_scene_can_be_sent_and_says_where_it_is(opened: Opened, shown: Sho
     assert session.act("back-event", event + 1) == event
 
 
-def test_recorded_and_predicted_actions_stand_side_by_side(opened: Opened, shown: Shown) -> None:
+def test_recorded_and_predicted_actions_are_named_and_marked_where_they_differ(opened: Opened, shown: Shown) -> None:
+    """In words and signs, which need no colour."""
     session = AgentSession(opened, shown, [])
+    marked = []
+    for frame in range(1, 40):
+        done, said = int(shown.movement[frame]), int(shown.said_movement[frame].argmax())
+        recorded, predicted = ("".join(span.text for span in words(session.scene(frame), row)) for row in (0, 1))
+        assert recorded.split(" changes")[0] == f"recorded {way(done)}"
+        assert recorded.endswith(" changes") == (done != int(shown.movement[frame - 1]))
+        assert predicted == f"predicted {way(said)}{' ≠' * (done != said)}"
+        marked.append(done != said)
+    assert {True} <= set(marked)
     frame = 20
     scene = session.scene(frame)
-    said = [span.text.strip() for span in words(scene, 0)]
-    assert said[1] == way(int(shown.movement[frame]))
-    assert said[2] == way(int(shown.said_movement[frame].argmax()))
     chance = next(row for row in scene.panels[0].rows if isinstance(row, Gauge) and row.label == "P(recorded)")
     assert chance.value == pytest.approx(shown.said_movement[frame][shown.movement[frame]], abs=1e-3)
     horizons = [row for row in scene.panels[2].rows if isinstance(row, Gauge)]
@@ -160,10 +168,25 @@ def test_recorded_and_predicted_actions_stand_side_by_side(opened: Opened, shown
     assert horizons[0].other == pytest.approx(float(shown.still_by_horizon[0]), abs=1e-3)
 
 
-def words(scene: Scene, panel: int) -> list[Text]:
-    row = scene.panels[panel].rows[0]
-    assert isinstance(row, Words)
-    return row.spans  # type: ignore[return-value]
+def test_what_is_said_fits_80_columns(opened: Opened, shown: Shown, filmed: list[Filmed]) -> None:
+    """The title above a picture of 30 columns, the words beside it: two columns of rows where there are many."""
+    used = replace(shown, used=np.ones(8, bool))
+    session = AgentSession(opened, used, filmed)
+    for position in range(session.total):
+        scene = session.scene(position)
+        assert len(scene.view.title) <= 26
+        for panel in scene.panels:
+            assert len(panel.title) <= 46
+            width = 23 if len(panel.rows) > 8 else 47
+            said = [row.spans for row in panel.rows if isinstance(row, Words)]
+            assert all(sum(len(span.text) for span in spans) <= width for spans in said)
+
+
+def words(scene: Scene, row: int) -> list[Text]:
+    """The spans of a row of the first panel."""
+    found = scene.panels[0].rows[row]
+    assert isinstance(found, Words)
+    return found.spans  # type: ignore[return-value]
 
 
 def test_movements_in_words() -> None:
@@ -180,8 +203,6 @@ def test_things_are_drawn_where_they_are(opened: Opened, filmed: list[Filmed]) -
 
 
 def test_latents_without_an_arena_are_a_line_or_a_picture(opened: Opened) -> None:
-    from dataclasses import replace
-
     plain = replace(opened, arena=False)
     picture = draw(plain, np.zeros((6, 3, 3), np.float32), 0.0, "first")
     assert any(type(item).__name__ == "Image" for item in picture)

@@ -18,17 +18,21 @@ from engines.contract.spec import Column
 from engines.training.samples import Ranges
 from engines.training.step import scale_in
 from projects.agent.config import AgentConfig
+from projects.agent.dynamics import Actions
 from projects.agent.evaluation import AgentEvaluation, AgentResult
 from projects.agent.imagine import Dream
+from projects.agent.layout import NONE
 from projects.agent.losses import agent_losses, dreamed_losses, recorded_losses
 from projects.agent.net import AgentNet
 from projects.agent.playing import is_arena, play
 from projects.agent.project import part_of
 from projects.agent.spec import SPEC
-from tests.projects.agent.runs import CPU, config, context, games, opened
+from tests.projects.agent.recorded import features_of, latents_of, write_game
+from tests.projects.agent.runs import CPU, STAGES, config, context, games, opened
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 RECORDED = ("dynamics", "reward", "bc")
+PMPO = {**STAGES[2], "heads": ["policy"]}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,7 @@ def test_b8_epochs_count_draws_and_half_of_them_come_from_windows_with_an_event(
     drawn = torch.cat([order.indices(epoch, step) for epoch in range(60) for step in range(order.steps_per_pass)])
     assert order.steps_per_pass == windows.count // cfg.training.batch_size
     assert float((drawn >= windows.count).float().mean()) == pytest.approx(0.5, abs=0.04)
-    real = np.isin(drawn.numpy() % (windows.count + 0), windows.relevant) | (drawn.numpy() >= windows.count)
+    real = np.isin(drawn.numpy(), windows.relevant) | (drawn.numpy() >= windows.count)
     share = len(windows.relevant) / windows.count
     assert real.mean() == pytest.approx(0.5 + 0.5 * share, abs=0.04)
     assert split.summary["drawn_with_event"].startswith(f"{0.5 + 0.5 * share:.3f}")
@@ -78,7 +82,8 @@ def test_b8_dynamics_learn_from_one_half_and_cloning_from_the_other(data: Path) 
         changed["latents"][rows] += 1.0
         changed["movement"][rows] = (changed["movement"][rows] + 5) % 19
         torch.manual_seed(0)
-        other = config(data, objective={"independent": 0.0, "shortcut_share": 0.0, **objective})
+        alone = {"independent": 0.0, "shortcut_share": 0.0, **objective}
+        other = config(data, objective=alone, imagination={"steps": 4})
         with torch.no_grad():
             found = recorded_losses(net, changed, other, RECORDED)
         return {name: float(loss.total / loss.count) for name, loss in found.items()}
@@ -91,6 +96,43 @@ def test_b8_dynamics_learn_from_one_half_and_cloning_from_the_other(data: Path) 
     assert losses(events)["bc"] != pytest.approx(before["bc"], rel=1e-5)
     whole = losses(none, masked_halves=False)
     assert losses(events, masked_halves=False)["dynamics"] != pytest.approx(whole["dynamics"], rel=1e-3)
+
+
+class Asked(Exception):
+    """Ends a loss where the transformer is asked."""
+
+
+@pytest.mark.parametrize("halves", [True, False])
+def test_b11_examples_are_drawn_each_by_itself_and_actions_frame_by_frame(
+    data: Path, monkeypatch: pytest.MonkeyPatch, halves: bool
+) -> None:
+    """30 % of the examples that teach dynamics, not of the batches; as many actions hidden as history_dropout says."""
+    cfg = config(data, objective={"independent": 0.3, "history_dropout": 0.15, "masked_halves": halves})
+    _, split, net = opened(cfg)
+    batch = split.train.batch(torch.arange(6), None)
+    batch["relevant"] = torch.tensor([False, True] * 3)
+    batch["acted"][:, 4] = False
+    alone, hidden = [], []
+
+    def asked(dynamics: Any, latents: Tensor, acts: Actions, *given: Any, independent: Tensor, **more: Any) -> Any:
+        alone.append(independent)
+        hidden.append(~acts.known)
+        raise Asked
+
+    monkeypatch.setattr("projects.agent.losses.shortcut_loss", asked)
+    torch.manual_seed(0)
+    for _ in range(600):
+        with pytest.raises(Asked):
+            recorded_losses(net, batch, cfg, RECORDED)
+    rows, frames = torch.stack(alone).float(), torch.stack(hidden).float()
+    expected = [0.3, 0.0 if halves else 0.3] * 3
+    assert rows.mean(0).tolist() == pytest.approx(expected, abs=0.06)
+    mixed = (rows.amax(1) > rows.amin(1)).float().mean()
+    teach = 3 if halves else 6
+    assert float(mixed) == pytest.approx(1 - 0.7**teach - (0 if halves else 0.3**teach), abs=0.06)
+    shares = frames.mean((0, 1)).tolist()
+    assert shares.pop(4) == 1
+    assert shares == pytest.approx([0.15] * 9, abs=0.03)
 
 
 def test_b13_rates_are_by_stage_and_part_and_what_is_no_matrix_does_not_decay(data: Path) -> None:
@@ -260,12 +302,57 @@ def test_played_episodes_are_those_of_the_seed(data: Path) -> None:
     assert one.returns == pytest.approx(0.01 * one.gold.sum(1) - 10 * one.death.sum(1))
 
 
+def test_what_a_joint_policy_cannot_say_is_counted(tmp_path: Path) -> None:
+    """Of two games one trains; in it 3 frames use two abilities at once, and every fifth has no movement."""
+    pressed = np.zeros((60, 8), bool)
+    pressed[[7, 8, 30], 1] = pressed[[7, 8, 30], 6] = pressed[40, 2] = True
+    movement = np.where(np.arange(60) % 5, 4, NONE).astype(np.int8)
+    for name in ("a", "b"):
+        write_game(
+            tmp_path,
+            features_of(range(60), name, abilities=pressed, movement=movement),
+            range(60),
+            latents_of(range(60)),
+        )
+    said = {
+        joint: opened(config(tmp_path, model={"joint": joint}, data={"validation": ["b"]}))[1].summary.get(
+            "joint_actions"
+        )
+        for joint in ("none", "162", "171")
+    }
+    both = "3 of 60 frames have several abilities, of which the first is learned"
+    assert said == {"none": None, "162": f"{both}; 12 without movement teach nothing", "171": both}
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
         ({"rates": {"agnet": {}}}, "no stage of training.stages is called 'agnet'"),
         ({"imagination": {"context": 40}}, "context 40 must be at most data.frames 10"),
+        ({"imagination": {"context": 9}, "model": {"context": 8}}, "context 9 must be at most model.context 8"),
         ({"objective": {"finest": 6}}, "finest 6 must be a power of two"),
+        ({"imagination": {"steps": 8}}, "steps 8 must be a power of two, at most objective.finest 4"),
+        ({"imagination": {"steps": 3}}, "steps 3 must be a power of two, at most objective.finest 4"),
+        ({"imagination": {"noise": 0.8}}, "noise 0.8 leaves nothing to look back at"),
+        ({"model": {"offsets": 10}}, "offsets 10 must be below data.frames 10"),
+        ({"model": {"reward_range": 2.0}}, r"reward_range 2.0 ends at rewards of ±6.4, but a death is -10"),
+        (
+            {"model": {"value_range": 2.0}, "imagination": {"discount": 0.9}},
+            "value_range 2.0 .* are worth -11 at .* 0.9",
+        ),
+        ({"model": {"value_range": 5.0}, "imagination": {"discount": 0.997}}, "±147, but .* are worth -171 at"),
+        ({"objective": {"shortcut_share": 0.05}}, "shortcut_share 0.05 of a batch of 6 is no row"),
+        ({"objective": {"finest": 1}}, "finest\n.*greater than or equal to 2"),
+        ({"objective": {"independent": 1.0}}, "independent\n.*less than 1"),
+        ({"objective": {"history_dropout": 1.0}}, "history_dropout\n.*less than 1"),
+        ({"played": {"windows": 0}}, "windows\n.*greater than or equal to 1"),
+        (
+            {"training": {"stages": []}},
+            "'all heads at once' learns in dreams, but no stage before it trains dynamics, ",
+        ),
+        ({"training": {"stages": [STAGES[0], STAGES[2]]}}, "'dream' learns in dreams, .* trains reward, bc"),
+        ({"training": {"stages": [*STAGES[:2], PMPO]}}, "'dream' trains the policy without a value"),
+        ({"training": {"stages": [{"name": "world", "heads": []}]}}, "heads\n.*at least 1 item"),
     ],
 )
 def test_settings_that_do_not_fit_are_named(data: Path, changes: dict[str, Any], sentence: str) -> None:
@@ -273,9 +360,29 @@ def test_settings_that_do_not_fit_are_named(data: Path, changes: dict[str, Any],
         config(data, **changes)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"imagination": {"steps": 4}, "objective": {"shortcut_share": 0.0}},
+        {"imagination": {"noise": 0.75, "context": 10}, "model": {"offsets": 9, "reward_range": 2.4}},
+        {"imagination": {"discount": 0.997}, "model": {"value_range": 5.2}},
+        {"training": {"stages": [*STAGES[:2], {**STAGES[2], "heads": ["value"]}, {**PMPO, "name": "acts"}]}},
+        {"training": {"stages": [{"name": "agent", "heads": ["dynamics", "reward", "bc"]}]}},
+    ],
+)
+def test_settings_that_just_fit_are_taken(data: Path, changes: dict[str, Any]) -> None:
+    assert config(data, **changes).objective.finest == 4
+
+
 def test_models_and_data_that_cannot_be_are_said_in_a_sentence(data: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"^model: width 16, 3 heads"):
         opened(config(data, model={"heads": 3}))
+    with pytest.raises(UserError, match=r"^model: latents of 3 × 3 cells do not divide into patches of 2\.$"):
+        opened(config(data, model={"patch": 2}))
+    with pytest.raises(UserError, match=r"^model: of 2 layers none attends over time with time_every 3\.$"):
+        opened(config(data, model={"time_every": 3}))
+    with pytest.raises(UserError, match=r"^model: context 5000 must be at most 4096 frames\.$"):
+        opened(config(data, model={"context": 5000}))
     with pytest.raises(DataError, match="holds no game"):
         opened(config(tmp_path))
     with pytest.raises(DataError, match="holds no game 'demo_009'"):
