@@ -50,6 +50,8 @@ class History:
     checkpoints: list[Checkpoint] = field(default_factory=list)
     resumes: list[int] = field(default_factory=list)
     """Steps from which attempts were resumed."""
+    gaps: list[tuple[float, float]] = field(default_factory=list)
+    """When nothing could step, in Unix seconds: pauses, and the time from one attempt to the next."""
     attempt: int = 0
     last_event: float = 0.0
 
@@ -61,15 +63,19 @@ class History:
         if event.attempt > self.attempt:
             self.attempt = event.attempt
             self.standing.clear()
-        self.last_event = event.time
+        before, self.last_event = self.last_event, event.time
         match event:
             case RunStarted():
+                if self.started is not None:
+                    self.gaps.append((before, event.time))
                 self._start(event)
             case Epoch():
                 if (old := self.epochs.pop(event.epoch, None)) is not None:
                     self.superseded.append(old)
                 self.epochs[event.epoch] = event
             case Phase():
+                if self.phase is not None and self.phase.phase == "paused":
+                    self.gaps.append((self.phase.time, event.time))
                 self.phase, self.progress = event, None
             case Progress():
                 self.progress = event
@@ -103,6 +109,14 @@ class History:
         for row in [row for row in self.epochs.values() if event.undoes(row)]:
             self.superseded.append(self.epochs.pop(row.epoch))
         self.effective = [answer for answer in self.effective if not event.undoes(answer)]
+
+    def stepping(self, since: float, until: float) -> float:
+        """Seconds between two moments without the gaps between them, and without the pause that lasts."""
+        gaps = self.gaps
+        if self.phase is not None and self.phase.phase == "paused":
+            gaps = [*gaps, (self.phase.time, until)]
+        idle = sum(max(0.0, min(end, until) - max(begin, since)) for begin, end in gaps)
+        return max(0.0, until - since - idle)
 
     @property
     def best(self) -> Epoch | None:

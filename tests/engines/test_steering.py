@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,11 @@ import torch
 from engines.basics.jsonl import append_line
 from engines.contract import commands as cmd
 from engines.contract.events import CommandAnswer
+from engines.contract.rundir import Attempt, ProcessMark
 from engines.contract.steps import read_series
+from engines.runs.state import RunReader
+from engines.training import steering
+from engines.training.finish import finish
 from engines.training.steering import edits_after
 from tests.engines.conftest import PATIENCE, LiveRun, wait_for
 from tests.engines.toy import ToyEvaluation, ToyProject, ToyRun
@@ -381,3 +386,46 @@ def test_an_early_stop_ends_a_pause(tmp_path: Path) -> None:
     send(toy, cmd.Pause(attempt=1, at_step=3), cmd.StopEarly(attempt=1, at_step=3))
     assert toy.train() == "early-stopped"
     assert toy.trainer.state.epoch == 1
+
+
+def test_a_pause_is_no_part_of_its_epochs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that only a pause moves: by an hour."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    toy = ToyRun(tmp_path, epochs=1)
+    monkeypatch.setattr(toy.listener, "wait", lambda seconds: clock.__setitem__(0, clock[0] + 3600))
+    send(toy, cmd.Pause(attempt=1, at_step=3))
+    holding = steering.Steering._holding
+    monkeypatch.setattr(steering.Steering, "_holding", lambda it: holding(it) and clock[0] < 3600)
+    assert toy.train() == "finished"
+    assert clock == [3600.0]
+    assert [event["seconds"] for event in events_of(toy, "epoch")] == [0.0]
+
+
+def test_how_far_the_report_is_can_be_seen(tmp_path: Path) -> None:
+    class Reporting(ToyProject):
+        def report(self, *made_of: Any) -> dict[str, Any]:
+            for number in range(3):
+                self.report_progress(number, 3, "parts")
+                seen.append(detail())
+
+    def detail() -> str:
+        reader = RunReader(toy.run)
+        reader.poll()
+        return reader.status_from(True, Attempt(number=1, started=1.0, supervisor=ProcessMark(1, 1.0))).detail
+            return {}
+
+        def export(self, *made_of: Any) -> None:
+            seen.append(detail())
+
+    def detail() -> str:
+        reader = RunReader(toy.run)
+        reader.poll()
+        return reader.status_from(True, Attempt(number=1, started=1.0, supervisor=ProcessMark(1, 1.0))).detail
+
+    seen: list[str] = []
+    toy = ToyRun(tmp_path, project=Reporting(), epochs=1)
+    assert toy.train() == "finished"
+    assert finish(toy.trainer)
+    assert seen[0] == "report 0/3"
+    assert seen[-1] == "export"

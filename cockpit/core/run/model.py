@@ -160,6 +160,13 @@ class RunModel:
             self._advice = newest, advise(self.history, self.attempt.usd_per_hour if self.attempt else 0.0)
         return self._advice[1]
 
+    @property
+    def speed(self) -> float | None:
+        """Steps per second; None while nothing steps, as in an evaluation or while the report is made."""
+        phase = self.history.phase
+        steps = self.status.state == "running" and phase is not None and phase.phase in ("training", "compiling")
+        return self.steps.rate(self.history.stepping) if steps else None
+
     def seconds_left(self, now: float) -> float | None:
         """Estimate of the time to the end, None unless it is running."""
         if self.status.state != "running" or self.attempt is None:
