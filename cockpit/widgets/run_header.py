@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from cockpit.core.format import bar, count, percent
 from cockpit.core.states import is_live, label
-from cockpit.core.text import fit_left, plain
+from cockpit.core.text import fit_left, plain, run_word
 from engines.basics.amounts import duration, money
 from engines.runs import spending
 from engines.runs.state import STALLED
@@ -58,8 +58,10 @@ class RunHeader(Widget):
         info = model.info
         if info or model.problem:
             text.append(plain(info.id) if info else "…", self._style("header--name"))
-        if info and (words := plain(info.label)):
+        if words := plain(info.label) if info else "":
             text.append(f"{GAP}{fit_left(words, min(cell_len(words), LABEL_WIDTH))}", self._style("header--text"))
+        if info and info.parent and not words.startswith("fork of "):
+            text.append(f"{GAP}fork of {run_word(info.parent)}", self._style("header--quiet"))
         if self._reads(model):
             return text.append(f"{GAP if info else ''}reading …", self._style("header--quiet"))
         text.append(f"{GAP}{label(model.status.state)}", self._style(f"state--{tone(model.status.state)}"))

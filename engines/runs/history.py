@@ -26,6 +26,20 @@ from engines.contract.events import (
 )
 
 
+@dataclass(frozen=True)
+class Best:
+    """What there is to beat. inherited: it is of the run that this one was forked from."""
+
+    score: float | None
+    epoch: int
+    inherited: bool
+
+    def __str__(self) -> str:
+        """`0.929 (parent, ep 20)`; of the run's own `0.929 (ep 20)`."""
+        score = "—" if self.score is None else f"{self.score:.4g}"
+        return f"{score} ({'parent, ' if self.inherited else ''}ep {self.epoch})"
+
+
 @dataclass
 class History:
     """The effective view of a run's events. Feed it with `add`, in the order of the log."""
@@ -122,6 +136,25 @@ class History:
     def best(self) -> Epoch | None:
         """The newest epoch that was marked best."""
         return next((row for row in reversed(self.epochs.values()) if row.best), None)
+
+    @property
+    def to_beat(self) -> Best | None:
+        """The best score of this run; of a fork that has none, its parent's."""
+        if (row := self.best) is not None:
+            return Best(row.score, row.epoch, inherited=False)
+        started = self.started
+        if started is None or started.best_score is None or not started.best_epoch:
+            return None
+        return Best(started.best_score, started.best_epoch, inherited=True)
+
+    @property
+    def inherited(self) -> str:
+        """`best 0.929 (parent, ep 20) · patience 2/10`, of a fork that has not beaten its parent; else empty."""
+        best = self.to_beat
+        if best is None or not best.inherited:
+            return ""
+        waited = f" · patience {max(0, self.done - best.epoch)}/{self.patience}" if self.patience else ""
+        return f"best {best}{waited}"
 
     @property
     def newest(self) -> Epoch | None:

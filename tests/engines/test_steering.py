@@ -403,25 +403,20 @@ def test_a_pause_is_no_part_of_its_epochs_time(tmp_path: Path, monkeypatch: pyte
 
 
 def test_how_far_the_report_is_can_be_seen(tmp_path: Path) -> None:
+    def detail() -> str:
+        reader = RunReader(toy.run)
+        reader.poll()
+        return reader.status_from(True, Attempt(number=1, started=1.0, supervisor=ProcessMark(1, 1.0))).detail
+
     class Reporting(ToyProject):
         def report(self, *made_of: Any) -> dict[str, Any]:
             for number in range(3):
                 self.report_progress(number, 3, "parts")
                 seen.append(detail())
-
-    def detail() -> str:
-        reader = RunReader(toy.run)
-        reader.poll()
-        return reader.status_from(True, Attempt(number=1, started=1.0, supervisor=ProcessMark(1, 1.0))).detail
             return {}
 
         def export(self, *made_of: Any) -> None:
             seen.append(detail())
-
-    def detail() -> str:
-        reader = RunReader(toy.run)
-        reader.poll()
-        return reader.status_from(True, Attempt(number=1, started=1.0, supervisor=ProcessMark(1, 1.0))).detail
 
     seen: list[str] = []
     toy = ToyRun(tmp_path, project=Reporting(), epochs=1)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from engines.contract import commands as cmd
@@ -50,6 +51,21 @@ def test_runs_are_listed_newest_first_whatever_their_shape(cockpit: Cockpit, run
     assert "2/4" in lines[4]
     assert "0.200" in lines[4]
     assert lines[3].endswith("mine")
+
+
+def test_a_fork_that_has_not_beaten_its_parent_shows_what_it_has_to_beat(cockpit: Cockpit, runs: Path) -> None:
+    fork = FakeRun(runs, "controls-20261127-100000-oak", created=1.0, label="fork of elm").begin()
+    fork.run.write_info(msgspec.structs.replace(fork.run.info, parent="controls-20261126-100000-elm", fork_step=20))
+    fork.say(
+        ev.RunStarted(
+            project="controls", device="cpu", epochs=30, steps_per_epoch=10, columns=[], stages=[], patience=10,
+            resumed_step=200, resumed_epoch=20, parent="controls-20261126-100000-elm", best_score=0.929, best_epoch=20,
+        )
+    ).epochs(21, 22).end("stopped")  # fmt: skip
+    (listed,) = json.loads(cockpit("ls", "--json").stdout)
+    assert listed["best_score"] == 0.929
+    assert "best 0.929 (parent, ep 20) · patience 2/10" in cockpit("ls").stdout
+    assert "0.929 in epoch 20 of its parent" in cockpit("show", "oak").stdout
 
 
 def test_thousands_of_epochs_are_told_as_on_the_screen(cockpit: Cockpit, runs: Path) -> None:
