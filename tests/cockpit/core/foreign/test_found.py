@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cockpit.core.foreign.kinds import open_logs
 from cockpit.core.series import Series
-from tests.cockpit.core.foreign.reading import points, read
+from engines.basics.errors import DataError
+from tests.cockpit.core.foreign.event_files import VERSION, event, record, simple
+from tests.cockpit.core.foreign.reading import points, read, read_on
 
 CASES = Path(__file__).resolve().parents[4].parent / "shared" / "data" / "cases"
 
@@ -151,3 +156,135 @@ def test_the_cases_end_where_they_should(
     assert not any(one.old for one in found.values())
     assert "solver.cpp" not in found
     assert all(math.isfinite(one.value[-1]) for one in found.values())
+
+
+# -- event files written at once -----------------------------------------------------------------------------------
+
+
+def write_events(path: Path, base: float, began: float, steps: range, tag: str = "loss", every: float = 1.0) -> None:
+    """Add steps, one in `every` seconds from `began` on, whose values are `base` and their step."""
+    new = b"" if path.exists() else record(VERSION)
+    for step in steps:
+        new += record(event(simple(tag, base + step), step=step, time=began + every * step))
+    with open(path, "ab") as file:
+        file.write(new)
+
+
+def everything(found: Mapping[str, Series]) -> dict[str, object]:
+    return {name: (points(one), [(a.tolist(), b.tolist()) for a, b in one.old]) for name, one in found.items()}
+
+
+@pytest.mark.parametrize("pieces", [[range(8)], [range(3), range(3, 8)], [range(n, n + 1) for n in range(8)]])
+def test_event_files_written_at_once_are_told_apart_live_as_afterwards(tmp_path: Path, pieces: list[range]) -> None:
+    files = [tmp_path / f"events.out.tfevents.{time}.host.{time}.0" for time in (100, 101)]
+    write_events(files[0], 0.0, 100.0, range(1))
+    (source,) = open_logs(tmp_path)
+    read_on(source)
+    for piece in pieces:
+        for number, file in enumerate(files):
+            write_events(file, 1000.0 * number, 100.5 + number / 2, piece)
+            read_on(source)
+    found = everything(source.series())
+    assert found == {
+        "loss": ([(step, step) for step in range(8)], []),
+        "loss [writer 2]": ([(step, 1000 + step) for step in range(8)], []),
+    }
+    (afterwards,) = open_logs(tmp_path)
+    assert everything(read_on(afterwards).series()) == found
+    assert source.problems() == afterwards.problems()
+    assert source.problems()[0].startswith("2 programs wrote into this folder at the same time")
+
+
+@pytest.mark.parametrize(
+    ("began", "tag", "names"),
+    [
+        (300.0, "loss", {"loss"}),  # a restart
+        (102.5, "accuracy", {"loss", "accuracy"}),  # one program with a file for each
+        (102.5, "loss", {"loss", "loss [writer 2]"}),
+    ],
+)
+def test_a_restart_and_files_of_other_metrics_are_one_run(
+    tmp_path: Path, began: float, tag: str, names: set[str]
+) -> None:
+    write_events(tmp_path / "events.out.tfevents.100.a", 0.0, 100.0, range(8))
+    write_events(tmp_path / "events.out.tfevents.101.b", 9.0, began, range(4), tag)
+    (source,) = open_logs(tmp_path)
+    assert set(read_on(source).series()) == names
+
+
+# -- what cannot be read is said -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "epoch  loss   acc\n" + "".join(f"{n}      0.{n}    0.9{n}\n" for n in range(1, 9)),
+        "| 1 | 0.50 | 0.91 |\n| 2 | 0.40 | 0.92 |\n| 3 | 0.30 | 0.93 |\n",
+        "1 0.5\n2 0.4\n3 0.3\n4 0.2\n",
+    ],
+)
+def test_a_printed_table_is_not_called_a_file_without_numbers(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.log").write_text(text)
+    (problem,) = read(tmp_path / "a.log").problems()
+    held = sum(any(letter.isdigit() for letter in line) for line in text.splitlines())
+    assert problem.startswith(f"{held} of its {len(text.splitlines())} lines hold numbers, in a form that is not read")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("step,loss\n1,0.5\n2,abc\n3,0.3\n",
+         ["1 cell is text in a column of numbers and left out: the first is “abc” in loss."]),
+        ("step;loss;acc\n1;0,5;0,1\n2;-;x9\n3;oops;y\n",
+         ["3 cells are text in a column of numbers and left out: the first is “x9” in acc."]),
+        ("step,loss,note\n1,0.5,begun\n2,,\n3,N/A,over\n", []),
+        ("step,loss\n1,0.5\n2,0.4,9\n3,0.3,7,8\n",
+         ["2 lines are damaged and were passed over, the first is line 3: it has 3 cells under 2 names."]),
+    ],
+)  # fmt: skip
+def test_cells_that_are_no_numbers_and_rows_that_do_not_fit_are_said(
+    tmp_path: Path, text: str, said: list[str]
+) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    source = read(tmp_path / "a.csv")
+    assert source.problems() == said
+    assert points(source.series()["loss"])[0] == (1.0, 0.5)
+
+
+# -- Parquet -------------------------------------------------------------------------------------------------------
+
+
+def test_a_parquet_history_is_read_and_read_again(tmp_path: Path) -> None:
+    """As W&B exports it: holes where a metric was not logged, media as structures, system columns with slashes."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+
+    def table(count: int) -> Any:
+        steps = list(range(count))
+        return pa.table({
+            "_step": steps, "_timestamp": [1.7e9 + step for step in steps], "loss": [1 / (step + 1) for step in steps],
+            "val/acc": [step / 10 if step % 2 else None for step in steps], "epoch": [step // 2 for step in steps],
+            "picture": [{"_type": "image", "path": "x"}] * count, "note": ["text"] * count,
+        })  # fmt: skip
+
+    path = tmp_path / "0000.parquet"
+    pq.write_table(table(4), path)
+    (source,) = open_logs(tmp_path)
+    found = read_on(source).series()
+    assert set(found) == {"loss", "val/acc"}
+    assert points(found["loss"]) == [(step, 1 / (step + 1)) for step in range(4)]
+    assert points(found["val/acc"]) == [(1.0, 0.1), (3.0, 0.3)]
+    assert found["loss"].time.tolist() == [1.7e9 + step for step in range(4)]
+    path.write_bytes(b"PAR1 half written")
+    assert points(read_on(source).series()["loss"])[-1] == (3.0, 0.25)
+    assert "cannot be read" in source.problems()[0]
+    pq.write_table(table(6), path)
+    assert len(read_on(source).series()["loss"].value) == 6
+    assert source.problems() == []
+
+
+def test_without_pyarrow_a_sentence_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    for place in (tmp_path, tmp_path / "a.parquet"):
+        with pytest.raises(DataError, match="needs pyarrow to be read: `pip install pyarrow`"):
+            open_logs(place)

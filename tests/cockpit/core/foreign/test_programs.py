@@ -308,7 +308,6 @@ def test_a_readme_and_a_config_are_no_logs(tmp_path: Path) -> None:
     [
         ("mlflow.db", b"SQLite format 3\x00", "MLFLOW_TRACKING_URI"),
         ("log.jsonl.zst", b"\x28\xb5\x2f\xfd\x00", "gzip"), ("offline.zip", b"PK\x03\x04", "unpack it"),
-        ("data.parquet", b"PAR1", "to_csv"),
     ],
 )  # fmt: skip
 def test_what_is_kept_in_another_way_is_named_with_what_to_do(
