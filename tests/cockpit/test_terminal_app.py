@@ -160,10 +160,13 @@ async def test_pause_may_move_alone_and_continue_stays(cockpit: Make, settings: 
 
 
 async def test_unknown_ids_no_keys_and_clashes_are_told_once(cockpit: Make, settings: SettingsFile) -> None:
-    settings.change(keys={"run.stpo": "f8", "runs.mark": "foo", "runs.order": "ctl+t,+", "run.stop": "q"})
+    settings.change(
+        keys={"run.stpo": "f8", "runs.mark": "foo", "runs.order": "ctl+t,+", "run.stop": "q", "run.pause": "hyper+z"}
+    )
     async with cockpit().run_test(size=(120, 50), notifications=True) as pilot:
         await until(pilot, lambda: "did you mean 'run.stop'" in text(pilot))
         await until(pilot, lambda: "'foo' for runs.mark is no key" in text(pilot))
+        await until(pilot, lambda: "'hyper+z' for run.pause is no key" in text(pilot))
         await until(pilot, lambda: "'ctl+t' for runs.order is no key" in text(pilot))
         assert "'plus'" not in text(pilot)
         await until(pilot, lambda: "q means both cockpit.leave and run.stop" in text(pilot).replace("\n", ""))
