@@ -131,7 +131,7 @@ async def test_choices_switches_and_devices_are_stepped_through(cockpit: Make, c
         await go_to(pilot, "training.amp")
         await pilot.press("left")
         await until(pilot, lambda: "--set training.amp=fp16" in text(pilot))
-        await pilot.press("enter", "escape")  # once round, and out of the filter
+        await pilot.press("right", "escape")  # once round, and out of the filter
         await until(pilot, lambda: "nothing changed" in text(pilot))
         await go_to(pilot, "training.compile")
         await pilot.press("space", "escape")
@@ -140,6 +140,24 @@ async def test_choices_switches_and_devices_are_stepped_through(cockpit: Make, c
         await until(pilot, lambda: "NVIDIA H100" in text(pilot))
         await pilot.press("right")
         await until(pilot, lambda: "--set launch.device=cpu" in text(pilot))
+
+
+async def test_typing_replaces_a_number_and_is_a_search_in_a_choice(cockpit: Make, config: Path) -> None:
+    """No letter of a search runs a command, and a cursor key keeps what is there."""
+    async with cockpit().run_test(size=(100, 30)) as pilot:
+        await opened(pilot)
+        await go_to(pilot, "training.epochs")
+        await pilot.press("escape", "enter", "4", "0", "enter")
+        await until(pilot, lambda: "--set training.epochs=40" in text(pilot))
+        await pilot.press("enter", "end", "1", "enter")
+        await until(pilot, lambda: "--set training.epochs=401" in text(pilot))
+        await go_to(pilot, "training.amp")
+        for typed, chosen in (("bf", "bf16"), ("P", "fp16"), ("abc", "abc")):
+            await pilot.press("enter", *typed, "enter")
+            await until(pilot, lambda chosen=chosen: f"--set training.amp={chosen}" in text(pilot))
+        await pilot.press("enter", *"ff", "enter")
+        await until(pilot, lambda: "training.amp" not in text(pilot).split("$ ")[1])
+        assert isinstance(pilot.app.screen, LaunchFormScreen)
 
 
 async def test_up_and_down_go_on_from_the_editor_and_over_headings(cockpit: Make, config: Path) -> None:

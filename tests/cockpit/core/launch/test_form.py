@@ -1,6 +1,8 @@
 """A form over a config file: its fields, its overrides, its faults, its command, and saving it."""
 
+import os
 import shlex
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -152,6 +154,22 @@ def test_a_form_of_defaults_alone_says_what_is_missing_and_is_saved(tmp_path: Pa
     path = save_config(form, tmp_path / "new" / "mine")
     assert path.name == "mine.yaml"
     assert load_config(path).settings.data.path == "x y"
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o007, 0o660), (0o077, 0o600)])
+def test_a_saved_config_has_the_permissions_that_its_user_gives_files(
+    config: Path, tmp_path: Path, umask: int, mode: int
+) -> None:
+    form = open_form(config)
+    before = os.umask(umask)
+    try:
+        path = save_config(form, tmp_path / "new" / "mine.yaml")
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+        path.chmod(0o640)
+        save_config(form, path, overwrite=True)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 def test_what_names_no_project_is_refused(tmp_path: Path) -> None:
