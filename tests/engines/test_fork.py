@@ -90,9 +90,9 @@ def test_forks_from_epoch_2(parent: LiveRun, monkeypatch: pytest.MonkeyPatch) ->
     begun = same.reader.history.started
     assert begun is not None
     assert (begun.parent, begun.resumed_step) == (parent.run.info.id, 2 * EPOCH)
-    parents = {row["epoch"]: row for row in effective_table(parent.run)}
-    assert begun.best_epoch == max(number for number in (1, 2) if parents[number]["best"])
-    assert begun.best_score == parents[begun.best_epoch]["score"]
+    rows = {row["epoch"]: row for row in effective_table(parent.run)}
+    assert begun.best_epoch == max(number for number in (1, 2) if rows[number]["best"])
+    assert begun.best_score == rows[begun.best_epoch]["score"]
     assert effective_table(plain) == effective_table(parent.run)[2:]
 
     ended(changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cockpit.core.metrics.steps import NO_STEPS, Steps
@@ -9,6 +10,7 @@ from cockpit.core.run import progress
 from cockpit.core.run.advice import Advice, advise
 from cockpit.core.run.follow import Log, News
 from cockpit.core.run.orders import Order
+from cockpit.core.series import Series
 from engines.contract.events import Alert, Checkpoint, CommandAnswer, Epoch, Header, Phase, RunStarted
 from engines.contract.rundir import Attempt, RunInfo
 from engines.runs import spending
@@ -57,6 +59,8 @@ class RunModel:
         self.attempts: tuple[Attempt, ...] = ()
         self.budget_usd: float | None = None
         self.steps: Steps = NO_STEPS
+        self.before: Mapping[str, Series] = {}
+        """Of a fork: the metrics of its parents up to where it began."""
         self.log = Log()
         self.damaged: tuple[str, ...] = ()
         self.problem = ""
@@ -84,7 +88,18 @@ class RunModel:
                 self._notable[f"end {attempt.number}"] = attempt
         if news.events or news.commands or news.attempts:
             self._in_order = None
-        for name in ("info", "reading", "status", "attempts", "budget_usd", "steps", "log", "damaged", "problem"):
+        for name in (
+            "info",
+            "reading",
+            "status",
+            "attempts",
+            "budget_usd",
+            "steps",
+            "before",
+            "log",
+            "damaged",
+            "problem",
+        ):
             if (value := getattr(news, name)) is not None:
                 setattr(self, name, value)
 

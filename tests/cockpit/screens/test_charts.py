@@ -111,7 +111,7 @@ async def test_a_filter_leaves_charts_with_all_its_words(cockpit: Make) -> None:
         await until(pilot, lambda: names(pilot) == ["gpu/1"])
         assert "“1 g”: 1 of 6" in title(pilot)
         await pilot.press("enter", "m")
-        assert panel.view.look.smoothing == 0.6  # keys are the charts' again
+        assert panel.view.look.smoothing == 0.98  # keys are the charts' again
         await pilot.press("slash", *"zz")
         await until(pilot, lambda: "no chart has these words" in text(pilot))
         await pilot.press("escape")
@@ -140,7 +140,12 @@ async def test_zoom_pan_and_reset(cockpit: Make) -> None:
 
 async def test_smoothing_goes_round_and_values_become_logarithmic(cockpit: Make) -> None:
     async with opened(cockpit, FakeMetrics()) as (pilot, _):
+        usual = chart(pilot, "loss")
+        assert "smoothing 0.9" in title(pilot)  # nobody begins in a fog of raw steps
+        await pilot.press("m", "m")
+        assert "smoothing" not in title(pilot)
         raw = chart(pilot, "loss")
+        assert raw != usual
         for weight in (0.6, 0.9, 0.98):
             await pilot.press("m")
             assert f"smoothing {weight}" in title(pilot)

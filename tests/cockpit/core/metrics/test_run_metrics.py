@@ -10,7 +10,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from cockpit.core.metrics.overlay import from_start
 from cockpit.core.metrics.run_metrics import RunMetrics
+from cockpit.core.plot.axis import extent
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.steps import StepWriter
@@ -157,15 +159,23 @@ def test_a_fork_begins_with_its_parents_curves_faint(tmp_path: Path) -> None:
     assert metrics.poll()
     loss = metrics.series()["train.loss"]
     assert loss.step.tolist() == [30, 40]
-    ((at, values),) = loss.old
-    assert (at.tolist(), values.tolist()) == ([10, 20], [3.0, 2.0])
+    assert loss.before is not None
+    assert (loss.before.step.tolist(), loss.before.value.tolist()) == ([10, 20], [3.0, 2.0])
+    assert loss.before.epoch.tolist() == [1, 2]
+    assert len(loss.before.time) == 2
+    assert loss.old == ()
+    assert extent([loss], "step") == (10, 40)
+    assert extent([loss], "epoch") == (1, 4)
     norms = metrics.series()["grad_norm"]
     assert norms.step.tolist() == list(range(20, 40))
-    ((at, values),) = norms.old
-    assert (at.tolist(), values.tolist()) == (list(range(20)), [3.0] * 10 + [2.0] * 10)
+    assert norms.before is not None
+    assert (norms.before.step.tolist(), norms.before.value.tolist()) == (list(range(20)), [3.0] * 10 + [2.0] * 10)
+    moved = from_start(metrics.series())["train.loss"]
+    assert moved.before is not None
+    assert moved.before.time[0] == 0.0  # in a comparison too
 
     shutil.rmtree(tmp_path / "controls-2-parent")
     alone = RunMetrics(child.run, "")
     assert alone.poll()
     assert alone.problems() == []
-    assert alone.series()["train.loss"].old == ()
+    assert alone.series()["train.loss"].before is None

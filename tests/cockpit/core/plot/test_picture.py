@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from unicodedata import combining, east_asian_width
 
 import numpy as np
 import pytest
 
+from cockpit.core.plot.axis import AxisName, extent
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import STYLE, Sign, View
 from cockpit.core.plot.glyphs import ASCII, UNICODE
@@ -226,3 +229,91 @@ def test_a_name_of_any_script_keeps_the_frame_straight(name: str, columns: int) 
     assert title.endswith("─╮")
     if columns > 60:
         assert title.split(" ━ ")[0].rstrip("─ ")[3:] in (name, name.split(" · ")[0])
+
+
+def labels(cells: Cells) -> list[str]:
+    """Of the y axis, from the top down."""
+    return [words for row in rows(cells)[1:-2] if (words := row[1:8].strip())]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (9.2481e-5, 9.2489e-5, ["9.2484", "9.2486"]),
+        (0.9602, 0.9618, ["0.9610", "0.9615"]),
+        (0.96125, 0.96131, ["0.96126", "0.96128"]),
+        (-3.20001e-7, -3.20009e-7, None), (1e-300, 2e-300, None), (123456.1, 123456.4, None),
+        (1 + 1e-9, 1 + 3e-9, None), (-5e12, 7e12, None), (0.1, 0.1 + 1e-7, None),
+    ],
+)  # fmt: skip
+def test_labels_of_the_y_axis_are_whole_and_all_different(low: float, high: float, said: list[str] | None) -> None:
+    cells = picture(("logged", series("loss", [low, high, low])), end=2.0, size=(50, 18))
+    found = labels(cells)
+    assert len(found) >= 2
+    assert len(set(found)) == len(found)
+    assert max(map(len, found)) <= 7
+    assert not any(re.search(r"e[-+]?$", words) for words in found)
+    if said is not None:
+        assert set(said) <= set(found)
+
+
+def test_a_common_power_of_ten_stands_below_the_labels() -> None:
+    text = rows(picture(("logged", series("loss", [9.2481e-5, 9.2489e-5])), end=1.0, size=(50, 18)))
+    assert "×1e-5" in text[-2][:9]
+    assert "×1e" not in rows(picture(("logged", series("loss", [1.0, 2.0])), end=1.0))[-2]
+
+
+def test_the_range_is_that_of_smoothed_steps_and_epochs_and_not_of_raw_ones() -> None:
+    noise = [1.0 + (-1) ** step * 0.9 for step in range(400)]
+    smooth = picture(("logged", series("loss", noise)), look=Look(smoothing=0.98), end=400.0)
+    assert all(0.5 < float(words) < 1.95 for words in labels(smooth)[1:-1])
+    assert max(map(float, labels(picture(("logged", series("loss", noise)), end=400.0)))) >= 1.9
+    assert {"train-faint", "train"} <= styles(smooth)  # the raw ones are there all the same
+
+
+def test_values_per_epoch_are_never_smoothed() -> None:
+    """Whatever they are called; a metric that has several in an epoch is smoothed."""
+    numbers = np.arange(1.0, 5.0)
+    each = Series("score", numbers * 10, numbers, numbers, np.array([0.0, 0.0, 0.0, 8.0]))
+    for role in ("score", "train", "logged"):
+        (line,) = ChartLines().make([(role, each)], Look(smoothing=0.98))  # type: ignore[list-item]
+        assert line.points.y.tolist() == [0, 0, 0, 8]
+    halves = replace(each, epoch=numbers / 2)
+    *_, line = ChartLines().make([("logged", halves)], Look(smoothing=0.98))
+    assert 0 < line.points.y[-1] < 8
+
+
+@pytest.mark.parametrize(
+    ("limits", "values", "bounds"),
+    [
+        ((0.0, 100.0), [41.0, 42.0], (0, 100)),
+        ((0.0, None), [1.99, 2.005], (0, 2.0)),
+        ((None, None), [41, 42], (41, 42)),
+    ],
+)
+def test_an_axis_reaches_its_limits(
+    limits: tuple[float | None, float | None], values: list[float], bounds: tuple[float, float]
+) -> None:
+    cells = picture(("logged", replace(series("busy %", values), limits=limits)), end=1.0)
+    found = [float(words) for words in labels(cells)]
+    assert (min(found), max(found)) == bounds
+
+
+def test_a_lone_point_is_a_sign() -> None:
+    assert sum(row.count("●") for row in rows(picture(("score", series("score", [0.5]))))) == 1
+    gaps = picture(("score", series("score", [0.5, NAN, 0.6, NAN, 0.7, 0.8])))
+    assert sum(row.count("●") for row in rows(gaps)) == 2
+    assert not any("●" in row for row in rows(picture(("score", series("score", [0.5, 0.6])))))
+
+
+@pytest.mark.parametrize("axis", ["step", "epoch", "time"])
+def test_what_led_to_a_fork_is_drawn_faint_on_every_axis(axis: AxisName) -> None:
+    places = np.arange(10.0)
+    parent = Series("loss", places, places / 10, 1e9 + places, np.full(10, 3.0))
+    own = Series("loss", places + 10, places / 10 + 1, 1e9 + 500 + places, np.full(10, 1.0), before=parent)
+    look = Look(axis=axis, origin=1e9 if axis == "time" else 0.0)
+    before, line = ChartLines().make([("logged", own)], look)
+    assert (before.behind, before.style, len(before.x)) == (True, "old", 10)
+    assert before.x[-1] < line.x[0]
+    start, end = extent([own], axis)
+    assert (start, end) == {"step": (0, 19), "epoch": (0, 1.9), "time": (1e9, 1e9 + 509)}[axis]

@@ -11,6 +11,7 @@ import pytest
 from cockpit.core.runs.away import Away, Lookout, read, seen_path, while_away, write
 from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.summary import RunSummary
+from cockpit.core.states import Shown
 from engines.runs.spending import Span
 from tests.support.fake_run import FakeRun
 
@@ -78,7 +79,7 @@ def test_nothing_is_told_of_a_first_visit_a_short_absence_and_a_quiet_one(tmp_pa
 
 
 @pytest.mark.parametrize("state", ["failed", "lost", "out-of-budget", "broken"])
-def test_bad_news_has_no_minimum(tmp_path: Path, state: str) -> None:
+def test_bad_news_has_no_minimum(tmp_path: Path, state: Shown) -> None:
     """And money, progress and good ends of the same minute wait."""
     rows = [replace(BEFORE[0], state="stopped"), replace(BEFORE[1], state=state)]
     told = away(tmp_path, rows, LEFT + 1)
