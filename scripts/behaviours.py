@@ -18,7 +18,7 @@ HEAD = """\
 
 Each line is a way in which tools of this kind fail their users, turned round: what this one does instead, and the test
 that shows it. Where there is no test, or the behaviour is not there yet, the second column says so and why.
-This page is written by `scripts/behaviours.py` from the markers on the tests and the sentences in `tests/behaviours.toml`.
+This page is written by `scripts/behaviours.py` from markers on the tests and the sentences in `tests/behaviours.toml`.
 """
 
 

@@ -30,8 +30,9 @@ LABELS = 7
 def overview_charts(model: RunModel) -> tuple[Chart, Chart]:
     """Loss and score, on one axis: what is above one another happened at one time."""
     rows = list(model.history.epochs.values())
-    loss, score = _loss(model, rows), [("score", _of_epochs("score", rows, model))]
-    members = [
+    loss = _loss(model, rows)
+    score: list[Member] = [("score", _of_epochs("score", rows, model))]
+    members: list[list[Member]] = [
         [(role, one) for role, one in group if len(one.step) or one.old or one.before] for group in (loss, score)
     ]
     start, end = extent([one for group in members for _, one in group], "step")

@@ -126,12 +126,14 @@ async def burst(pilot: Pilot[None], *pressed: str) -> None:
     await until(pilot, lambda: not app._waiting_keys and not app._key_on_its_way)
 
 
+@pytest.mark.behaviour("keys-arrive-together-over")
 async def test_a_number_typed_behind_a_move_is_the_number_of_the_new_line() -> None:
     async with Host().run_test() as pilot:
         await burst(pilot, "1", "down", "5", "7")
         assert pilot.app.query_one(Numbers).typed == ["1", "57"]
 
 
+@pytest.mark.behaviour("keys-arrive-together-over")
 async def test_what_is_typed_behind_a_key_that_opens_a_field_goes_into_it() -> None:
     async with Host().run_test() as pilot:
         await burst(pilot, "/", "d", "4", "down", "5", "d")
@@ -140,6 +142,7 @@ async def test_what_is_typed_behind_a_key_that_opens_a_field_goes_into_it() -> N
         assert not host(pilot).deleted
 
 
+@pytest.mark.behaviour("keys-arrive-together-over")
 async def test_what_is_typed_behind_the_enter_that_ends_a_field_goes_where_the_person_is_then() -> None:
     async with Host().run_test() as pilot:
         await burst(pilot, "/", "4", "enter", "down", "5")
@@ -147,6 +150,7 @@ async def test_what_is_typed_behind_the_enter_that_ends_a_field_goes_where_the_p
         assert pilot.app.query_one(Numbers).typed == ["", "5"]
 
 
+@pytest.mark.behaviour("keys-arrive-together-over")
 async def test_what_is_typed_behind_a_key_that_opens_a_screen_goes_into_it() -> None:
     async with Host().run_test() as pilot:
         await burst(pilot, "n", "d", "7")

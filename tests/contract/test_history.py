@@ -53,6 +53,7 @@ def rows_in_force(events: list[ev.Event]) -> list[ev.Epoch]:
     ]
 
 
+@pytest.mark.behaviour("after-resume-older-checkpoint")
 @given(lives())
 def test_the_table_is_what_the_definition_says(events: list[ev.Event]) -> None:
     history = History()
@@ -88,6 +89,7 @@ def table(history: History) -> list[dict[str, object]]:
     return [{k: v for k, v in msgspec.to_builtins(e).items() if k not in differing} for e in history.epochs.values()]
 
 
+@pytest.mark.behaviour("run-keeps-id-over")
 def test_equal_runs_have_equal_views_whatever_their_attempts() -> None:
     straight, resumed = History(), History()
     straight.extend([started(1), row(1, 1, best=True), row(2, 1), row(3, 1)])
@@ -199,6 +201,7 @@ def test_a_column_shows_what_its_source_names(source: str, value: object) -> Non
     assert column_value(source, epoch(3)) == value
 
 
+@pytest.mark.behaviour("fork-has-parents-best-to-beat")
 @pytest.mark.parametrize(
     ("score", "epoch_of", "rows", "said"),
     [

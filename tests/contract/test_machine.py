@@ -42,6 +42,7 @@ class FakeNvml:
         return call
 
 
+@pytest.mark.behaviour("container-gpu-s-totals")
 def test_without_a_driver_that_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml("nvmlInit"))
     reading = LocalMachine().read(tmp_path)
@@ -55,6 +56,7 @@ def test_a_device_is_read_as_a_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert reading.no_gpu == ""
 
 
+@pytest.mark.behaviour("container-gpu-s-totals", "mute-card-hides-no-other")
 def test_what_a_device_does_not_tell_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     silent = "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature", "nvmlDeviceGetUtilizationRates"
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(*silent))
@@ -74,6 +76,7 @@ def test_a_driver_that_falls_silent_ends_nothing(monkeypatch: pytest.MonkeyPatch
 H100 = Gpu("NVIDIA H100 80GB HBM3", 0.97, 41 * 10**9, 80 * 10**9, 604.0, 71)
 
 
+@pytest.mark.behaviour("mute-card-hides-no-other")
 @pytest.mark.parametrize(
     ("fails", "second"),
     [
@@ -94,6 +97,7 @@ def test_a_card_that_refuses_hides_no_other(
     assert {"gpu0.memory_used", "gpu2.memory_used"} <= set(machine.measures(reading))
 
 
+@pytest.mark.behaviour("mute-card-hides-no-other")
 def test_a_driver_that_answers_again_is_believed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     nvml = FakeNvml("nvmlDeviceGetCount")
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
@@ -104,6 +108,7 @@ def test_a_driver_that_answers_again_is_believed(monkeypatch: pytest.MonkeyPatch
     assert (reading.gpus, reading.no_gpu) == ((H100,), "")
 
 
+@pytest.mark.behaviour("container-gpu-s-totals")
 def test_in_a_container_its_own_limit_counts(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("700000\n")
@@ -145,6 +150,7 @@ def group(folder: Path, names: tuple[str, str, str], limit: object, used: int, c
     write(folder, **{names[0]: limit, names[1]: used, "memory.stat": f"anon 1\n{names[2]} {cache}"})
 
 
+@pytest.mark.behaviour("smallest-cgroup-limit")
 @pytest.mark.parametrize(
     ("own", "mount", "names"),
     [("0::/pod/job", "", MEMORY_2), ("9:cpu:/x\n4:memory:/pod/job", "memory", MEMORY_1),
@@ -167,6 +173,7 @@ def test_the_smallest_memory_limit_up_to_the_root_counts(
     assert cgroup.memory_limit(tmp_path, tmp_path / "own") == (500, 1000)
 
 
+@pytest.mark.behaviour("smallest-cgroup-limit")
 def test_a_container_that_sees_its_group_as_the_mount_has_its_limit(tmp_path: Path) -> None:
     """Its path is that on the host, or outside of its namespace; odd lines say nothing."""
     group(tmp_path / "memory", MEMORY_1, 8 << 30, 1 << 30, 0)
@@ -175,6 +182,7 @@ def test_a_container_that_sees_its_group_as_the_mount_has_its_limit(tmp_path: Pa
         assert cgroup.memory_limit(tmp_path, tmp_path / "own") == (1 << 30, 8 << 30)
 
 
+@pytest.mark.behaviour("smallest-cgroup-limit")
 def test_the_smallest_share_of_processors_counts_with_what_was_used_of_it(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.write_text("0::/pod/job\n")
@@ -185,6 +193,7 @@ def test_the_smallest_share_of_processors_counts_with_what_was_used_of_it(tmp_pa
     assert cgroup.cpu_limit(tmp_path, own) == cgroup.CpuLimit(1.5, 3.0)
 
 
+@pytest.mark.behaviour("smallest-cgroup-limit")
 @pytest.mark.parametrize("counted", ["cpu,cpuacct", "cpuacct"])
 def test_version_1_counts_processors_where_its_controllers_are(tmp_path: Path, counted: str) -> None:
     own, quota = tmp_path / "own", tmp_path / ("cpu,cpuacct" if "," in counted else "cpu")

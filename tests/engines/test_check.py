@@ -94,6 +94,7 @@ def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) 
     assert found["on_finish"] == "echo 'a b'"
 
 
+@pytest.mark.behaviour("full-disk-save-sentence")
 def test_faults_of_disk_and_memory_are_found(
     example_config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -259,6 +260,7 @@ class Episodes(Evaluation):
         return Result(values={}, score=None)
 
 
+@pytest.mark.behaviour("check-range-covers-the-truth")
 @pytest.mark.parametrize("cold", [1.0, 60.0])
 @pytest.mark.parametrize(("patience", "seconds"), [(3, 8), (15, 8 + 20), (1000, 8 + 20)])
 def test_a_long_evaluation_is_worked_out_from_its_beginning_without_its_warm_up(
@@ -280,6 +282,7 @@ def test_a_long_evaluation_is_worked_out_from_its_beginning_without_its_warm_up(
     assert steps.evaluation_seconds(built, CTX) == pytest.approx(seconds)
 
 
+@pytest.mark.behaviour("check-range-covers-the-truth")
 @pytest.mark.parametrize(("checkpoint", "seconds"), [(1000, 0.2), (64 << 20, 0.2), (640 << 20, 2.0)])
 def test_a_save_is_timed_without_its_first_and_by_as_much_as_it_writes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checkpoint: int, seconds: float

@@ -20,6 +20,7 @@ def busy_steps(seed: int, count: int = 20_000) -> np.ndarray:
     return np.where(slow, 2.5, 1.0) * random.lognormal(0, 0.15, count)
 
 
+@pytest.mark.behaviour("check-range-covers-the-truth")
 def test_the_range_of_a_rough_time_covers_the_truth_on_a_busy_machine() -> None:
     covered = 0
     for seed in range(200):
@@ -30,6 +31,7 @@ def test_the_range_of_a_rough_time_covers_the_truth_on_a_busy_machine() -> None:
     assert covered >= 195
 
 
+@pytest.mark.behaviour("check-range-covers-the-truth")
 @pytest.mark.parametrize(("validation", "save"), [(0.0, 0.0), (30.0, 5.0), (4000.0, 100.0)])
 def test_epochs_are_steps_evaluation_and_save_and_a_try_covers_them(validation: float, save: float) -> None:
     """Most of what a try of some hundred steps says holds for the whole run, however much its epochs hold beside."""
@@ -50,6 +52,7 @@ def test_slow_first_steps_and_single_ones_do_not_count() -> None:
     assert StepTimes.of(steps).median == 1.0
 
 
+@pytest.mark.behaviour("check-range-covers-the-truth")
 @pytest.mark.parametrize(("steps", "known"), [(29, False), (30, True)])
 def test_fewer_than_thirty_steps_give_no_range(steps: int, known: bool) -> None:
     times = StepTimes.of(np.linspace(1.0, 2.0, steps))

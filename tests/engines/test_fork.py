@@ -167,6 +167,7 @@ def test_a_live_run_is_forked_from_its_last_checkpoint(new_run: NewRun) -> None:
         prepare_fork(live.run)
 
 
+@pytest.mark.behaviour("fork-run-just-saving")
 @pytest.mark.parametrize("told", [True, False])
 def test_a_run_that_saves_while_it_is_forked_gives_weights_and_settings_of_one_step(
     parent: LiveRun, told: bool

@@ -53,6 +53,7 @@ def test_runs_are_listed_newest_first_whatever_their_shape(cockpit: Cockpit, run
     assert lines[3].endswith("mine")
 
 
+@pytest.mark.behaviour("fork-has-parents-best-to-beat")
 def test_a_fork_that_has_not_beaten_its_parent_shows_what_it_has_to_beat(cockpit: Cockpit, runs: Path) -> None:
     fork = FakeRun(runs, "controls-20261127-100000-oak", created=1.0, label="fork of elm").begin()
     fork.run.write_info(msgspec.structs.replace(fork.run.info, parent="controls-20261126-100000-elm", fork_step=20))
@@ -162,6 +163,7 @@ def test_tail_prints_the_rows_in_force_and_ends_with_the_code_of_the_run(cockpit
     assert f"{fake.id} finished; best score 0.200 in epoch 2" in answer.stderr
 
 
+@pytest.mark.behaviour("state-shown-process-exit")
 @pytest.mark.parametrize(
     ("reason", "code"), [("finished", 0), ("early-stopped", 0), ("stopped", 3), ("out-of-budget", 3), ("failed", 1)]
 )
@@ -316,6 +318,7 @@ def test_the_differences_of_a_config_are_a_table_and_json(cockpit: Cockpit, runs
     assert "does not differ" in same.stderr
 
 
+@pytest.mark.behaviour("bad-filter-filters-nothing")
 def test_a_tail_as_json_has_a_line_per_epoch(cockpit: Cockpit, runs: Path) -> None:
     fake = FakeRun(runs).begin().started().epochs(1, 2)
     fake.say(epoch(3, score=float("inf"))).end("finished")

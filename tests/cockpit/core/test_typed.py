@@ -10,6 +10,7 @@ import pytest
 from cockpit.core.typed import program, typed
 
 
+@pytest.mark.behaviour("hints-can-be-typed")
 @pytest.mark.parametrize(
     ("started", "argv", "said"),
     [
@@ -33,6 +34,7 @@ def test_hints_name_what_starts_the_program_here(
     assert program() == "cockpit"
 
 
+@pytest.mark.behaviour("hints-can-be-typed")
 def test_the_script_of_the_clone_says_how_it_was_started() -> None:
     script = (Path(__file__).parents[3] / "run").read_text()
     assert 'export COCKPIT_COMMAND="$0"' in script

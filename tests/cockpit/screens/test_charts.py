@@ -138,6 +138,7 @@ async def test_zoom_pan_and_reset(cockpit: Make) -> None:
         assert panel.view.cursor is None
 
 
+@pytest.mark.behaviour("steps-are-smoothed-epochs-never")
 async def test_smoothing_goes_round_and_values_become_logarithmic(cockpit: Make) -> None:
     async with opened(cockpit, FakeMetrics()) as (pilot, _):
         usual = chart(pilot, "loss")
@@ -218,6 +219,7 @@ def charts_scroll(direction: str) -> Any:
     return {"up": events.MouseScrollUp, "down": events.MouseScrollDown}[direction]
 
 
+@pytest.mark.behaviour("epoch-costs-few-kilobytes")
 async def test_it_follows_and_sends_only_what_changed(cockpit: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     source = FakeMetrics(steps=402)
     async with opened(cockpit, source) as (pilot, panel):

@@ -147,6 +147,7 @@ def chose(pilot: Pilot[None], amp: str) -> bool:
     return f"--set training.amp={amp}" in text(pilot)
 
 
+@pytest.mark.behaviour("typing-replaces-a-number")
 async def test_typing_replaces_a_number_and_is_a_search_in_a_choice(cockpit: Make, config: Path) -> None:
     """No letter of a search runs a command, and a cursor key keeps what is there."""
     async with cockpit().run_test(size=(100, 30)) as pilot:

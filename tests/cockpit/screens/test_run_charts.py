@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from cockpit.core.metrics.steps import Steps
 from cockpit.core.plot.frame import Sign
@@ -48,6 +49,7 @@ def points(one: Series) -> tuple[list[float], list[float]]:
     return one.step.tolist(), one.value.tolist()
 
 
+@pytest.mark.behaviour("after-resume-older-checkpoint")
 def test_what_a_resume_superseded_stays_as_a_faint_tail() -> None:
     lines, drawing = loss_of(
         model(
@@ -114,6 +116,7 @@ def test_edits_and_the_best_epoch_are_marked() -> None:
     assert drawing.signs == (Sign("edit", 12.0), Sign("best", 20.0))
 
 
+@pytest.mark.behaviour("run-keeps-id-over")
 def test_resumes_are_marked_at_their_steps() -> None:
     events = (started(), row(1, 1), row(2, 1), started(attempt=2, resumed=10), row(2, 2), row(3, 2))
     _, drawing = _score(model(*events))
@@ -125,6 +128,7 @@ def test_of_many_epochs_round_ones_are_labelled() -> None:
     assert drawing.view.ticks == tuple((number * 10.0, str(number)) for number in (5, 10, 15, 20, 25, 30))
 
 
+@pytest.mark.behaviour("title-says-what-status-says")
 def test_loss_and_score_share_an_axis_and_steps_are_smoothed() -> None:
     """Steps from 0 on, epochs from 1 on: what is above one another happened at one time."""
     showing = model(started(), row(1, 1), row(2, 1))

@@ -134,6 +134,7 @@ async def test_weights_at_the_next_epoch_wait_for_it(cockpit: Make, training: Fa
             assert engine.heard[0].at_epoch == 4
 
 
+@pytest.mark.behaviour("changes-made-screen-applied")
 async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training: FakeRun) -> None:
     """What was ordered is none, whether it was answered or not; what was refused is one again."""
     answers: list[cmd.Command] = []

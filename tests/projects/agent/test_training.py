@@ -56,6 +56,7 @@ def flat(content: Any, name: str = "") -> dict[str, Any]:
     return {place: part for key, value in pairs for place, part in flat(value, f"{name}.{key}").items()}
 
 
+@pytest.mark.behaviour("agent-killed-while-learns")
 @pytest.mark.parametrize("steps", [(7,), (8, 11)])
 def test_a_run_that_is_killed_in_its_dreams_goes_on_bit_for_bit(
     data: Path, steady: Run, tmp_path: Path, steps: tuple[int, ...]

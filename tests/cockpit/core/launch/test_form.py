@@ -156,6 +156,7 @@ def test_a_form_of_defaults_alone_says_what_is_missing_and_is_saved(tmp_path: Pa
     assert load_config(path).settings.data.path == "x y"
 
 
+@pytest.mark.behaviour("saved-config-has-users-permissions")
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o007, 0o660), (0o077, 0o600)])
 def test_a_saved_config_has_the_permissions_that_its_user_gives_files(
     config: Path, tmp_path: Path, umask: int, mode: int
@@ -248,6 +249,7 @@ def outcome(path: Path, overrides: Sequence[str] = ()) -> object:
         return [key for key, _ in error.faults]
 
 
+@pytest.mark.behaviour("config-saved-loaded-equal")
 @given(data=st.data())
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_saved_loads_back_equal_whatever_was_typed(data: st.DataObject, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_epochs_done_are_fractions_on_a_line_through_the_ends_of_epochs(fake: Fa
     assert done[[0, 5, 10, 20, 24]].tolist() == [0.0, 0.5, 1.0, 2.0, 2.4]  # ten steps an epoch, the third is running
 
 
+@pytest.mark.behaviour("header-middle-csv-file")
 def test_a_column_that_appears_later_begins_there(fake: FakeRun) -> None:
     log(fake, 1, range(3))
     metrics = RunMetrics(fake.run, "amber")
@@ -97,6 +98,7 @@ def test_not_measured_is_no_point_and_not_finite_is_kept(fake: FakeRun) -> None:
     np.testing.assert_array_equal(metrics.series()["train.loss"].value, [1.0, math.nan])
 
 
+@pytest.mark.behaviour("run-keeps-id-over")
 def test_marks(fake: FakeRun) -> None:
     def saved(step: int, *files: str) -> ev.Checkpoint:
         return ev.Checkpoint(step=step, epoch=step // 10, files=["last.pt", *files], size=1, seconds=0.1)
@@ -137,6 +139,7 @@ def test_a_run_without_anything(tmp_path: Path) -> None:
     assert list(metrics.marks()) == []
 
 
+@pytest.mark.behaviour("fork-shows-parents-curve")
 def test_a_fork_begins_with_its_parents_curves_faint(tmp_path: Path) -> None:
     """Of the parent up to the fork, of the grandparent up to the parent's: the rest of both is not of its family."""
 

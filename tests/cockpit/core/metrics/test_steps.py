@@ -81,6 +81,7 @@ class CountingFile:
         return data
 
 
+@pytest.mark.behaviour("byte-read-twice-run")
 def test_no_byte_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, follower = writer(tmp_path), StepFollower(tmp_path)
     out.append(records(*((step, 1, 0.5) for step in range(1000))))

@@ -66,6 +66,7 @@ def test_every_kind_has_its_words() -> None:
     assert [line.split()[0] for line in lines(model, "starts")] == ["start", "stage", "end"]
 
 
+@pytest.mark.behaviour("fork-has-parents-best-to-beat")
 @pytest.mark.parametrize(
     ("attempt", "step", "parent", "said"),
     [(1, 1200, "sim-1-amber", "forked from sim-1-amber at step 1,200 on cpu"), (1, 0, "", "started on cpu"),

@@ -70,6 +70,7 @@ def phase(name: ev.PhaseName, time: float, attempt: int = 1) -> ev.Phase:
     return ev.Phase(phase=name, time=time, attempt=attempt)
 
 
+@pytest.mark.behaviour("pauses-out-of-rates")
 def test_a_pause_is_no_time_of_steps() -> None:
     """Neither one that is over nor one that lasts, nor the time from one attempt to the next."""
     paused = history(started(time=100.0), phase("paused", 120.0), phase("training", 1120.0))

@@ -78,6 +78,7 @@ def test_nothing_is_told_of_a_first_visit_a_short_absence_and_a_quiet_one(tmp_pa
     assert away(tmp_path, []) is None
 
 
+@pytest.mark.behaviour("bad-news-at-once")
 @pytest.mark.parametrize("state", ["failed", "lost", "out-of-budget", "broken"])
 def test_bad_news_has_no_minimum(tmp_path: Path, state: Shown) -> None:
     """And money, progress and good ends of the same minute wait."""
