@@ -83,6 +83,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         Binding("escape", "close", "close", show=False, id="runs.close", tooltip="Close the filter, or unmark all"),
     ]
 
+    class Filled(Message):
+        """All runs are on the screen."""
+
     @dataclass
     class Open(Message):
         """The person wants to see this run."""
@@ -182,6 +185,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
             if (away := self._lookout.away(self.chosen.rows)) is not None:
                 self._away.show(away)
             self._throttle.hurry()  # all that is there, not a second later
+            self.call_after_refresh(lambda: self.post_message(self.Filled()))
         else:
             self._throttle.ask()
 

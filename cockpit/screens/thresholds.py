@@ -59,7 +59,7 @@ class ThresholdsScreen(ReviewingScreen):
         ),
         Binding("o", "optimise", "optimise", id="thresholds.optimise", tooltip="The best threshold of this one"),
         Binding("O", "optimise_all", "all", id="thresholds.all", tooltip="The best of all but the locked"),
-        Binding("d,S", "review", "review", id="thresholds.review", tooltip="What would change; saving is done there"),
+        Binding("S", "review", "review", id="thresholds.review", tooltip="What would change; saving is done there"),
         Binding("L", "lock", "lock", id="thresholds.lock", tooltip="Keep this threshold as it is, or no longer"),
         Binding("j", "objective", "objective", show=False, id="thresholds.objective", tooltip="Judge it by another"),
         Binding("u", "undo", "undo", id="thresholds.undo", tooltip="Take back the last change"),

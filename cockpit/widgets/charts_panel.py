@@ -47,7 +47,7 @@ class ChartsPanel(Vertical):
         Binding("slash", "filter", "filter", id="charts.filter", tooltip="Only charts with these words in their names"),
         Binding("m", "smooth", "smooth", id="charts.smooth", tooltip="Smoothing of steps: off, 0.6, 0.9, 0.98"),
         Binding("o", "log", "log", show=False, id="charts.log", tooltip="Logarithmic or linear values"),
-        Binding("x", "axis", "axis", id="charts.axis", tooltip="Over steps, epochs or hours"),
+        Binding("b", "axis", "axis", id="charts.axis", tooltip="Over steps, epochs or hours"),
         Binding("plus,equals_sign", "zoom(True)", "zoom in", show=False, id="charts.closer", key_display="+",
                 tooltip="Zoom in around the cursor (also the wheel on an enlarged chart, elsewhere with ctrl)"),
         Binding("minus", "zoom(False)", "zoom out", show=False, id="charts.wider", tooltip="Zoom out"),

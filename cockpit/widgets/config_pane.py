@@ -85,7 +85,7 @@ class ConfigPane(Pane, Searchable):
     }
     """
     BINDINGS = [
-        Binding("d", "differences", "compare", id="config.differences",
+        Binding("D", "differences", "compare", id="config.differences",
                 tooltip="The whole config; what differs from the defaults; from its parent; from the run chosen"),
         Binding("a", "other", "other run", id="config.other", tooltip="Choose the run to compare with, by its id"),
         find_key("config.search", "Only keys and values with these words"),

@@ -50,8 +50,8 @@ class WeightsTable(NumbersTable):
             tooltip="A greater weight, by a fifth of a step",
         ),
         Binding("e", "equalise", "equal", id="weights.equalise", tooltip="Equal shares for all heads not locked"),
-        Binding("x", "lock", "lock", show=False, id="weights.lock", tooltip="Leave this head as it is, or free it"),
-        Binding("d", "reset", "defaults", show=False, id="weights.defaults", tooltip="The weights of the config"),
+        Binding("L", "lock", "lock", show=False, id="weights.lock", tooltip="Leave this head as it is, or free it"),
+        Binding("delete", "reset", "defaults", show=False, id="weights.defaults", tooltip="The weights of the config"),
         Binding("u", "undo", "undo", show=False, id="weights.undo", tooltip="Take the last change of the draft back"),
     ]  # fmt: skip
 

@@ -99,11 +99,11 @@ class RunMetrics:
             until = one.step <= step if name in sources else one.step < step  # an epoch stands behind its last step
             parts = [Series(name, one.step[until], one.epoch[until], one.time[until], one.value[until])]
             parts = [*([one.before] if one.before is not None else []), *parts]
-            step, epoch, time, value = (
+            at, epoch, time, value = (
                 np.concatenate([getattr(part, column) for part in parts])
                 for column in ("step", "epoch", "time", "value")
             )
-            line[name] = Series(name, step, epoch, time, value)
+            line[name] = Series(name, at, epoch, time, value)
         return line
 
     def _of_steps(self) -> dict[str, Series]:

@@ -423,6 +423,27 @@ async def test_what_it_cost_is_in_the_header(cockpit: Make, fake: FakeRun) -> No
             await until(pilot, lambda: "epoch 0/4 " in text(pilot).splitlines()[0])
 
 
+@pytest.mark.parametrize(
+    ("label", "shown", "hidden"),
+    [("", "·····", "x" * 9), ("x" * 20, "xxxxx", "-20"), ("y" * 40, "yyyyy", "·····")],
+)
+@pytest.mark.behaviour("money-last-in-the-header")
+async def test_the_date_and_then_the_bar_give_way_to_the_money(
+    cockpit: Make, folder: Path, label: str, shown: str, hidden: str
+) -> None:
+    fake = FakeRun(folder, "controls-20261127-204000-wide", label=label).begin().started()
+    fake.run.config.write_text("cost:\n  usd_per_hour: 2.5\n  budget_usd: 100\n")
+    attempt = fake.run.attempt(1)
+    attempt.usd_per_hour, attempt.started = 2.5, 1_795_812_000.0 - 1800
+    fake.run.write_attempt(attempt)
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(120, 36)) as pilot:
+            await until(pilot, lambda: "$1.25 of $100 · $2.50/h" in text(pilot).splitlines()[0])
+            line = text(pilot).splitlines()[0]
+            assert shown in line
+            assert hidden not in line
+
+
 async def test_a_run_directory_without_records_shows_why(cockpit: Make, folder: Path) -> None:
     (folder / "empty").mkdir()
     async with cockpit(open_run=RunDirectory(folder / "empty")).run_test(size=(80, 24)) as pilot:

@@ -195,7 +195,7 @@ async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Ma
         assert "move_forward           0.500 → 0.550" in text(pilot)
         await pilot.press("escape", "right_square_bracket", "enter")
         assert config_of(run) == before
-        await pilot.press("d")
+        await pilot.press("S")
         await until(pilot, lambda: "0.500 → 0.600" in text(pilot))
         await pilot.press("enter")
         await until(pilot, lambda: "saved as reviewed in control_config_v2.json" in text(pilot))
@@ -271,7 +271,7 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
         await leaving(pilot, "Changed and not applied")
-        await pilot.press("d")
+        await pilot.press("S")
         await until(pilot, lambda: not isinstance(pilot.app.screen, UnappliedScreen | ThresholdsScreen))
 
 
