@@ -93,6 +93,8 @@ class CockpitApp(TerminalApp):
         """The run whose screen the play screen was opened from."""
         self._given_machine = machine
         self._left = False
+        if not any((open_run, demo, play, watch, compare)):
+            self.hold_keys()
         self._clock = clock
 
     def on_mount(self) -> None:
@@ -180,6 +182,10 @@ class CockpitApp(TerminalApp):
     @on(Steering.Forked)
     def _show_fork(self, message: Steering.Forked) -> None:
         self.open_run(message.run)
+
+    @on(RunsScreen.Filled)
+    def _runs_are_there(self) -> None:
+        self.release_keys()
 
     @on(RunsScreen.Open)
     def _open(self, message: RunsScreen.Open) -> None:

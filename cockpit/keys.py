@@ -21,7 +21,8 @@ EVERYWHERE = "everywhere"
 GIVEN_BY_ENGINES = "play."
 """Begins the ids of keys that an interactive engine offers: known only while it runs."""
 
-MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
+MODIFIERS = {"ctrl", "shift", "alt"}
+"""Those that terminals send."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ Textual hands a key to the focused widget; only what no widget wants comes back 
 binding. Of keys that arrive together, as over a slow line, the second reaches the widget before the first one's binding
 has moved cursor or focus: `↓ 5` would set the number above, `/delete` would open a dialog. So each key waits until the
 one before has been through, and with it what it led to: enter in a field is told in messages from widget to widget
-until one of them moves the focus. What is pasted stands in line as one key.
+until one of them moves the focus. What is pasted waits as one key. Keys of the first moments are held until the screen
+that they are meant for is filled.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ KeyOrPaste = events.Key | events.Paste
 PATIENCE_SECONDS = 0.5
 """How long a key is waited for; then the next is given: a widget that is gone, or that waits, gives nothing back."""
 
+HOLD_SECONDS = 10.0
+"""How long keys are held at most while the first screen fills."""
+NEVER_HELD = ("ctrl+c", "ctrl+q")
 MOMENT_SECONDS = 0.001
 """Until it is looked again whether a key has done all that it leads to."""
 
@@ -46,6 +50,7 @@ class OrderedKeysApp(App[None]):
         super().__init__()
         self._waiting_keys: deque[KeyOrPaste] = deque()
         self._key_on_its_way = False
+        self._held = False
         self._turn = 0
         self._patience: Timer | None = None
         self._keys_went_to: MessagePump | None = None
@@ -56,9 +61,25 @@ class OrderedKeysApp(App[None]):
         take_pastes_whole(driver)
         return driver
 
+    def hold_keys(self) -> None:
+        """Keep keys until `release_keys`, or for `HOLD_SECONDS`: what they are meant for is not on the screen yet."""
+        self._held = True
+
+    def release_keys(self) -> None:
+        """Give the keys that were held, in their order."""
+        if self._held:
+            self._held = False
+            self.call_later(self._give_next, self._turn)
+
+    def on_load(self) -> None:
+        if self._held:
+            self.set_timer(HOLD_SECONDS, self.release_keys)
+
     async def on_event(self, event: events.Event) -> None:
         if not isinstance(event, KeyOrPaste) or event.is_forwarded:
             await super().on_event(event)
+        elif self._held and not (isinstance(event, events.Key) and event.key in NEVER_HELD):
+            self._waiting_keys.append(_as_meant(event))
         elif self._key_on_its_way:
             self._waiting_keys.append(event)
         else:
@@ -103,3 +124,10 @@ class OrderedKeysApp(App[None]):
             self._follow(self.screen)
         if self._waiting_keys and not self._key_on_its_way:
             await self._give(self._waiting_keys.popleft())
+
+
+def _as_meant(event: KeyOrPaste) -> KeyOrPaste:
+    """A terminal that is not set up yet makes a line feed of enter, which is read as ctrl+j."""
+    if isinstance(event, events.Key) and event.key == "ctrl+j":
+        return events.Key("enter", "\r")
+    return event

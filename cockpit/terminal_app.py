@@ -19,6 +19,7 @@ from cockpit import keys, notice
 from cockpit.core.ascii import PLAIN_TERMINALS
 from cockpit.core.settings import SettingsFile
 from cockpit.core.text import plain
+from cockpit.core.typed import typed
 from cockpit.ordered_keys import OrderedKeysApp
 from cockpit.stylesheet import KeepingStylesheet
 from cockpit.terminal_picture import Changes, TerminalPicture
@@ -79,6 +80,10 @@ class TerminalApp(OrderedKeysApp):
             self.register_theme(theme)
         self.theme = settings.value.theme if settings.value.theme in self.available_themes else DEFAULT
         self.stylesheet: KeepingStylesheet = KeepingStylesheet(self.get_css_variables())
+
+    def notify(self, message: str, **options: Any) -> None:
+        """Say `message` in a corner, its commands as they can be typed here."""
+        super().notify(typed(message), **options)
 
     def on_mount(self) -> None:
         self.set_interval(TITLE_SECONDS, self._show_title)

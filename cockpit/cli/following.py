@@ -109,8 +109,11 @@ class Watch:
         if ended is not None and ended.reason == "failed":
             code = ended.exit_code or codes.FAILED
             detail = self._explain(ended, status.detail)
-        best = self.reader.history.best
-        score = f"; best score {number(best.score)} in epoch {best.epoch}" if best and best.score is not None else ""
+        best = self.reader.history.to_beat
+        whose = " of its parent" if best and best.inherited else ""
+        score = (
+            f"; best score {number(best.score)} in epoch {best.epoch}{whose}" if best and best.score is not None else ""
+        )
         why = f": {detail.rstrip('.')}" if detail else ""
         say(f"{self.id} {status.state}{why}{score}; see {self.run.path}")
         return code

@@ -13,11 +13,12 @@ from rich.cells import cell_len
 
 from cockpit.core.text import fit_left, plain
 from cockpit.core.text_table import BETWEEN, TextTable
+from cockpit.core.typed import typed
 
 
 def say(text: str) -> None:
     """One line of news or error on stderr."""
-    print(f"cockpit: {plain(text)}", file=sys.stderr, flush=True)
+    print(f"cockpit: {plain(typed(text))}", file=sys.stderr, flush=True)
 
 
 def show(line: str = "") -> None:
@@ -58,7 +59,7 @@ def show_named_tables(tables: Mapping[str, Mapping[str, Any]]) -> None:
         show(plain(name))
         show_table(table["columns"], table["rows"])
         if table.get("note"):
-            show(plain(table["note"]))
+            show(plain(typed(table["note"])))
 
 
 class StatusLine:

@@ -7,6 +7,7 @@ from argparse import Namespace
 from cockpit.cli import codes
 from cockpit.cli.following import wait_until_gone
 from cockpit.cli.printing import say, show, show_json, show_table
+from cockpit.core.typed import typed
 from engines.basics.errors import DataError
 from engines.contract import commands as cmd
 from engines.host import queue
@@ -43,5 +44,5 @@ def cancel(arguments: Namespace) -> int:
         )
     launch.send_stop(run, cmd.Stop(attempt=run.attempt_numbers()[-1]))
     wait_until_gone(run)
-    show(f"{run.info.id} no longer waits; `cockpit resume {run.info.id}` puts it back into the queue")
+    show(typed(f"{run.info.id} no longer waits; `cockpit resume {run.info.id}` puts it back into the queue"))
     return codes.DONE

@@ -76,7 +76,7 @@ def _facts(run: RunSummary) -> dict[str, Any]:
 def _row(run: RunSummary) -> tuple[str, ...]:
     done = f"{run.done:,.0f}/{run.total:,.0f}" if run.total else ""
     best = "" if run.score is None else number(run.score)
-    what = run.detail if run.state == "broken" else run.label or run.title
+    what = run.detail if run.state == "broken" else " · ".join(filter(None, (run.label or run.title, run.inherited)))
     state = f"{run.state} !" if run.alert else run.state
     return (run.id, state, done, best, short_duration(time.time() - run.created), run.device, what)
 
@@ -91,7 +91,8 @@ def show_run(arguments: Namespace) -> int:
         return codes.DONE
     epoch = f"{facts['epoch'] or 0} of {facts['epochs']}" if facts["epochs"] else ""
     epoch += f", step {facts['step']}" if facts["epoch"] else ""
-    best = f"{number(facts['best_score'])} in epoch {facts['best_epoch']}" if facts["best_epoch"] else ""
+    whose = " of its parent" if facts["best_of_parent"] else ""
+    best = f"{number(facts['best_score'])} in epoch {facts['best_epoch']}{whose}" if facts["best_epoch"] else ""
     saved = facts["checkpoint"]
     usd = facts["usd"]
     show_pairs(

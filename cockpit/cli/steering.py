@@ -14,6 +14,7 @@ from cockpit.core.config.run_config import read_config
 from cockpit.core.run.ending import send_signal
 from cockpit.core.run.orders import Order
 from cockpit.core.steering.number_keys import typed_number
+from cockpit.core.typed import typed
 from engines.basics.errors import DataError, UserError, nearest
 from engines.contract import commands as cmd
 from engines.contract import limits
@@ -60,7 +61,7 @@ def weights(arguments: Namespace) -> int:
     if last and at_epoch >= last:
         raise UserError(f"epoch {at_epoch} is the run's last: no epoch would be trained with them; omit --at.")
     launch.send(run, cmd.SetLossWeights(attempt=attempt, weights=wanted, at_epoch=at_epoch))
-    show(f"sent; due when epoch {at_epoch} is over: `cockpit show {run.info.id}` shows whether it was applied")
+    show(typed(f"sent; due when epoch {at_epoch} is over: `cockpit show {run.info.id}` shows whether it was applied"))
     return codes.DONE
 
 

@@ -21,7 +21,7 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
     status = reader.status()
     attempts = [run.attempt(number) for number in run.attempt_numbers()]
     history = reader.history
-    newest, best, started = history.newest, history.best, history.started
+    newest, best, started = history.newest, history.to_beat, history.started
     saved = history.checkpoints[-1] if history.checkpoints else None
     spans = spending.spans_of(attempts, {history.attempt: history.last_event}, live=status.live)
     return {
@@ -44,6 +44,7 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         "score": newest.score if newest else None,
         "best_score": best.score if best else None,
         "best_epoch": best.epoch if best else None,
+        "best_of_parent": bool(best and best.inherited),
         "weights": _loss_weights(run, history),
         "checkpoint": {"step": saved.step, "files": saved.files, "size": saved.size} if saved else None,
         "seconds": spending.seconds_spent(spans, now),

@@ -1,7 +1,10 @@
 """What every log holds in the end, ours or another program's: named series of points, read as they grow."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
@@ -17,7 +20,8 @@ class Series:
 
     step, epoch: NaN where the log does not say. time: Unix seconds, NaN where the log does not say.
     value: NaN and ±inf are kept as logged, for a chart marks them. old: branches that a restart superseded, as
-    (step, value) pairs, oldest first; drawn faint.
+    (step, value) pairs, oldest first; drawn faint. before: of a fork, what its parents had up to where it began; faint
+    too. limits: the range that such a value can have; None where it has no such end.
     """
 
     name: str
@@ -26,6 +30,14 @@ class Series:
     time: Floats
     value: Floats
     old: tuple[tuple[Floats, Floats], ...] = ()
+    before: Series | None = None
+    limits: tuple[float | None, float | None] = (None, None)
+
+    @cached_property
+    def by_epoch(self) -> bool:
+        """Whether it has one value per epoch, and is never smoothed."""
+        whole = len(self.epoch) > 0 and bool((np.mod(self.epoch, 1) == 0).all())  # NaN is no epoch
+        return whole and bool((np.diff(self.epoch) > 0).all())
 
 
 class MetricSource(Protocol):

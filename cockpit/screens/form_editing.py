@@ -124,14 +124,18 @@ class FormEditingScreen(ChangingKeysScreen):
     def action_edit(self) -> None:
         if (field := self.query_one(FormView).field) is None or not self.check_action("edit", ()):
             return
-        if field.kind in ("switch", "choice"):
+        if field.kind == "switch":
             self.action_step(1)
         elif field.kind == "block":
             text = yaml12.write(self._form.value(field)) if self._form.value(field) else shown(self._form.value(field))
             self.app.push_screen(BlockScreen(field, text), lambda typed: self._set(field, typed))
         else:
             form = self.query_one(FormView)
-            self.query_one(FieldEditor).open(self._form.text_of(field), form.value_region)
+            choices = tuple(shown(choice) for choice in field.choices)
+            self.query_one(FieldEditor).open(
+                self._form.text_of(field), form.value_region, replaces=bool(choices) or field.kind == "value",
+                choices=choices,
+            )  # fmt: skip
             self.refresh_keys()
 
     def _set(self, field: Field, typed: str | None) -> None:

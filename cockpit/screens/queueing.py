@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.containers import Vertical
+from textual.widgets import Static
 
 from cockpit.core.runs.chosen import ChosenRuns
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.text import run_word
 from cockpit.screens.changing_keys import ChangingKeysScreen
+from cockpit.screens.dialog import Dialog
 from cockpit.screens.working import in_thread, tell_from_thread
 from engines.contract import commands as cmd
 from engines.contract.rundir import RunDirectory
@@ -39,7 +43,33 @@ KEYS = (
         tooltip="Take the marked runs, or this one, out of the queue; resume puts a run back",
     ),
 )  # fmt: skip
+NAMED = 10
+"""Runs that are named; of more only how many they are."""
 HINTS = ("queue.earlier", "queue.later", "queue.cancel")
+
+
+class LeaveQueueScreen(Dialog[bool]):
+    """Asks before runs lose their place in the queue."""
+
+    CSS_PATH = "confirm.tcss"
+    BINDINGS = [
+        Binding("escape,enter,q,n", "dismiss(False)", "Keep", id="leave-queue.keep", tooltip="They keep their place"),
+        Binding("y", "dismiss(True)", "Take out", id="leave-queue.out", tooltip="Take them out of the queue"),
+    ]
+
+    def __init__(self, waiting: Sequence[RunSummary]) -> None:
+        super().__init__()
+        self._waiting = waiting
+
+    def compose(self) -> ComposeResult:
+        count = len(self._waiting)
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = f"Take {'this run' if count == 1 else f'these {count} runs'} out of the queue?"
+            names = ", ".join(run_word(row.id) for row in self._waiting[:NAMED])
+            more = f" and {count - NAMED} more" if count > NAMED else ""
+            yield Static(f"{names}{more}: resume puts a run in again, at its end.", markup=False, classes="question")
+            yield Static("    [b $accent]y[/]  take out")
+            yield Static("[b $accent]enter[/]  keep")
 
 
 class Queueing:
@@ -66,7 +96,13 @@ class Queueing:
             in_thread(self._screen, partial(queue.move, row.path, where))
 
     def cancel(self) -> None:
-        in_thread(self._screen, partial(self._cancel, self._chosen.waiting))
+        waiting = self._chosen.waiting
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                in_thread(self._screen, partial(self._cancel, waiting))
+
+        self._screen.app.push_screen(LeaveQueueScreen(waiting), answered)
 
     def _cancel(self, waiting: Sequence[RunSummary]) -> None:
         """Runs in a worker's thread."""

@@ -12,7 +12,6 @@ from cockpit.core.metrics.weight_sets import edited_weights
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import Sign, View
 from cockpit.core.plot.lines import Look, Member
-from cockpit.core.plot.smooth import Smoother
 from cockpit.core.run.model import RunModel
 from cockpit.core.series import Floats, Series
 from cockpit.widgets.metric_chart import Drawing
@@ -22,40 +21,46 @@ from engines.runs.history import column_of
 
 Chart = tuple[list[Member], Drawing]
 ROUND = [digit * 10**power for power in range(9) for digit in (1, 2, 5)]
+SMOOTHING = 0.98
+"""Of the loss of the steps."""
 LABELS = 7
 """Of epochs on an axis, at most."""
 
 
-def loss_curves(model: RunModel, smoother: Smoother) -> Chart:
+def overview_charts(model: RunModel) -> tuple[Chart, Chart]:
+    """Loss and score, on one axis: what is above one another happened at one time."""
+    rows = list(model.history.epochs.values())
+    loss = _loss(model, rows)
+    score: list[Member] = [("score", _of_epochs("score", rows, model))]
+    members: list[list[Member]] = [
+        [(role, one) for role, one in group if len(one.step) or one.old or one.before] for group in (loss, score)
+    ]
+    start, end = extent([one for group in members for _, one in group], "step")
+    view = View("step", start, end if end > start else start + 1.0, ticks=_ticks(_ends(model), start, end))
+    drawing = Drawing(Look(smoothing=SMOOTHING), view, tuple(_signs(model, start, end)), legend=True)
+    about = edited_weights(model.history.edits_in_force)
+    return (members[0], replace(drawing, about=about)), (members[1], drawing)
+
+
+def _loss(model: RunModel, rows: Sequence[Epoch]) -> list[Member]:
     """Loss of every step, and of every epoch in training and in validation; there with what resumes superseded.
 
-    Behind epochs the steps are smoothed: their noise would hide the curves; the Charts tab has them as they are.
-    The title says with which weights it is computed now, where a person has changed them.
+    The title of its chart says with which weights it is computed now, where a user has changed them.
     """
-    rows = list(model.history.epochs.values())
     loss = model.steps.column("loss")
     told = logged(loss)  # a log from elsewhere may have no loss at all, or not at every step
-    loss = smoother.smooth(loss[told]) if rows else loss[told]
-    steps = _series("loss", model.steps.column("step")[told], loss)
-    train, validation = _of_epochs("train.loss", rows), _of_epochs("validation.loss", rows)
+    steps = _series("loss", model.steps.column("step")[told], loss[told], model.before)
+    train, validation = _of_epochs("train.loss", rows, model), _of_epochs("validation.loss", rows, model)
     old = (_of_epochs("validation.loss", tail) for tail in _old_tails(model))
     validation = replace(validation, old=tuple((tail.step, tail.value) for tail in old))
-    members, drawing = _chart(model, [("logged", steps), ("train", train), ("validation", validation)])
-    return members, replace(drawing, about=edited_weights(model.history.edits_in_force))
+    return [("logged", steps), ("train", train), ("validation", validation)]
 
 
-def score_curve(model: RunModel) -> Chart:
-    """The score of every epoch."""
-    return _chart(model, [("score", _of_epochs("score", list(model.history.epochs.values())))])
-
-
-def _chart(model: RunModel, members: list[Member]) -> Chart:
-    """Of what was logged: an empty series is no line."""
-    members = [(role, one) for role, one in members if len(one.step) or one.old]
-    start, end = extent([one for _, one in members], "step")
-    ends = {float(row.step): row.epoch for row in model.history.epochs.values()}
-    view = View("step", start, end if end > start else start + 1.0, ticks=_ticks(ends, start, end))
-    return members, Drawing(Look(), view, tuple(_signs(model, start, end)), legend=True)
+def _ends(model: RunModel) -> dict[float, int]:
+    """Epochs by the steps that they end at, those of a fork's parents among them."""
+    parents = next((one for one in model.before.values() if one.by_epoch), None)
+    ends = {} if parents is None else dict(zip(parents.step.tolist(), map(int, parents.epoch), strict=True))
+    return ends | {float(row.step): row.epoch for row in model.history.epochs.values()}
 
 
 def _old_tails(model: RunModel) -> list[list[Epoch]]:
@@ -64,17 +69,20 @@ def _old_tails(model: RunModel) -> list[list[Epoch]]:
     return [list(rows) for _, rows in groupby(old, key=lambda row: row.attempt)]
 
 
-def _of_epochs(source: str, rows: Sequence[Epoch]) -> Series:
+def _of_epochs(source: str, rows: Sequence[Epoch], model: RunModel | None = None) -> Series:
     """One value an epoch. What was not finite is kept as such; what was not measured is no point at all."""
     value_of = column_of(source)
-    told = [(row.step, value) for row in rows if (value := value_of(row)) is not None or source in row.nonfinite]
-    step, value = np.array(told, dtype=np.float64).reshape(-1, 2).T  # None is NaN
-    return _series(source, step, value)
+    told = [
+        (row.step, row.epoch, value) for row in rows if (value := value_of(row)) is not None or source in row.nonfinite
+    ]
+    step, epoch, value = np.array(told, dtype=np.float64).reshape(-1, 3).T  # None is NaN
+    before = model.before.get(source) if model is not None else None
+    return Series(source, step, epoch, np.full(len(step), np.nan), value, before=before)
 
 
-def _series(name: str, step: Floats, value: Floats) -> Series:
+def _series(name: str, step: Floats, value: Floats, before: Mapping[str, Series]) -> Series:
     unknown = np.full(len(step), np.nan)
-    return Series(name, step, unknown, unknown, value)
+    return Series(name, step, unknown, unknown, value, before=before.get(name))
 
 
 def _signs(model: RunModel, start: float, end: float) -> list[Sign]:

@@ -7,9 +7,8 @@ from dataclasses import replace
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
-from cockpit.core.plot.smooth import Smoother
 from cockpit.core.run.model import RunModel
-from cockpit.screens.run_charts import loss_curves, score_curve
+from cockpit.screens.run_charts import overview_charts
 from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.epoch_table import EpochTable
 from cockpit.widgets.events_view import EventsView
@@ -21,8 +20,6 @@ from engines.host.machine import Reading
 
 WIDE = 120
 """Columns from which on panes stand side by side."""
-SMOOTHING = 0.98
-"""Of the loss of the steps, behind epochs."""
 LEFT_WIDTH = 80
 """Of events and log on a wide screen, at least."""
 
@@ -30,7 +27,6 @@ LEFT_WIDTH = 80
 class RunOverview(Container):
     def __init__(self) -> None:
         super().__init__(id="overview")
-        self._smoother = Smoother(SMOOTHING)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="left"):
@@ -57,7 +53,7 @@ class RunOverview(Container):
         self.query_one(EventsView).show(model)
         self.query_one(LogView).show(model.log)
         glyphs = glyphs_of(self.app)
-        loss, score = loss_curves(model, self._smoother), score_curve(model)
+        loss, score = overview_charts(model)
         for chart, (members, drawing) in (("#loss", loss), ("#score", score)):
             self.query_one(chart, MetricChart).show(members, replace(drawing, glyphs=glyphs))
 

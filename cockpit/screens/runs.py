@@ -87,6 +87,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         ),
     ]
 
+    class Filled(Message):
+        """All runs are on the screen."""
+
     @dataclass
     class Open(Message):
         """The person wants to see this run."""
@@ -186,6 +189,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
             if (away := self._lookout.away(self.chosen.rows)) is not None:
                 self._away.show(away)
             self._throttle.hurry()  # all that is there, not a second later
+            self.call_after_refresh(lambda: self.post_message(self.Filled()))
         else:
             self._throttle.ask()
 

@@ -59,7 +59,7 @@ class ThresholdsScreen(ReviewingScreen):
         ),
         Binding("o", "optimise", "optimise", id="thresholds.optimise", tooltip="Set this one to its best threshold"),
         Binding("O", "optimise_all", "all", id="thresholds.all", tooltip="Set all unlocked to their best"),
-        Binding("d,S", "review", "review", id="thresholds.review", tooltip="Review the changes, then save"),
+        Binding("S", "review", "review", id="thresholds.review", tooltip="Review the changes, then save"),
         Binding("L", "lock", "lock", id="thresholds.lock", tooltip="Lock or unlock this threshold"),
         Binding("j", "objective", "objective", show=False, id="thresholds.objective", tooltip="Change the objective"),
         Binding("u", "undo", "undo", id="thresholds.undo", tooltip="Undo the last change"),

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from cockpit.core.plot.axis import AxisName
-from cockpit.core.plot.charts_view import ChartsView
+from cockpit.core.plot.charts_view import USUAL_SMOOTHING, ChartsView
 from cockpit.core.plot.frame import Sign
 from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.groups import Role, grouped
@@ -45,9 +45,9 @@ class ChartsPanel(Vertical):
     BINDINGS = [
         Binding("enter", "enlarge", "open", id="charts.enlarge", tooltip="Enlarge this chart, or show all charts"),
         Binding("slash", "filter", "filter", id="charts.filter", tooltip="Filter charts by words in their names"),
-        Binding("m", "smooth", "smooth", id="charts.smooth", tooltip="Smoothing: off, 0.6, 0.9, 0.98; raw faint"),
+        Binding("m", "smooth", "smooth", id="charts.smooth", tooltip="Smoothing of steps: off, 0.6, 0.9, 0.98"),
         Binding("o", "log", "log", show=False, id="charts.log", tooltip="Logarithmic or linear values"),
-        Binding("x", "axis", "axis", id="charts.axis", tooltip="Horizontal axis: steps, epochs or hours"),
+        Binding("b", "axis", "axis", id="charts.axis", tooltip="Horizontal axis: steps, epochs or hours"),
         Binding("plus,equals_sign", "zoom(True)", "zoom in", show=False, id="charts.closer", key_display="+",
                 tooltip="Zoom in around the cursor (also the wheel on an enlarged chart, elsewhere with ctrl)"),
         Binding("minus", "zoom(False)", "zoom out", show=False, id="charts.wider", tooltip="Zoom out"),
@@ -77,7 +77,8 @@ class ChartsPanel(Vertical):
 
     def __init__(
         self, source: MetricSource, marks: Callable[[], Sequence[Mark]] = tuple, *, axis: AxisName = "step",
-        grouping: Grouping = grouped, names: Callable[[], Mapping[str, str]] = dict, id: str | None = None,
+        smoothing: float = USUAL_SMOOTHING, grouping: Grouping = grouped,
+        names: Callable[[], Mapping[str, str]] = dict, id: str | None = None,
     ) -> None:  # fmt: skip
         """`marks`, `grouping` and `names` are asked in the thread in which `source` is polled, right behind it.
 
@@ -92,7 +93,7 @@ class ChartsPanel(Vertical):
         self._names: Mapping[str, str] = {}
         self._marks: Sequence[Mark] = ()
         self._problems: Sequence[str] = ()
-        self.view = ChartsView(Look(axis=axis))
+        self.view = ChartsView(Look(axis=axis, smoothing=smoothing))
         self._poller = Poller("charts", self._poll)
         self._following = True
         self._hurried = False

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from textual.content import Content
 
 from cockpit.core.plot.axis import place_name
-from cockpit.core.plot.charts_view import ChartsView
+from cockpit.core.plot.charts_view import USUAL_SMOOTHING, ChartsView
 from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import LOOKS, Member
@@ -29,10 +29,11 @@ def weights_at(marks: Sequence[tuple[float, str]], cursor: float | None) -> str:
 
 
 def state_words(view: ChartsView) -> list[str]:
-    """How the charts are drawn: `by step`, `smoothing 0.9`, `at step 412`."""
+    """How the charts are drawn: `by step`, `smoothing 0.6`, `at step 412`; nothing of the usual smoothing."""
     look, axis, cursor = view.look, view.look.axis, view.cursor
     words = [f"by {axis}"]
-    words += [f"smoothing {look.smoothing}"] if look.smoothing else []
+    if look.smoothing != USUAL_SMOOTHING:
+        words.append(f"smoothing {look.smoothing}" if look.smoothing else "raw")
     words += ["log"] if look.log else []
     start, end = (place_name(axis, x) for x in (view.viewport.start, view.viewport.end))
     words += [] if view.viewport.whole else [f"{start} to {end}"]

@@ -85,9 +85,9 @@ class ConfigPane(Pane, Searchable):
     }
     """
     BINDINGS = [
-        Binding("d", "differences", "compare", id="config.differences",
+        Binding("D", "differences", "compare", id="config.differences",
                 tooltip="Switch view: whole config, differences from the defaults, its parent, or another run"),
-        Binding("a", "other", "other run", id="config.other", tooltip="Compare with another run, by its id"),
+        Binding("a", "other", "other run", id="config.other", tooltip="Choose the run to compare with"),
         find_key("config.search", "Filter keys and values"),
     ]  # fmt: skip
 

@@ -99,7 +99,7 @@ class EpochTable(LineView):
 
     def subtitle(self, model: RunModel) -> str:
         if self._best is None or self._newest is None or model.history.started is None:
-            return "no epoch yet" if self._newest is None else ""
+            return model.history.inherited or ("no epoch yet" if self._newest is None else "")
         parts = [f"best {self._best.epoch}", f"score {number(self._best.score)}"]
         if patience := model.history.patience:
             parts.append(f"patience {self._newest.epoch - self._best.epoch}/{patience}")

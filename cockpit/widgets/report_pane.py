@@ -91,6 +91,8 @@ class ReportPane(Pane):
 
         tables: Sequence[NamedTable]
         problem: str
+        inherited: str = ""
+        """What is to be known of a fork that has not beaten its parent."""
 
     def __init__(self, run: RunDirectory) -> None:
         super().__init__(id="report-pane")
@@ -99,6 +101,7 @@ class ReportPane(Pane):
         self._read_at = -1
         self._told = ""
         self._tables: Sequence[NamedTable] = ()
+        self._inherited = ""
 
     def compose(self) -> ComposeResult:
         names = OptionList(id="report-names", classes="pane -none", markup=False, compact=True)
@@ -132,7 +135,10 @@ class ReportPane(Pane):
             tables = read_report(self._run)
         except (UserError, OSError) as error:
             return self.Found((), str(error))
-        return self.Found(tables, "" if tables else "The report has no tables: its project writes none.")
+        self._reader.poll()
+        inherited = self._reader.history.inherited
+        none = "The report has no tables: its project writes none."
+        return self.Found(tables, "" if tables else none, inherited)
 
     # -- showing ---------------------------------------------------------------------------------------------------
 
@@ -140,7 +146,7 @@ class ReportPane(Pane):
     def _take(self, message: Found) -> None:
         names = self.query_one(OptionList)
         chosen = names.highlighted or 0
-        self._tables = message.tables
+        self._tables, self._inherited = message.tables, message.inherited
         names.set_class(len(self._tables) < 2, "-none")
         self.query_one("#report-side").display = len(self._tables) > 1
         if len(self._tables) < 2 and names.has_focus:
@@ -160,7 +166,9 @@ class ReportPane(Pane):
         view = self.query_one(TableLines)
         view.show(title, TextTable.of(table.columns, table.rows), "" if table.rows else "no rows")
         view.say(f"{len(table.rows)} rows" if len(table.rows) > 1 else "")
-        self.query_one("#report-note", Static).update(Text(plain(table.note)))
+        self.query_one("#report-note", Static).update(
+            Text(plain(" · ".join(filter(None, (self._inherited, table.note)))))
+        )
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:

@@ -299,5 +299,5 @@ def _note(row: RunSummary) -> str:
     """What is wrong with it, else a person's own words, else why it ended as it did, else what it runs."""
     if row.alert is not None:
         return plain(row.alert.text)
-    own = " · ".join(part for part in (row.label, row.notes) if part)
+    own = " · ".join(part for part in (row.label, row.notes, row.inherited) if part)
     return plain(own or ("" if is_live(row.state) else row.detail) or row.title)

@@ -54,7 +54,7 @@ class StatusLine(Widget):
         pairs = [("step ", count(steps.newest))]
         if (loss := steps.last("loss")) is not None:
             pairs.append(("loss ", fitted(loss, ".4f", 7)))
-        if model.status.state == "running" and (speed := steps.rate()):
+        if speed := model.speed:
             pairs.append(("", rate(speed, "steps")))
         quiet, number = self._style("quiet"), self._style("number")
         return [Text.assemble((name, quiet), (f"{value}{GAP}", number)) for name, value in pairs]

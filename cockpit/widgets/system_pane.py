@@ -45,7 +45,7 @@ class SystemPane(Pane):
     def compose(self) -> ComposeResult:
         yield MachineView()
         yield Static(NOTHING, id="system-nothing", markup=False)
-        yield ChartsPanel(self._metrics, axis="time", id="system-charts")
+        yield ChartsPanel(self._metrics, axis="time", smoothing=0.0, id="system-charts")
 
     @property
     def charts(self) -> ChartsPanel:

@@ -112,7 +112,7 @@ class TablePane(Vertical):
     def level(self) -> int:
         if self._level is not None or self._model is None:
             return self._level or 0
-        return LONG_LEVEL if is_long(self._started, self._model.history.newest, self._model.steps) else 0
+        return LONG_LEVEL if is_long(self._model.history, self._model.steps) else 0
 
     @property
     def every(self) -> int:

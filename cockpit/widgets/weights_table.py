@@ -50,8 +50,8 @@ class WeightsTable(NumbersTable):
             tooltip="Finer step up",
         ),
         Binding("e", "equalise", "equal", id="weights.equalise", tooltip="Set equal shares for all unlocked heads"),
-        Binding("x", "lock", "lock", show=False, id="weights.lock", tooltip="Lock or unlock this head"),
-        Binding("d", "reset", "defaults", show=False, id="weights.defaults", tooltip="Back to the config's weights"),
+        Binding("L", "lock", "lock", show=False, id="weights.lock", tooltip="Lock or unlock this head"),
+        Binding("delete", "reset", "defaults", show=False, id="weights.defaults", tooltip="Back to the config weights"),
         Binding("u", "undo", "undo", show=False, id="weights.undo", tooltip="Undo the last change"),
     ]  # fmt: skip
 
@@ -171,7 +171,7 @@ class WeightsTable(NumbersTable):
         return ""
 
     def _tell_locked(self) -> None:
-        self.tell(f"{plain(self.head)} is locked; x unlocks it.")
+        self.tell(f"{plain(self.head)} is locked; L unlocks it.")
 
     def action_nudge(self, direction: int, fine: bool = False) -> None:
         if not self.head or not self.take_typed():

@@ -12,6 +12,8 @@ from typing import IO
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
+USERS_MODE = 0o666
+"""Of files that a user asked for by name: less what their umask takes away."""
 
 
 def make_directory(path: Path) -> None:
@@ -46,11 +48,11 @@ def replace_with(path: Path, write: Callable[[IO[bytes]], None]) -> None:
 
 
 @contextlib.contextmanager
-def _filled(path: Path, write: Callable[[IO[bytes]], None]) -> Iterator[Path]:
+def _filled(path: Path, write: Callable[[IO[bytes]], None], mode: int = FILE_MODE) -> Iterator[Path]:
     """A durable temporary file beside `path` that `write` has filled; gone afterwards where nobody renamed it."""
     temporary = temporary_name(path)
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:
             write(file)
             file.flush()
@@ -72,6 +74,16 @@ def _write_bytes(content: bytes) -> Callable[[IO[bytes]], None]:
 def replace_bytes(path: Path, content: bytes) -> None:
     """Atomically replace `path` with `content`."""
     replace_with(path, _write_bytes(content))
+
+
+def write_for_user(path: Path, content: bytes) -> None:
+    """Atomically make or replace a file that the user named: with the permissions it had, else those of their umask."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _filled(path, _write_bytes(content), USERS_MODE) as temporary:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.chmod(path.stat().st_mode & 0o777)
+        os.replace(temporary, path)
+    sync_directory(path.parent)
 
 
 def replace_together(contents: Mapping[Path, bytes]) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from engines.basics.amounts import size
 from engines.host import machine
+from engines.host.cgroup import CGROUP
 from engines.training.order import step_generator
 from engines.training.precision import Precision
 from engines.training.project import Context, Project, Split
@@ -81,7 +82,7 @@ def in_use(device: torch.device) -> int:
     return torch.cuda.memory_allocated(device) if device.type == "cuda" else psutil.Process().memory_info().rss
 
 
-def free_memory(device: torch.device, cgroup: Path = machine.CGROUP) -> int:
+def free_memory(device: torch.device, cgroup: Path = CGROUP) -> int:
     """Bytes still free on `device`; on the CPU within the limit of the container, if it has one."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]

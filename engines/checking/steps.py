@@ -29,6 +29,8 @@ MOST_SECONDS = 6.0
 EVALUATION_SECONDS = 3.0
 MOST_SAVED = 64 << 20
 """Bytes that are written to see how fast that is."""
+SAVES = 4
+"""So many times, the first of which only warms up."""
 
 
 @dataclass(frozen=True)
@@ -81,18 +83,18 @@ class StepTimer:
 
 
 def evaluation_seconds(built: Built, ctx: Context) -> float:
-    """Of one evaluation; where it takes long, by its first batches or the first pieces of what comes after them."""
-    batches = -(-len(built.data.validation) // built.project.validation_batch(built.settings))
-    asked, share, began = 0, 0.0, time.perf_counter()
-    passed = began
-    """When every batch was seen."""
+    """Of one evaluation after the first; where it takes long, by its first batches or the first pieces after them.
+
+    Its first batch, which warms up, counts as any other: as the median of those after it.
+    """
+    count = -(-len(built.data.validation) // built.project.validation_batch(built.settings))
+    share, began = 0.0, time.perf_counter()
+    asked: list[float] = []
+    """When it was asked whether to go on: before every batch and after every piece of what follows."""
 
     def interrupted() -> bool:
-        nonlocal asked, passed
-        asked += 1
-        now = time.perf_counter()
-        passed = now if asked <= batches + 1 else passed
-        return asked > 1 and now - began > EVALUATION_SECONDS
+        asked.append(time.perf_counter())
+        return len(asked) > 2 and asked[-1] - began > EVALUATION_SECONDS
 
     def progress(done: float, total: float, unit: str) -> None:
         nonlocal share
@@ -102,12 +104,20 @@ def evaluation_seconds(built: Built, ctx: Context) -> float:
         built.project, built.settings, built.data, built.model, ctx, built.settings.loss_weights.model_dump(),
         heads=[head.name for head in built.spec.heads], interrupted=interrupted, progress=progress,
     )  # fmt: skip
-    seconds = time.perf_counter() - began
-    if result is not None:
-        return seconds
-    if asked <= batches:
-        return seconds * batches / (asked - 1)
-    return seconds if not share else passed - began + (seconds - (passed - began)) / share
+    moments = asked if result is None else [*asked, time.perf_counter()]
+    if not count or len(moments) < 2:
+        return time.perf_counter() - began
+    batches = np.diff(moments[: max(2, count)])
+    """The last one ends when something else begins, and is taken as the typical one."""
+    typical = float(np.median(batches[1:] if len(batches) > 1 else batches))
+    if len(moments) <= count:
+        return typical * count
+    unseen = typical * (count - len(batches))
+    after = max(0.0, moments[-1] - moments[0] - float(batches.sum()) - unseen)
+    if result is None and share:  # said of the pieces before the one at which it was left
+        pieces = len(asked) - count
+        after *= (pieces - 1) / pieces / share
+    return typical + float(batches[1:].sum()) + unseen + after
 
 
 def save_seconds(state: Mapping[str, Tensor], checkpoint: int, place: Path) -> float | None:
@@ -116,12 +126,17 @@ def save_seconds(state: Mapping[str, Tensor], checkpoint: int, place: Path) -> f
     for tensor in state.values():
         left = (MOST_SAVED - size_of(some)) // tensor.element_size()
         some.append(tensor.detach().flatten()[:left].clone())
-    began = time.perf_counter()
-    try:
-        with tempfile.TemporaryFile(dir=place) as file:
-            torch.save(some, file)
-            file.flush()
-            os.fsync(file.fileno())
-    except (OSError, RuntimeError):  # RuntimeError: what torch makes of a full disk
-        return None
-    return (time.perf_counter() - began) * max(1.0, checkpoint / max(1, size_of(some)))
+    padding = min(checkpoint, MOST_SAVED) - size_of(some)
+    some.append(torch.zeros(max(0, padding), dtype=torch.uint8))
+    took = []
+    for _ in range(SAVES):
+        began = time.perf_counter()
+        try:
+            with tempfile.TemporaryFile(dir=place) as file:
+                torch.save(some, file)
+                file.flush()
+                os.fsync(file.fileno())
+        except (OSError, RuntimeError):  # RuntimeError: what torch makes of a full disk
+            return None
+        took.append(time.perf_counter() - began)
+    return float(np.median(took[1:])) * max(1.0, checkpoint / max(1, size_of(some)))

@@ -54,6 +54,11 @@ class RunStarted(Header, kw_only=True, tag="run_started"):
     """Everything that earlier attempts logged beyond this step is superseded."""
     resumed_epoch: int | None = None
     """Epochs done then: before an epoch's evaluation and after it the step is the same. None where it is not told."""
+    parent: str = ""
+    """Id of the run whose checkpoint this attempt began with; empty where it is the run's own, or none."""
+    best_score: float | None = None
+    """The score there was to beat, and the epoch it came from: of a fork its parent's."""
+    best_epoch: int = 0
 
     def undoes(self, one: Epoch | CommandAnswer) -> bool:
         """Whether an earlier attempt logged it beyond where this one goes on."""

@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 import psutil
 
-CGROUP = Path("/sys/fs/cgroup")
+from engines.host.cgroup import CGROUP, OWN, cpu_limit, memory_limit
+
 CPU_SECONDS = 0.5
 """The kernel counts in hundredths of a second: shares of less time than this are noise."""
 
@@ -25,11 +26,13 @@ class Gpu:
     name: str
     utilisation: float | None
     """Between 0 and 1; absent for a part of a divided card."""
-    memory_used: int
-    memory_total: int
-    """Bytes."""
+    memory_used: int | None
+    memory_total: int | None
+    """Bytes; absent for a card that shares the machine's memory."""
     watts: float | None
     celsius: int | None
+    problem: str = ""
+    """Why the card does not answer, or gives no memory; empty where it does."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class Reading:
     no_gpu: str
     """Why there is no GPU to show; empty when there is one."""
     cores_busy: float
-    cores: int
+    cores: float
+    """That may be used at once: whole ones, or the share that a control group allows."""
     memory_used: int
     memory_total: int
     disk_free: int
@@ -81,7 +85,9 @@ class LocalMachine:
         with self._one_at_a_time:
             used, total = memory()
             free, size = _disk(folder)
-            cores = len(os.sched_getaffinity(0))
+            limit = cpu_limit()
+            cores = float(len(os.sched_getaffinity(0)))
+            cores = cores if limit is None else min(cores, limit.cores)
             return Reading(self._gpus(), self._no_gpu, self._cores_busy(), cores, used, total, free, size)
 
     def _cores_busy(self) -> float:
@@ -96,10 +102,12 @@ class LocalMachine:
         if self._nvml is None:
             return ()
         try:
-            return tuple(_read_gpu(self._nvml, index) for index in range(self._nvml.nvmlDeviceGetCount()))
+            count = self._nvml.nvmlDeviceGetCount()
         except self._nvml.NVMLError as error:
             self._no_gpu = f"the NVIDIA driver no longer answers ({error})"
             return ()
+        self._no_gpu = ""
+        return tuple(_read_gpu(self._nvml, index) for index in range(count))
 
 
 def _open_nvml() -> tuple[Any, str]:
@@ -116,55 +124,45 @@ def _open_nvml() -> tuple[Any, str]:
 
 
 def _read_gpu(nvml: Any, index: int) -> Gpu:
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
-    name = nvml.nvmlDeviceGetName(handle)
-    memory_info = nvml.nvmlDeviceGetMemoryInfo(handle)
-    utilisation = watts = celsius = None
-    with contextlib.suppress(nvml.NVMLError):  # not every device or driver tells these
-        utilisation = nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
-    with contextlib.suppress(nvml.NVMLError):
-        watts = nvml.nvmlDeviceGetPowerUsage(handle) / 1000
-    with contextlib.suppress(nvml.NVMLError):
-        celsius = nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
+    """A card by all that it answers: each question may fail alone, and a card that is lost hides no other."""
+
+    def asked(question: str, *more: Any) -> Any:
+        with contextlib.suppress(nvml.NVMLError):
+            return getattr(nvml, question)(handle, *more)
+
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    except nvml.NVMLError as error:
+        return Gpu("", None, None, None, None, None, f"does not answer ({error})")
+    problem, memory_info = "", None
+    try:
+        memory_info = nvml.nvmlDeviceGetMemoryInfo(handle)
+    except nvml.NVMLError as error:
+        problem = f"memory not reported ({error})"
+    name, rates = asked("nvmlDeviceGetName"), asked("nvmlDeviceGetUtilizationRates")
+    milliwatts = asked("nvmlDeviceGetPowerUsage")
     return Gpu(
-        name.decode() if isinstance(name, bytes) else name,
-        utilisation, memory_info.used, memory_info.total, watts, celsius,
+        name.decode(errors="replace") if isinstance(name, bytes) else name or "",
+        None if rates is None else rates.gpu / 100,
+        memory_info and memory_info.used, memory_info and memory_info.total,
+        None if milliwatts is None else milliwatts / 1000,
+        asked("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU), problem,
     )  # fmt: skip
 
 
-def _number(file: Path) -> int | None:
-    """The number in a one-line file, None for `max`, a missing or another file."""
-    with contextlib.suppress(OSError, ValueError):
-        return int(file.read_text())
-    return None
-
-
-def memory(cgroup: Path = CGROUP) -> tuple[int, int]:
+def memory(cgroup: Path = CGROUP, own: Path = OWN) -> tuple[int, int]:
     """Bytes used and usable: of the control group where it has a limit below the machine's, else of the machine."""
     host = psutil.virtual_memory()
-    limit, used = _number(cgroup / "memory.max"), _number(cgroup / "memory.current")
-    if limit is None or used is None or limit >= host.total:
-        return host.total - host.available, host.total
-    return used - _statistic(cgroup / "memory.stat", "inactive_file"), limit
+    limit = memory_limit(cgroup, own)
+    return limit if limit is not None and limit[1] < host.total else (host.total - host.available, host.total)
 
 
-def _cpu_seconds(cgroup: Path = CGROUP) -> float:
+def _cpu_seconds(cgroup: Path = CGROUP, own: Path = OWN) -> float:
     """Processor seconds used so far: by the control group where it is limited, else by the machine."""
-    with contextlib.suppress(OSError):
-        if not (cgroup / "cpu.max").read_text().startswith("max"):
-            return _statistic(cgroup / "cpu.stat", "usage_usec") / 1e6
+    if (limit := cpu_limit(cgroup, own)) is not None:
+        return limit.used_seconds
     times = psutil.cpu_times()
     return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
-
-
-def _statistic(file: Path, key: str) -> int:
-    """The number after `key` in a file of `key number` lines, 0 where absent."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in file.read_text().splitlines():
-            name, _, value = line.partition(" ")
-            if name == key:
-                return int(value)
-    return 0
 
 
 def _disk(folder: Path) -> tuple[int, int]:

@@ -26,6 +26,20 @@ from engines.contract.events import (
 )
 
 
+@dataclass(frozen=True)
+class Best:
+    """What there is to beat. inherited: it is of the run that this one was forked from."""
+
+    score: float | None
+    epoch: int
+    inherited: bool
+
+    def __str__(self) -> str:
+        """`0.929 (parent, ep 20)`; of the run's own `0.929 (ep 20)`."""
+        score = "—" if self.score is None else f"{self.score:.4g}"
+        return f"{score} ({'parent, ' if self.inherited else ''}ep {self.epoch})"
+
+
 @dataclass
 class History:
     """The effective view of a run's events. Feed it with `add`, in the order of the log."""
@@ -50,6 +64,8 @@ class History:
     checkpoints: list[Checkpoint] = field(default_factory=list)
     resumes: list[int] = field(default_factory=list)
     """Steps from which attempts were resumed."""
+    gaps: list[tuple[float, float]] = field(default_factory=list)
+    """When nothing could step, in Unix seconds: pauses, and the time from one attempt to the next."""
     attempt: int = 0
     last_event: float = 0.0
 
@@ -61,15 +77,19 @@ class History:
         if event.attempt > self.attempt:
             self.attempt = event.attempt
             self.standing.clear()
-        self.last_event = event.time
+        before, self.last_event = self.last_event, event.time
         match event:
             case RunStarted():
+                if self.started is not None:
+                    self.gaps.append((before, event.time))
                 self._start(event)
             case Epoch():
                 if (old := self.epochs.pop(event.epoch, None)) is not None:
                     self.superseded.append(old)
                 self.epochs[event.epoch] = event
             case Phase():
+                if self.phase is not None and self.phase.phase == "paused":
+                    self.gaps.append((self.phase.time, event.time))
                 self.phase, self.progress = event, None
             case Progress():
                 self.progress = event
@@ -104,10 +124,37 @@ class History:
             self.superseded.append(self.epochs.pop(row.epoch))
         self.effective = [answer for answer in self.effective if not event.undoes(answer)]
 
+    def stepping(self, since: float, until: float) -> float:
+        """Seconds between two moments without the gaps between them, and without the pause that lasts."""
+        gaps = self.gaps
+        if self.phase is not None and self.phase.phase == "paused":
+            gaps = [*gaps, (self.phase.time, until)]
+        idle = sum(max(0.0, min(end, until) - max(begin, since)) for begin, end in gaps)
+        return max(0.0, until - since - idle)
+
     @property
     def best(self) -> Epoch | None:
         """The newest epoch that was marked best."""
         return next((row for row in reversed(self.epochs.values()) if row.best), None)
+
+    @property
+    def to_beat(self) -> Best | None:
+        """The best score of this run; of a fork that has none, its parent's."""
+        if (row := self.best) is not None:
+            return Best(row.score, row.epoch, inherited=False)
+        started = self.started
+        if started is None or started.best_score is None or not started.best_epoch:
+            return None
+        return Best(started.best_score, started.best_epoch, inherited=True)
+
+    @property
+    def inherited(self) -> str:
+        """`best 0.929 (parent, ep 20) · patience 2/10`, of a fork that has not beaten its parent; else empty."""
+        best = self.to_beat
+        if best is None or not best.inherited:
+            return ""
+        waited = f" · patience {max(0, self.done - best.epoch)}/{self.patience}" if self.patience else ""
+        return f"best {best}{waited}"
 
     @property
     def newest(self) -> Epoch | None:

@@ -104,6 +104,9 @@ def _doing(history: History) -> str:
     if STALL in history.standing:
         return f"{STALLED} in {phase}"
     progress = history.progress
+    if phase == "saving" and history.phase and history.phase.detail:
+        far = f" {progress.done:,g}/{progress.total:,g}" if progress is not None else ""
+        return f"{history.phase.detail}{far}"
     if phase in ("loading", "evaluating") and progress is not None and progress.attempt == history.attempt:
         unit = "".join(filter(str.isprintable, progress.unit))
         return f"{phase}, {progress.done:,g} of {progress.total:,g} {unit}"

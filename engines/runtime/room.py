@@ -58,6 +58,8 @@ class Room:
         self.attempt = events.attempt
         self.waits = True
         """Not in a try, where a full disk is what is to be found out."""
+        self.paused = 0.0
+        """Seconds that the run was held: no part of how long an epoch takes."""
         self._run, self._events, self._listener, self._place = run, events, listener, place
         self._phase = Phase(phase="loading")
         self._told = False
@@ -75,6 +77,7 @@ class Room:
 
         Raises OSError for another fault than a full disk, and for that when a signal has asked the engine to leave.
         """
+        first = time.monotonic()
         while True:
             began = time.monotonic()
             try:
@@ -88,6 +91,7 @@ class Room:
             self._wait(max(LEAST_SECONDS, TIMES * (time.monotonic() - began)))
         self._answer("applied")
         if self._told:
+            self.paused += time.monotonic() - first
             self._go_on()
 
     def _tell(self) -> None:

@@ -136,7 +136,8 @@ def _columns(spec: Spec, trainer: Trainer) -> list[Column]:
     return columns
 
 
-def _announce(loaded: LoadedConfig, trainer: Trainer) -> None:
+def _announce(loaded: LoadedConfig, trainer: Trainer, parent: str) -> None:
+    """What is to be trained, from where. parent: of a fork that begins with its parent's checkpoint."""
     live, schedule = trainer.state.live, trainer.schedule
     device = device_name(str(next(trainer.model.parameters()).device))
     trainer.room.write(
@@ -144,7 +145,8 @@ def _announce(loaded: LoadedConfig, trainer: Trainer) -> None:
             project=loaded.spec.name, device=device, epochs=live.epochs, steps_per_epoch=schedule.steps_per_epoch,
             columns=_columns(loaded.spec, trainer), stages=schedule.plan.planned(live.epochs),
             patience=schedule.plan.patience(trainer.state), resumed_step=trainer.state.step,
-            resumed_epoch=trainer.state.epoch,
+            resumed_epoch=trainer.state.epoch, parent=parent, best_score=trainer.state.best_score,
+            best_epoch=trainer.state.best_epoch,
         )
     )  # fmt: skip
 
@@ -182,8 +184,9 @@ def _train(attempt: Attempt) -> ev.Ended:
     made_with.facts |= numeric_flags()
     provenance.record(run, events.attempt, made_with)
     listener.step = lambda: trainer.state.step
+    forks = checkpoint.resume_point(run) == run.fork
     resume(run, trainer)
-    _announce(loaded, trainer)
+    _announce(loaded, trainer, info.parent or "" if forks else "")
     with WritersBeside(run, loaded.settings.output.writers, events) as writers:
         ended = _to_the_end(trainer, earlier.history.edits())
         writers.reason = ended.reason

@@ -34,12 +34,14 @@ def finish(trainer: Trainer) -> bool:
     result = trainer.evaluate()
     if result is None:
         return False
-    trainer.phases.enter("saving", "report and export")
+    trainer.phases.enter("saving", "report")
     trainer.model.eval()
+    project.report_progress = trainer.phases.progress  # type: ignore[method-assign]
     tables = {**result.tables, **project.report(settings, data, trainer.model, result)}
     if len(trainer.schedule.plan.stages) > 1:
         tables["stages"] = stages_table(trainer)
     trainer.records.write_report(tables)
+    trainer.phases.enter("saving", "export")
     best = state.best_score if state.best_score is not None else float("nan")
     log = TrainingLog(tuple(state.log), state.best_epoch, best)
     trainer.room.when_possible(lambda: project.export(settings, run.export, trainer.model, data, result, log))

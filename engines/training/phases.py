@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -28,9 +29,11 @@ class Phases:
     @contextmanager
     def during(self, phase: PhaseName) -> Iterator[None]:
         """Be in `phase` for a while, then in the one before again."""
-        before = self.current
+        before, began = self.current, time.monotonic()
         self.enter(phase)
         try:
             yield
         finally:
+            if phase == "paused":
+                self._room.paused += time.monotonic() - began
             self.enter(before)

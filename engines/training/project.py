@@ -146,6 +146,12 @@ class Project(ABC, Generic[Config]):
         engine puts its own in this place.
         """
 
+    def report_progress(self, done: float, total: float, unit: str) -> None:
+        """For `report` where it takes long: how far it is, as `(3, 10, "tables")`. Not for overriding.
+
+        Alone it does nothing; the engine puts its own in this place.
+        """
+
     @abstractmethod
     def data(self, cfg: Config, device: torch.device) -> Split:
         """Read and check the data. Raises `DataError` with one clear sentence."""

@@ -25,10 +25,14 @@ class EpochRecorder:
     def __init__(self, run: RunDirectory, room: Room) -> None:
         self._run, self._room = run, room
         self._train, self._validation = LineWriter(run.train_metrics), LineWriter(run.val_metrics)
-        self._began = time.monotonic()
+        self._began = self._now()
+
+    def _now(self) -> float:
+        """Seconds of work: the clock stands still in a pause."""
+        return time.monotonic() - self._room.paused
 
     def begin_epoch(self) -> None:
-        self._began = time.monotonic()
+        self._began = self._now()
 
     def end_epoch(
         self, state: TrainState, stage: str, means: Mapping[str, float | None], result: Result, *, lr: float, best: bool
@@ -38,7 +42,7 @@ class EpochRecorder:
         validation, bad_validation = finite(result.values, "validation.")
         marks, bad_score = finite({"score": result.score})
         score = marks["score"]
-        seconds = time.monotonic() - self._began
+        seconds = self._now() - self._began
         common = {"epoch": state.epoch, "step": state.step, "attempt": self._room.attempt, "stage": stage}
         self._append(self._train, {**common, **train, "lr": lr, "seconds": seconds, "nonfinite": bad_train})
         if state.evaluated:

@@ -113,7 +113,15 @@ class Agent(Project[AgentConfig]):
 
     def report(self, cfg: AgentConfig, data: Split, model: nn.Module, result: Result) -> Mapping[str, Table]:
         assert isinstance(result, AgentResult)
-        return report_tables(cfg, self.train, self.validation, cast(AgentNet, model), result, arena=self._arena)
+        return report_tables(
+            cfg,
+            self.train,
+            self.validation,
+            cast(AgentNet, model),
+            result,
+            arena=self._arena,
+            progress=self.report_progress,
+        )
 
     def export(
         self, cfg: AgentConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -37,12 +38,22 @@ SHOWN = {
 
 
 def report_tables(
-    cfg: AgentConfig, train: Windows, seen: Fixed, net: AgentNet, result: AgentResult, *, arena: bool
+    cfg: AgentConfig,
+    train: Windows,
+    seen: Fixed,
+    net: AgentNet,
+    result: AgentResult,
+    *,
+    arena: bool,
+    progress: Callable[[float, float, str], None],
 ) -> dict[str, Table]:
-    """What a run has learned; in the arena also what it plays."""
+    """What a run has learned; in the arena also what it plays. `progress` hears how many parts are done."""
+    total = 1 + (result.seen is not None) * (1 + arena)
+    progress(0, total, "parts")
     tables = {"Dreams": dreams_table(cfg, seen, net), "Reward bins": bins_table(net, train)}
     if result.seen is not None:
         print("report: baselines", flush=True)
+        progress(1, total, "parts")
         guesses = baselines(train, seen.windows, seen.numbers, net.reward.offsets)
         if (known := ceiling(Path(cfg.data.path), seen.windows, seen.numbers, net.reward.offsets)) is not None:
             guesses[CEILING] = known
@@ -52,6 +63,7 @@ def report_tables(
         tables["Actions"] = actions_table(result, said)
     if arena and result.seen is not None:
         print("report: episodes", flush=True)
+        progress(2, total, "parts")
         tables["Played"] = played_table(cfg, net)
     return tables
 

@@ -94,7 +94,9 @@ class ControlsProject(Project[ControlsConfig]):
         """The run beside its baselines, and what its numbers are worth."""
         if not isinstance(result, ControlsResult):
             raise TypeError(f"expected the result of a controls evaluation, not a {type(result).__name__}")
-        report = RunReport(cfg, model, self._validation, result, self._names, self._weights, self.edition)
+        report = RunReport(
+            cfg, model, self._validation, result, self._names, self._weights, self.edition, self.report_progress
+        )
         return report.tables()
 
     def export(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +43,9 @@ from projects.controls.split import read_parts
 from projects.controls.state_leaks import flags, leaks_table, state_leaks
 from projects.controls.tuning import configured, decided, decisions, tuned, tuned_on_others, tuned_through
 
+PARTS = 4
+"""Of a report, each with a line in the log; with test sessions one more."""
+
 
 class RunReport:
     """Everything that `docs/controls.md` explains, of one trained model on its validation windows, in fp32.
@@ -52,6 +55,7 @@ class RunReport:
         result: its evaluation on `source`, the validation windows. names: the sessions of these.
         weights: what positives weighed in the training.
         edition: whose definitions the run keeps (`projects.controls.editions`).
+        progress: hears how many parts are done, and of how many.
     """
 
     def __init__(
@@ -63,9 +67,11 @@ class RunReport:
         names: Sequence[str],
         weights: PosWeights,
         edition: int = NEWEST,
+        progress: Callable[[float, float, str], None] = lambda done, total, unit: None,
     ) -> None:
         self._cfg, self._model, self._source, self._names, self._weights = cfg, model, source, names, weights
         self._prediction, self._truth, self._off = result.prediction, result.truth, result.off
+        self._progress, self._parts, self._said = progress, PARTS, 0
         self._edition, self._scoring = edition, scoring(cfg, edition)
         self._rules = cfg.post_processing.rules
         self._review = {
@@ -82,6 +88,7 @@ class RunReport:
             compared = self._from_recordings()
         except DataError as error:
             compared = {"baselines": not_made(error)}
+        self._say("thresholds")
         return {
             **compared,
             "sessions": self._sessions(),
@@ -159,7 +166,8 @@ class RunReport:
         train, validation = parts.train, parts.validation
         if not np.array_equal(target_rows(validation).truth.targets, self._truth.targets):
             raise DataError(f"{self._cfg.data.path} no longer holds the sessions that this run was validated on.")
-        say("baselines")
+        self._parts += bool(parts.test)
+        self._say("baselines")
         baselines = self._baselines(train, validation)
         run = self._score(self._prediction, self._default)
         compared = {"this run": run, **baselines}
@@ -178,7 +186,7 @@ class RunReport:
 
     def _test(self, train: Sequence[Recording], test: Sequence[Recording]) -> dict[str, Table]:
         """The headline: sessions that nothing was chosen on, at the thresholds chosen on validation."""
-        say("test")
+        self._say("test")
         source = WindowSource(test, next(self._model.parameters()).device, 0.0)
         prediction, truth = predict(self._model, source, ENLARGE * self._cfg.training.batch_size)
         run = score_controls(prediction, truth, self._tuned, self._off, self._scoring)
@@ -199,7 +207,7 @@ class RunReport:
         }
 
     def _self_fed(self, validation: Sequence[Recording]) -> Table:
-        say("self-fed history")
+        self._say("self-fed history")
         rows = first_windows(self._source.sessions)
         pairs = {}
         for name, thresholds in {"as trained": self._default, "tuned": self._tuned}.items():
@@ -209,7 +217,7 @@ class RunReport:
         return gap_table(pairs, int(rows.sum()))
 
     def _leaks(self, train: Sequence[Recording], validation: Sequence[Recording]) -> dict[str, Table]:
-        say("leaking state")
+        self._say("leaking state")
         columns = state_leaks(train, validation)
         batch_size = ENLARGE * self._cfg.training.batch_size
         predictions = {TRAINED: self._prediction}
@@ -221,6 +229,12 @@ class RunReport:
             "state columns": leaks_table(columns),
         }
 
+    def _say(self, what: str) -> None:
+        """How far it is, and a line in the log of the run: a report of a large model takes a while."""
+        print(f"report: {what}", flush=True)
+        self._progress(self._said, self._parts, "parts")
+        self._said += 1
+
     def _counted(self, scores: Mapping[str, Scores]) -> dict[str, Scores]:
         """Put together as the run's."""
         return {name: one.by(self._scoring) for name, one in scores.items()}
@@ -229,8 +243,3 @@ class RunReport:
 def _names(recordings: Sequence[Recording]) -> str:
     more = f" and {len(recordings) - MOST_NAMED} more" if len(recordings) > MOST_NAMED else ""
     return ", ".join(one.name for one in recordings[:MOST_NAMED]) + more
-
-
-def say(what: str) -> None:
-    """A line in the log of the run: a report of a large model takes a while."""
-    print(f"report: {what}", flush=True)

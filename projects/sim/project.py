@@ -167,7 +167,7 @@ class SimProject(Project[SimConfig]):
         """The run beside its baselines and leak rows, what its thresholds guarantee, and the time of an answer."""
         assert isinstance(result, SimResult)
         assert isinstance(model, SimNetwork)
-        return report_tables(cfg, self.train, self.validation, model, result, self._weights)
+        return report_tables(cfg, self.train, self.validation, model, result, self._weights, self.report_progress)
 
     def export(
         self, cfg: SimConfig, folder: Path, model: nn.Module, data: Split, result: Result, log: TrainingLog

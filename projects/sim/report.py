@@ -47,9 +47,19 @@ class Baseline:
 
 
 def report_tables(
-    cfg: SimConfig, train: Source, validation: Source, network: SimNetwork, result: SimResult, weights: ClassWeights
+    cfg: SimConfig,
+    train: Source,
+    validation: Source,
+    network: SimNetwork,
+    result: SimResult,
+    weights: ClassWeights,
+    progress: Callable[[float, float, str], None],
 ) -> dict[str, Table]:
-    """The run beside its baselines, the thresholds of high risk, and the time of an answer. network: in eval mode."""
+    """The run beside its baselines, the thresholds of high risk, and the time of an answer. network: in eval mode.
+
+    `progress` hears how many parts are done.
+    """
+    progress(0, 2, "parts")
     print("report: baselines", flush=True)
     run = _scores(result.labels, Baseline(result.predicted, {task: result.values.get(task) for task in LABELS}))
     found = {name: _scores(result.labels, one) for name, one in baselines(train, validation, weights).items()}
@@ -59,6 +69,7 @@ def report_tables(
         "that a rover does not have. Where telemetry only comes near this run, it may be a leak."
     )
     beside = comparison(run, found, PERFECT, title="", note=note)
+    progress(1, 2, "parts")
     return {
         "baselines": beside,
         "risk thresholds": threshold_table(cfg, result.review),

@@ -20,6 +20,7 @@ from tests.support.fake_run import FakeRun
 Make = Callable[..., CockpitApp]
 
 
+@pytest.mark.behaviour("q-ctrl-c-cockpit")
 @pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
 async def test_leaving_asks_nothing_and_touches_nothing(cockpit: Make, fake: FakeRun, key: str) -> None:
     fake.begin().started()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from textual import events, on
@@ -16,8 +17,11 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from cockpit import ordered_keys
+from cockpit.app import CockpitApp
 from cockpit.ordered_keys import OrderedKeysApp
+from cockpit.screens.run import RunScreen
 from tests.cockpit.driving import until
+from tests.support.fake_run import FakeRun
 
 
 class Numbers(Widget, can_focus=True):
@@ -126,12 +130,14 @@ async def burst(pilot: Pilot[None], *pressed: str) -> None:
     await until(pilot, lambda: not app._waiting_keys and not app._key_on_its_way)
 
 
+@pytest.mark.behaviour("keys-arrive-together-over")
 async def test_a_number_typed_behind_a_move_is_the_number_of_the_new_line() -> None:
     async with Host().run_test() as pilot:
         await burst(pilot, "1", "down", "5", "7")
         assert pilot.app.query_one(Numbers).typed == ["1", "57"]
 
 
+@pytest.mark.behaviour("keys-arrive-together-over")
 async def test_what_is_typed_behind_a_key_that_opens_a_field_goes_into_it() -> None:
     async with Host().run_test() as pilot:
         await burst(pilot, "/", "d", "4", "down", "5", "d")
@@ -140,6 +146,7 @@ async def test_what_is_typed_behind_a_key_that_opens_a_field_goes_into_it() -> N
         assert not host(pilot).deleted
 
 
+@pytest.mark.behaviour("keys-arrive-together-over")
 async def test_what_is_typed_behind_the_enter_that_ends_a_field_goes_where_the_person_is_then() -> None:
     async with Host().run_test() as pilot:
         await burst(pilot, "/", "4", "enter", "down", "5")
@@ -147,6 +154,7 @@ async def test_what_is_typed_behind_the_enter_that_ends_a_field_goes_where_the_p
         assert pilot.app.query_one(Numbers).typed == ["", "5"]
 
 
+@pytest.mark.behaviour("keys-arrive-together-over")
 async def test_what_is_typed_behind_a_key_that_opens_a_screen_goes_into_it() -> None:
     async with Host().run_test() as pilot:
         await burst(pilot, "n", "d", "7")
@@ -178,3 +186,30 @@ async def test_many_keys_at_once_wait_for_each_other_though_all_together_take_lo
         slow = pilot.app.query_one(Slow)
         await until(pilot, lambda: len(slow.typed) == 10)
         assert (slow.typed, slow.early) == ("1234567890", "")
+
+
+@pytest.mark.behaviour("keys-in-order-from-the-start")
+async def test_keys_before_the_first_screen_is_filled_are_given_in_order_when_it_is() -> None:
+    """Enter among them, of which a terminal that is not set up yet makes a line feed."""
+    app = Host()
+    app.hold_keys()
+    async with app.run_test() as pilot:
+        for key in ("slash", "4", "ctrl+j", "down", "5"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await pilot.pause()
+        assert app.query_one("#line", Input).value == ""
+        app.release_keys()
+        await until(pilot, lambda: not app._waiting_keys and not app._key_on_its_way)
+        assert app.query_one("#line", Input).value == "4"
+        assert app.query_one(Numbers).typed == ["", "5"]
+
+
+@pytest.mark.behaviour("keys-in-order-from-the-start")
+async def test_enter_that_came_before_the_list_opens_its_first_run(
+    cockpit: Callable[..., CockpitApp], fake: FakeRun
+) -> None:
+    fake.begin().started().epochs(1)
+    app = cockpit()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.post_message(events.Key("ctrl+j", None))
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))

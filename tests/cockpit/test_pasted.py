@@ -22,6 +22,7 @@ def told(*pieces: str) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.behaviour("pasted-text-whatever-escapes")
 @pytest.mark.parametrize(
     ("pasted", "text"),
     [

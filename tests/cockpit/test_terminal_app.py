@@ -61,6 +61,7 @@ async def test_damaged_settings_are_told(cockpit: Make, settings: SettingsFile) 
         await until(pilot, lambda: "cannot be read" in text(pilot))
 
 
+@pytest.mark.behaviour("terminal-cannot-show-more")
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 async def test_ascii_is_all_there_is(cockpit: Make, running: FakeRun, size: tuple[int, int]) -> None:
     running.run.stdout.write_text("größer als → 夏 ▇▇ \u2800⣿ Ⅳ\n")
@@ -96,6 +97,7 @@ async def test_ascii_is_chosen_in_the_palette_at_once_and_remembered(
             )
 
 
+@pytest.mark.behaviour("terminal-cannot-show-more")
 def test_no_sign_of_ours_is_wider_than_a_cell() -> None:
     """Every character in the cockpit's own source: terminals disagree on the width of wide ones and of emoji."""
     files = [path for kind in ("*.py", "*.tcss") for path in (ROOT / "cockpit").rglob(kind)]
@@ -108,6 +110,7 @@ def test_no_sign_of_ours_is_wider_than_a_cell() -> None:
     assert odd == []
 
 
+@pytest.mark.behaviour("tmux-screen-xterm-dumb")
 async def test_without_colour_the_cursor_and_every_state_are_still_seen(
     cockpit: Make, folder: Path, running: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,11 +162,15 @@ async def test_pause_may_move_alone_and_continue_stays(cockpit: Make, settings: 
             await until(pilot, lambda: "p continue" in text(pilot))
 
 
+@pytest.mark.behaviour("keys-that-no-terminal-sends")
 async def test_unknown_ids_no_keys_and_clashes_are_told_once(cockpit: Make, settings: SettingsFile) -> None:
-    settings.change(keys={"run.stpo": "f8", "runs.mark": "foo", "runs.order": "ctl+t,+", "run.stop": "q"})
+    settings.change(
+        keys={"run.stpo": "f8", "runs.mark": "foo", "runs.order": "ctl+t,+", "run.stop": "q", "run.pause": "hyper+z"}
+    )
     async with cockpit().run_test(size=(120, 50), notifications=True) as pilot:
         await until(pilot, lambda: "did you mean 'run.stop'" in text(pilot))
         await until(pilot, lambda: "'foo' for runs.mark is not a key" in text(pilot))
+        await until(pilot, lambda: "'hyper+z' for run.pause is not a key" in text(pilot))
         await until(pilot, lambda: "'ctl+t' for runs.order is not a key" in text(pilot))
         assert "'plus'" not in text(pilot)
         await until(pilot, lambda: "q is bound to both cockpit.leave and run.stop" in text(pilot).replace("\n", ""))

@@ -72,6 +72,7 @@ def drawn(*pieces: Piece) -> list[Segment]:
     return [part for x, y, text, style in pieces for part in (Control.move_to(x, y).segment, Segment(text, style))]
 
 
+@pytest.mark.behaviour("epoch-costs-few-kilobytes")
 @given(st.lists(st.lists(pieces, max_size=4), max_size=6))
 def test_what_is_left_out_stands_there_already(updates: list[list[Piece]]) -> None:
     whole, sparing, picture = MadeUp(), MadeUp(), TerminalPicture()
@@ -81,6 +82,7 @@ def test_what_is_left_out_stands_there_already(updates: list[list[Piece]]) -> No
         assert sparing.cells == whole.cells
 
 
+@pytest.mark.behaviour("name-log-signs-terminal")
 @pytest.mark.parametrize(("rocket", "accent"), [(1, 0), (2, 0), (2, 1)])
 @given(updates=st.lists(st.lists(pairs, max_size=4), max_size=6))
 def test_a_sign_that_a_terminal_takes_for_another_width_moves_and_leaves_nothing(

@@ -48,6 +48,7 @@ def test_marks_and_lines_stand_out(name: str) -> None:
     assert [colour for colour in lines if contrast(colour, background) < 3] == []
 
 
+@pytest.mark.behaviour("eight-runs-told-apart")
 @EVERY
 @pytest.mark.parametrize("kind", list(RUN_COLOURS))
 def test_eight_runs_are_told_apart(kind: str, vision: str) -> None:

@@ -94,6 +94,7 @@ def test_without_scores_there_is_no_plateau(scores: list[float | None]) -> None:
     assert plateau(rows(scores), len(scores)) is None
 
 
+@pytest.mark.behaviour("goes-wrong-training-s")
 @pytest.mark.parametrize(("slope", "least", "most"), [(0.5, 0, 0), (0.2, 0, 0.04), (0.1, 0.05, 0.25), (0.0, 1, 1)])
 def test_how_often_steady_progress_is_called_a_plateau(slope: float, least: float, most: float) -> None:
     """Lines of 100 epochs that rise by `slope` of their noise an epoch; at 0 there is a plateau to be found."""
@@ -111,6 +112,7 @@ def test_a_curve_that_still_saturates_is_no_plateau() -> None:
             assert first_plateau(curve) is None
 
 
+@pytest.mark.behaviour("goes-wrong-training-s")
 @real
 def test_real_runs_in_steady_progress_have_no_plateau() -> None:
     """Thirty seeds and a long run of a language model by validation loss, and two of three runs of a robot."""
@@ -270,6 +272,7 @@ def silence_until_told(phase: str, usual: float, *, seconds: float = 5.0) -> flo
     return rule.silence
 
 
+@pytest.mark.behaviour("run-hangs-while-process")
 @pytest.mark.parametrize(
     ("phase", "usual", "told"),
     [
@@ -303,6 +306,7 @@ def test_three_times_the_longest_silence_of_late_is_waited_for() -> None:
     assert rule.patience("training") == 120  # of the last twenty it was none
 
 
+@pytest.mark.behaviour("run-hangs-while-process")
 def test_a_pause_is_no_stall_and_a_stall_is_over_with_the_next_step() -> None:
     rule = StallRule()
     rule.feed("training", 1, 5)
@@ -374,6 +378,7 @@ def first_exploit(imagined: Floats, played: Sequence[float | None] | npt.NDArray
     return next((n for n in range(1, len(made) + 1) if exploit(made[:n], PROXIES)), None)
 
 
+@pytest.mark.behaviour("model-whose-own-word")
 def test_how_often_noise_is_called_an_exploit() -> None:
     random = np.random.default_rng(0)
     at = np.arange(20.0)

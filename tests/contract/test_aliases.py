@@ -51,6 +51,7 @@ def faults(path: Path, *overrides: str) -> list[str]:
     return str(caught.value).splitlines()
 
 
+@pytest.mark.behaviour("setting-under-another-name")
 def test_a_file_under_other_names_is_the_same_config(tmp_path: Path) -> None:
     settings = load_config(write(tmp_path, SEED + "net: {{nhead: 4}}\n")).settings
     own = {
@@ -60,6 +61,7 @@ def test_a_file_under_other_names_is_the_same_config(tmp_path: Path) -> None:
     assert settings == check_config(own, "own", {}, ()).settings
 
 
+@pytest.mark.behaviour("setting-under-another-name")
 def test_a_set_may_use_either_name_and_goes_over_either(tmp_path: Path) -> None:
     path = write(tmp_path, SEED)
     for text in ("data.batch_size=8", "training.batch_size=8"):
@@ -69,6 +71,7 @@ def test_a_set_may_use_either_name_and_goes_over_either(tmp_path: Path) -> None:
     assert settings.model.model_dump()["nhead"] == 2
 
 
+@pytest.mark.behaviour("setting-under-another-name")
 def test_both_names_are_one_fault_with_both_lines(tmp_path: Path) -> None:
     path = write(tmp_path, SEED.replace("  amp", "  batch_size: 16\n  amp"))
     (fault,) = faults(path)
@@ -83,6 +86,7 @@ def test_both_names_are_one_fault_with_both_lines(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.behaviour("setting-under-another-name")
 def test_faults_have_the_name_and_the_line_that_the_user_wrote(tmp_path: Path) -> None:
     path = write(tmp_path, SEED.replace("32", "none").replace("1e-3", "-1") + "net: {{heads: 4}}\n")
     assert faults(path) == [
@@ -122,6 +126,7 @@ def test_a_config_changed_by_hand_may_use_other_names_on_resume_and_in_a_diff(tm
     ]  # fmt: skip
 
 
+@pytest.mark.behaviour("setting-under-another-name")
 def test_a_form_shows_a_setting_once_and_saves_it_under_the_files_own_name(tmp_path: Path) -> None:
     path = write(tmp_path, SEED.replace("32", "32  # as the seed has it"))
     form = open_form(path)

@@ -66,6 +66,7 @@ trees = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.behaviour("config-saved-loaded-equal")
 @settings(max_examples=50, deadline=None)
 @given(trees)
 def test_a_config_that_is_written_loads_back_equal(tree: dict[str, Any]) -> None:
@@ -85,6 +86,7 @@ def test_the_resolved_config_holds_every_default(tmp_path: Path) -> None:
     assert loaded.settings.model_dump(mode="json") == resolved
 
 
+@pytest.mark.behaviour("5e-4-1e5-5e")
 @pytest.mark.parametrize(("text", "value"), [("5e-4", 5e-4), ("1e5", 1e5), ("5E-4", 5e-4), ("2", 2.0), (".5", 0.5)])
 def test_learning_rates_are_read_as_they_are_written_everywhere(tmp_path: Path, text: str, value: float) -> None:
     written = load_config(write(tmp_path, f"{MINIMAL}training: {{lr: {text}}}\n"))
@@ -218,6 +220,7 @@ def test_every_fault_says_at_which_key_it_stands(tmp_path: Path) -> None:
     assert str(caught.value).splitlines() == [sentence for _, sentence in caught.value.faults]
 
 
+@pytest.mark.behaviour("engine-would-refuse-too")
 @pytest.mark.parametrize(
     ("weights", "fault"),
     [

@@ -22,6 +22,7 @@ class Record(msgspec.Struct):
     n: int
 
 
+@pytest.mark.behaviour("last-line-only-half")
 @given(lines, st.binary(max_size=5).map(lambda tail: tail.replace(b"\n", b"")), st.data())
 def test_any_cut_of_the_bytes_gives_each_whole_line_once(whole: list[bytes], tail: bytes, data: st.DataObject) -> None:
     content = b"".join(line + b"\n" for line in whole) + tail
@@ -45,6 +46,7 @@ def test_any_cut_of_the_bytes_gives_each_whole_line_once(whole: list[bytes], tai
         assert follower.restarts == 0
 
 
+@pytest.mark.behaviour("log-truncated-replaced-written")
 def test_a_truncated_log_is_read_again_from_its_start(tmp_path: Path) -> None:
     path = tmp_path / "log"
     follower = LineFollower(path)
@@ -55,6 +57,7 @@ def test_a_truncated_log_is_read_again_from_its_start(tmp_path: Path) -> None:
     assert follower.restarts == 1
 
 
+@pytest.mark.behaviour("log-truncated-replaced-written")
 @pytest.mark.parametrize("how", ["renamed over", "removed and made again"])
 def test_a_replaced_log_is_read_from_its_start(tmp_path: Path, how: str) -> None:
     path, other = tmp_path / "log", tmp_path / "other"
@@ -72,6 +75,7 @@ def test_a_replaced_log_is_read_from_its_start(tmp_path: Path, how: str) -> None
     assert follower.restarts == 1
 
 
+@pytest.mark.behaviour("byte-read-twice-run")
 def test_no_byte_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "log"
     follower = LineFollower(path)
@@ -91,6 +95,7 @@ def test_no_byte_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert sum(read) == path.stat().st_size
 
 
+@pytest.mark.behaviour("damage-middle-costs-lines")
 @given(st.lists(st.one_of(st.integers(0, 99), st.binary(min_size=1, max_size=20)), max_size=12))
 def test_garbage_between_records_is_counted_and_passed_over(items: list[int | bytes]) -> None:
     encode, decoder = msgspec.json.encode, msgspec.json.Decoder(Record)
@@ -104,6 +109,7 @@ def test_garbage_between_records_is_counted_and_passed_over(items: list[int | by
         assert [damage.line for damage in follower.damage] == bad
 
 
+@pytest.mark.behaviour("line-json-but-record")
 @pytest.mark.parametrize(
     "line",
     [

@@ -53,6 +53,7 @@ def rows_in_force(events: list[ev.Event]) -> list[ev.Epoch]:
     ]
 
 
+@pytest.mark.behaviour("after-resume-older-checkpoint")
 @given(lives())
 def test_the_table_is_what_the_definition_says(events: list[ev.Event]) -> None:
     history = History()
@@ -88,6 +89,7 @@ def table(history: History) -> list[dict[str, object]]:
     return [{k: v for k, v in msgspec.to_builtins(e).items() if k not in differing} for e in history.epochs.values()]
 
 
+@pytest.mark.behaviour("run-keeps-id-over")
 def test_equal_runs_have_equal_views_whatever_their_attempts() -> None:
     straight, resumed = History(), History()
     straight.extend([started(1), row(1, 1, best=True), row(2, 1), row(3, 1)])
@@ -197,3 +199,28 @@ def test_edits_are_told_once_in_the_order_they_were_first_applied() -> None:
 )  # fmt: skip
 def test_a_column_shows_what_its_source_names(source: str, value: object) -> None:
     assert column_value(source, epoch(3)) == value
+
+
+@pytest.mark.behaviour("fork-has-parents-best-to-beat")
+@pytest.mark.parametrize(
+    ("score", "epoch_of", "rows", "said"),
+    [
+        (0.929, 20, [21, 22], "best 0.929 (parent, ep 20) · patience 2/10"),
+        (0.929, 20, [], "best 0.929 (parent, ep 20) · patience 0/10"),
+        (-1.5, 3, [21], "best -1.5 (parent, ep 3) · patience 18/10"),
+        (None, 0, [21], ""),  # the parent has its best checkpoint no more
+    ],
+)
+def test_what_a_fork_has_to_beat_is_its_parents_best(
+    score: float | None, epoch_of: int, rows: list[int], said: str
+) -> None:
+    begun = msgspec.structs.replace(
+        started(1, 20 * STEPS_PER_EPOCH), resumed_epoch=20, patience=10, parent="p", best_score=score,
+        best_epoch=epoch_of,
+    )  # fmt: skip
+    history = History()
+    history.extend([begun, *(row(number, 1) for number in rows)])
+    assert history.inherited == said
+    history.add(row(23, 1, best=True))
+    assert history.inherited == ""
+    assert (history.to_beat.score, history.to_beat.epoch) == (2.3, 23)  # type: ignore[union-attr]

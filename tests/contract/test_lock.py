@@ -52,6 +52,7 @@ def test_a_failed_attempt_to_take_it_leaves_it_with_its_holder(tmp_path: Path) -
         assert lock_holder(fake.run.lock) == pid
 
 
+@pytest.mark.behaviour("run-stays-running-ever")
 def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path)
     with fake.locked() as pid:

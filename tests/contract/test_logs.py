@@ -84,6 +84,7 @@ def test_finite_names_exactly_what_it_removes(values: dict[str, float | None]) -
             assert f"train.{key}" in named
 
 
+@pytest.mark.behaviour("nan-both-infinities-place")
 def test_an_epoch_that_is_not_finite_is_written_as_json_that_every_reader_takes(tmp_path: Path) -> None:
     train, named = ev.finite({"loss": math.nan, "look": -math.inf, "action": 0.5}, "train.")
     writer = ev.EventWriter(tmp_path / "events.jsonl", attempt=1)

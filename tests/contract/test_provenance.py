@@ -47,6 +47,7 @@ def write_at(path: Path, place: int) -> None:
     os.utime(path, (1, 1))
 
 
+@pytest.mark.behaviour("data-code-versions-machine")
 def test_data_that_is_copied_is_the_same(data: Path) -> None:
     then = taken(data)
     subprocess.run(["cp", "-r", data, data.with_name("elsewhere")], check=True)
@@ -143,6 +144,7 @@ def test_a_project_file_that_is_edited_is_other_code(
     assert provenance._code("mine_own.project:Mine") != before
 
 
+@pytest.mark.behaviour("data-code-versions-machine")
 def test_a_resume_tells_what_has_changed_and_goes_on(stopped: FakeRun, data: Path) -> None:
     loaded = controls(data)
     stopped.run.write_config(loaded.dump())

@@ -35,6 +35,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("good", None)
 
 
+@pytest.mark.behaviour("class-package-project-cannot")
 @pytest.mark.parametrize(
     ("reference", "sentence"),
     [
@@ -73,6 +74,7 @@ def test_a_class_of_a_file_beside_the_config_is_found(user: Path, monkeypatch: p
     assert not [name for name in sys.modules if name.startswith("fails_")], "half a module stays nowhere"
 
 
+@pytest.mark.behaviour("class-package-project-cannot")
 def test_a_package_that_is_missed_while_an_engine_works_is_its_last_sentence(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -34,6 +34,7 @@ def test_nothing_changed_is_no_plan() -> None:
     assert plan_resume(loaded(), loaded(), loaded(), 2) == ([], [])
 
 
+@pytest.mark.behaviour("resume-says-every-changed")
 def test_every_changed_setting_has_its_fate() -> None:
     new = loaded(
         "training.epochs=200", "training.patience=9", "training.lr=1e-4", "loss_weights.look=2", "loss_weights.inv=0",
@@ -101,6 +102,7 @@ def test_a_resume_sends_its_edits_to_the_attempt_to_come(stopped: FakeRun) -> No
     assert (recorded.cost.usd_per_hour, recorded.training.epochs, recorded.model.model_dump()["nhead"]) == (2, 4, 8)
 
 
+@pytest.mark.behaviour("command-stop-machine-end")
 def test_a_command_that_a_run_brings_along_is_told(stopped: FakeRun) -> None:
     command = "cost.on_finish=stop-pod --now"
     assert resumed(stopped.run, [command]) == [
@@ -142,6 +144,7 @@ def test_a_resume_without_changes_touches_nothing(stopped: FakeRun) -> None:
     assert sent(stopped) == []
 
 
+@pytest.mark.behaviour("says-config-edited-hand")
 def test_a_config_edited_by_hand_has_the_fates_of_settings(stopped: FakeRun) -> None:
     """Nothing of it comes into force unseen: not here, not in a replay."""
     stopped.run.write_config(loaded("training.epochs=4").dump())
@@ -163,6 +166,7 @@ def test_a_config_edited_by_hand_has_the_fates_of_settings(stopped: FakeRun) -> 
     assert resumed(stopped.run) == []
 
 
+@pytest.mark.behaviour("run-ended-itself-trained")
 @pytest.mark.parametrize("reason", ["finished", "early-stopped"])
 def test_a_run_that_is_done_needs_more_to_do(stopped: FakeRun, reason: str) -> None:
     stopped.end(reason)  # type: ignore[arg-type]
@@ -185,6 +189,7 @@ def test_a_bad_override_changes_nothing(stopped: FakeRun) -> None:
     assert sent(stopped) == []
 
 
+@pytest.mark.behaviour("engine-would-refuse-too")
 @pytest.mark.parametrize(
     ("inside", "wanted", "reason"),
     [
@@ -205,6 +210,7 @@ def test_what_the_engine_would_refuse_is_not_called_applied(
     assert (stopped.run.config.read_bytes(), sent(stopped)) == (before, [])
 
 
+@pytest.mark.behaviour("data-moved-volume-mounted")
 def test_data_that_was_moved_is_the_run_s_own_and_other_data_is_not(
     stopped: FakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,12 +233,14 @@ def test_data_that_was_moved_is_the_run_s_own_and_other_data_is_not(
     assert load_config(stopped.run.config).settings.data.path == str(new)
 
 
+@pytest.mark.behaviour("engine-would-refuse-too")
 def test_weights_go_out_as_one_edit_so_that_none_is_applied_without_the_others(stopped: FakeRun) -> None:
     resumed(stopped.run, ["loss_weights.look=0", "loss_weights.inv=2", "training.epochs=6"])
     weights = [edit.weights for edit in sent(stopped) if isinstance(edit, cmd.SetLossWeights)]
     assert weights == [{"look": 0.0, "inv": 2.0}]
 
 
+@pytest.mark.behaviour("resume-says-every-changed")
 def test_what_is_in_force_counts_the_live_edits(stopped: FakeRun) -> None:
     """After a live edit to 9 epochs and half the rate, asking for the recorded values is a change back."""
     for command in (cmd.SetEpochs(attempt=1, epochs=9), cmd.SetLrScale(attempt=1, scale=0.5)):

@@ -42,6 +42,7 @@ def test_ids_are_of_their_time_in_utc() -> None:
     assert re.fullmatch(r"sim-19700102-030405-[a-z]+", new_run_id("sim", 86400 + 3 * 3600 + 4 * 60 + 5))
 
 
+@pytest.mark.behaviour("words-not-in-use")
 def test_a_word_in_use_is_not_drawn_until_all_are() -> None:
     left = {"fern", "moss"}
     drawn = {new_run_id("sim", taken=set(WORDS) - left).rsplit("-", 1)[-1] for _ in range(40)}
@@ -49,6 +50,7 @@ def test_a_word_in_use_is_not_drawn_until_all_are() -> None:
     assert new_run_id("sim", taken=WORDS).rsplit("-", 1)[-1] in WORDS
 
 
+@pytest.mark.behaviour("words-not-in-use")
 def test_runs_of_a_folder_have_words_of_their_own(runs: Path) -> None:
     words = [make().path.name.rsplit("-", 1)[-1] for _ in range(len(WORDS))]
     assert sorted(words) == sorted(WORDS)
@@ -161,6 +163,7 @@ def three(runs: Path) -> list[FakeRun]:
     ]
 
 
+@pytest.mark.behaviour("found-by-word-label-part")
 def test_a_word_or_label_goes_before_a_part_of_another(three: list[FakeRun], runs: Path) -> None:
     FakeRun(runs, "sim-20261128-201400-fern", label="ash")
     FakeRun(runs, "sim-20261128-201500-moss", label="amber two")
@@ -170,6 +173,7 @@ def test_a_word_or_label_goes_before_a_part_of_another(three: list[FakeRun], run
         find_run("sim-")
 
 
+@pytest.mark.behaviour("last-is-a-training")
 def test_last_among_trainings_passes_over_newer_tasks(runs: Path) -> None:
     def task() -> RunDirectory:
         return create_run("controls", "task: export", kind="task", engine="engines.task", title="an export")
@@ -185,6 +189,7 @@ def test_last_among_trainings_passes_over_newer_tasks(runs: Path) -> None:
         find_training(newest.info.id)
 
 
+@pytest.mark.behaviour("found-by-word-label-part")
 @pytest.mark.usefixtures("three")
 @pytest.mark.parametrize(
     ("typed", "meant"),
@@ -210,6 +215,7 @@ def test_a_run_is_found_by_path(three: list[FakeRun], runs: Path, monkeypatch: p
     assert find_run(str(elsewhere.run.path)).info.id == "copied"
 
 
+@pytest.mark.behaviour("found-by-word-label-part")
 @pytest.mark.usefixtures("three")
 @pytest.mark.parametrize(
     ("typed", "message"),

@@ -42,6 +42,7 @@ def test_a_broken_project_is_shown_and_harms_no_other(third_party: Path) -> None
     assert specs.find("whole").title == "Whole"
 
 
+@pytest.mark.behaviour("class-package-project-cannot")
 @pytest.mark.usefixtures("third_party")
 @pytest.mark.parametrize(
     ("name", "message"),

@@ -98,6 +98,7 @@ def test_a_damaged_record_of_a_live_attempt_hides_no_run(tmp_path: Path) -> None
     assert "1.json cannot be read" in status.detail
 
 
+@pytest.mark.behaviour("run-stays-running-ever")
 @pytest.mark.parametrize(("state", "detail", "facts"), ENDED_CASES)
 def test_states_of_a_run_whose_lock_is_free(tmp_path: Path, state: str, detail: str, facts: Facts) -> None:
     fake = FakeRun(tmp_path)
@@ -153,6 +154,7 @@ def test_an_attempt_that_begins_while_the_status_is_asked_for_is_not_lost(
     assert RunReader(fake.run).status() == Status("starting")
 
 
+@pytest.mark.behaviour("state-shown-process-exit")
 def test_a_reader_sees_the_whole_life_of_a_run(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path).begin()
     reader = RunReader(fake.run)
@@ -167,6 +169,7 @@ def test_a_reader_sees_the_whole_life_of_a_run(tmp_path: Path) -> None:
     assert reader.damaged_lines == 0
 
 
+@pytest.mark.behaviour("damage-middle-costs-lines")
 def test_damage_in_the_events_changes_no_state(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path).begin().started().epochs(1)
     with open(fake.run.events, "ab") as file:

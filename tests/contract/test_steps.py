@@ -37,6 +37,7 @@ def attempts(draw: st.DrawFn) -> list[list[int]]:
     return lives
 
 
+@pytest.mark.behaviour("after-resume-older-checkpoint")
 @settings(max_examples=50)
 @given(attempts(), st.data())
 def test_one_value_a_step_the_newest(lives: list[list[int]], data: st.DataObject) -> None:
@@ -57,6 +58,7 @@ def test_one_value_a_step_the_newest(lives: list[list[int]], data: st.DataObject
     assert found.tolist() == sorted(expected)
 
 
+@pytest.mark.behaviour("header-middle-csv-file")
 def test_a_new_segment_begins_only_when_the_columns_change(tmp_path: Path) -> None:
     write(tmp_path, ("loss",), (0, 1, 0.5))
     write(tmp_path, ("loss",), (1, 1, 0.4))

@@ -18,6 +18,7 @@ trees = st.recursive(
 )
 
 
+@pytest.mark.behaviour("5e-4-1e5-5e")
 @pytest.mark.parametrize(
     ("written", "value"),
     [
@@ -42,6 +43,7 @@ def test_nan_is_read_where_yaml_says_so() -> None:
     assert math.isnan(value)
 
 
+@pytest.mark.behaviour("5e-4-1e5-5e")
 @given(trees)
 def test_what_is_written_reads_back_equal(tree: Any) -> None:
     read, _ = yaml12.read(yaml12.write(tree))

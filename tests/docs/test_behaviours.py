@@ -1,49 +1,33 @@
-"""Every behaviour that docs/behaviours.md promises names a test that there is, or says why there is none."""
+"""docs/behaviours.md is what the markers on the tests give: every promise names a test, or says why there is none."""
 
 from __future__ import annotations
 
-import ast
-import re
-from functools import cache
+import runpy
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "behaviours.md"
-NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "behaviours.py"))
 REASONS = ("Not ", "Measured, ")
 """How a second column without a test begins."""
+ROWS = {name: row for rows in SCRIPT["sections"]().values() for name, row in rows.items()}
 
 
-def rows() -> list[tuple[str, str]]:
-    """Behaviour and evidence of each row, without titles and rules."""
-    lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("|")]
-    cells = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
-    assert {len(row) for row in cells} == {2}
-    return [(row[0], row[1]) for row in cells if row != ("you can rely on", "shown by") and set(row[0]) != {"-"}]
+def test_the_page_is_that_of_the_markers() -> None:
+    assert SCRIPT["PAGE"].read_text() == SCRIPT["page"](), "scripts/behaviours.py writes it again"
 
 
-@cache
-def names_in(file: str) -> set[str]:
-    tree = ast.parse((ROOT / file).read_text())
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return {node.name for node in tree.body if isinstance(node, kinds) and node.name.startswith("test_")}
+def test_names_and_sentences_are_there_once() -> None:
+    sections = SCRIPT["sections"]().values()
+    assert len(ROWS) == sum(map(len, sections)) > 100
+    said = [row if isinstance(row, str) else row["says"] for row in ROWS.values()]
+    assert len(set(said)) == len(said)
+    assert all(sentence.endswith(".") and "|" not in sentence for sentence in said)
 
 
-def test_there_are_rows() -> None:
-    assert len(rows()) > 40
-    assert len({behaviour for behaviour, _ in rows()}) == len(rows())
-
-
-@pytest.mark.parametrize(("behaviour", "evidence"), rows(), ids=[behaviour[:50] for behaviour, _ in rows()])
-def test_a_behaviour_has_tests_that_exist_or_a_reason(behaviour: str, evidence: str) -> None:
-    assert behaviour.endswith(".")
-    named = NAMED.findall(evidence)
-    if not named:
-        assert evidence.startswith(REASONS)
-        assert evidence.endswith(".")
-        assert len(evidence) > 40
-        return
-    assert NAMED.sub("", evidence).strip() == ""
-    assert [f"{file}::{name}" for file, name in named if name not in names_in(file)] == []
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if not isinstance(row, str)])
+def test_without_a_test_there_is_a_reason(name: str) -> None:
+    reason = ROWS[name]["reason"]
+    assert reason.startswith(REASONS)
+    assert reason.endswith(".")
+    assert len(reason) > 40

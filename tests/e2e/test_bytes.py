@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from engines.contract.steps import StepWriter
 from tests.e2e.test_terminals import Line, words
@@ -27,6 +28,7 @@ def cost_of(line: Line, fake: FakeRun, epoch: int) -> int:
     return len(line.sent) - before
 
 
+@pytest.mark.behaviour("epoch-costs-few-kilobytes")
 def test_an_epoch_costs_a_few_lines_and_no_screen(tmp_path: Path, env: dict[str, str]) -> None:
     (tmp_path / "runs").mkdir()
     fake = FakeRun(tmp_path / "runs").begin().started(epochs=99).epochs(*range(1, 31), best=30)

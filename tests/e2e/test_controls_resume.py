@@ -29,6 +29,7 @@ def edits() -> list[cmd.Command]:
     ]
 
 
+@pytest.mark.behaviour("learning-rate-early-stopping")
 def test_killed_twice_equals_uninterrupted(demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path))
     config = ROOT / "configs" / "controls_demo.yaml"

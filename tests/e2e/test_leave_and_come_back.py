@@ -10,6 +10,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from engines.basics.lock import lock_holder
 from engines.contract.rundir import RunDirectory
 from engines.runs.state import RunReader
@@ -45,6 +47,7 @@ def epochs_of(run: RunDirectory) -> int:
     return len(reader.history.epochs)
 
 
+@pytest.mark.behaviour("closed-terminal-ends-run", "frozen-cockpit-holds-nothing")
 def test_neither_a_frozen_cockpit_nor_a_dead_terminal_holds_a_run_up(
     terminal: Open, tmp_path: Path, demo_data: Path
 ) -> None:
@@ -105,6 +108,7 @@ def freeze_until(run: RunDirectory, frozen: Terminal, data: Path, *, more: int) 
     wait_for("the cockpit to catch up", lambda: max(epochs_on(frozen), default=0) >= before + more, frozen.screen)
 
 
+@pytest.mark.behaviour("closed-terminal-ends-run")
 def test_a_terminal_that_goes_without_a_signal_ends_the_cockpit(env: dict[str, str]) -> None:
     """One that does not control it sends no SIGHUP: it was left reading nothing on a whole core."""
     ours, its = pty.openpty()

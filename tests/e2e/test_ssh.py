@@ -23,6 +23,7 @@ def server(tmp_path: Path) -> Iterator[SshServer]:
         yield server
 
 
+@pytest.mark.behaviour("cut-ssh-connection-through")
 def test_a_cut_connection_costs_nothing(
     terminal: Callable[..., Terminal], server: SshServer, tmp_path: Path, env: dict[str, str], demo_data: Path
 ) -> None:

@@ -23,6 +23,7 @@ def weighted(run: RunDirectory, step: int, weights: dict[str, float]) -> float:
     return sum(weight * logged(run, head).get(step, 0.0) for head, weight in weights.items())
 
 
+@pytest.mark.behaviour("started-form-weights-rate")
 def test_start_steer_stop_resume_fork_review_and_replay(
     terminal: Callable[..., Terminal], tmp_path: Path, demo_data: Path
 ) -> None:

@@ -35,6 +35,7 @@ def amber(tmp_path: Path) -> Iterator[FakeRun]:
         yield fake
 
 
+@pytest.mark.behaviour("tmux-screen-xterm-dumb")
 @pytest.mark.parametrize(
     "setting",
     ["TERM=xterm-256color", "TERM=screen", "TERM=dumb", "TERM=screen NO_COLOR=1"],
@@ -103,6 +104,7 @@ def words(sent: bytes) -> bytes:
     return re.sub(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07", b"", sent)
 
 
+@pytest.mark.behaviour("terminal-cannot-show-more")
 @pytest.mark.parametrize(
     "setting",
     [
@@ -130,6 +132,7 @@ def pasted(text: bytes) -> bytes:
     return b"\x1b[200~" + text + b"\x1b[201~"
 
 
+@pytest.mark.behaviour("keys-arrive-together-over", "pasted-text-whatever-escapes")
 def test_keys_and_pastes_sent_in_one_go_filter_the_list_and_open_what_is_left(
     tmp_path: Path, env: dict[str, str], amber: FakeRun
 ) -> None:
@@ -166,6 +169,7 @@ def test_clipboard_and_title_on_the_wire(tmp_path: Path, env: dict[str, str], am
         assert sequence in line.sent[-400:]  # title, screen, cursor and mouse are given back
 
 
+@pytest.mark.behaviour("terminal-given-back-on-signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_gives_the_terminal_back(
     tmp_path: Path, env: dict[str, str], amber: FakeRun, number: signal.Signals
@@ -178,6 +182,7 @@ def test_a_signal_gives_the_terminal_back(
         assert sequence in line.sent[-400:]
 
 
+@pytest.mark.behaviour("size-of-terminal-wins")
 def test_the_size_of_the_terminal_wins_over_the_environment(
     tmp_path: Path, env: dict[str, str], amber: FakeRun
 ) -> None:
@@ -187,6 +192,7 @@ def test_the_size_of_the_terminal_wins_over_the_environment(
     line.leave()
 
 
+@pytest.mark.behaviour("work-done-with-closed-streams")
 @pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&- <&-"])
 def test_work_is_done_without_somewhere_to_say_so(tmp_path: Path, env: dict[str, str], closed: str) -> None:
     fake = FakeRun(tmp_path / "runs").begin().started().epochs(1, 2).end("finished")

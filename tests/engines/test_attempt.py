@@ -50,6 +50,7 @@ def has_a_fault(attempt: Attempt) -> Ended:
     raise ZeroDivisionError
 
 
+@pytest.mark.behaviour("stop-heard-every-phase")
 @pytest.mark.parametrize("work", [finishes, finds_bad_data, has_a_fault])
 def test_what_is_sent_until_the_end_is_answered_once(run: RunDirectory, work: Callable[[Attempt], Ended]) -> None:
     def work_and_send(attempt: Attempt) -> Ended:

@@ -94,6 +94,7 @@ def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) 
     assert found["on_finish"] == "echo 'a b'"
 
 
+@pytest.mark.behaviour("full-disk-save-sentence")
 def test_faults_of_disk_and_memory_are_found(
     example_config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -240,13 +241,14 @@ def test_a_project_may_count_its_data_in_a_unit_of_its_own(example_config: Path)
 
 
 class Episodes(Evaluation):
-    """A second a batch, then a second each of 20 episodes, on a clock of its own."""
+    """A second a batch, the first `cold` ones, then a second each of 20 episodes, on a clock of its own."""
 
-    def __init__(self, clock: list[float]) -> None:
-        self._clock = clock
+    def __init__(self, clock: list[float], cold: float) -> None:
+        self._clock, self._cold = clock, cold
 
     def add(self, model: nn.Module, batch: dict[str, Tensor], ctx: Context) -> dict[str, Loss]:
-        self._clock[0] += 1
+        self._clock[0] += self._cold
+        self._cold = 1.0
         return {"a": Loss(torch.tensor(1.0), torch.tensor(1))}
 
     def after(self, model: nn.Module, ctx: Context) -> Generator[tuple[float, float, str], None, None]:
@@ -258,13 +260,16 @@ class Episodes(Evaluation):
         return Result(values={}, score=None)
 
 
+@pytest.mark.behaviour("check-range-covers-the-truth")
+@pytest.mark.parametrize("cold", [1.0, 60.0])
 @pytest.mark.parametrize(("patience", "seconds"), [(3, 8), (15, 8 + 20), (1000, 8 + 20)])
-def test_a_long_evaluation_is_worked_out_from_its_beginning(
-    monkeypatch: pytest.MonkeyPatch, patience: float, seconds: float
+def test_a_long_evaluation_is_worked_out_from_its_beginning_without_its_warm_up(
+    monkeypatch: pytest.MonkeyPatch, patience: float, seconds: float, cold: float
 ) -> None:
+    patience += cold - 1
     clock = [0.0]
     project = Squares()
-    monkeypatch.setattr(project, "evaluation", lambda cfg, data: Episodes(clock))
+    monkeypatch.setattr(project, "evaluation", lambda cfg, data: Episodes(clock, cold))
     monkeypatch.setattr(project, "validation_batch", lambda cfg: SAMPLES // 8)
     monkeypatch.setattr(steps, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     monkeypatch.setattr(steps, "EVALUATION_SECONDS", patience)
@@ -274,4 +279,22 @@ def test_a_long_evaluation_is_worked_out_from_its_beginning(
         settings, spec, project, torch.device("cpu"), Split(Ones(), Ones()), 0, nn.Linear(1, 1),  # type: ignore[arg-type]
         Precision("off", torch.device("cpu")),
     )  # fmt: skip
-    assert steps.evaluation_seconds(built, CTX) == pytest.approx(seconds, rel=0.15)
+    assert steps.evaluation_seconds(built, CTX) == pytest.approx(seconds)
+
+
+@pytest.mark.behaviour("check-range-covers-the-truth")
+@pytest.mark.parametrize(("checkpoint", "seconds"), [(1000, 0.2), (64 << 20, 0.2), (640 << 20, 2.0)])
+def test_a_save_is_timed_without_its_first_and_by_as_much_as_it_writes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checkpoint: int, seconds: float
+) -> None:
+    """The first takes 9 s on a clock of its own; a state smaller than its checkpoint is not multiplied."""
+    clock, costs, written = [0.0], iter([9.0, 0.2, 0.2, 5.0]), []
+
+    def save(content: list[Tensor], file: object) -> None:
+        clock[0] += next(costs)
+        written.append(sum(tensor.nbytes for tensor in content))
+
+    monkeypatch.setattr(steps, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(torch, "save", save)
+    assert steps.save_seconds({"weight": torch.zeros(10)}, checkpoint, tmp_path) == pytest.approx(seconds)
+    assert written == [min(checkpoint, 64 << 20)] * 4

@@ -20,6 +20,7 @@ def busy_steps(seed: int, count: int = 20_000) -> np.ndarray:
     return np.where(slow, 2.5, 1.0) * random.lognormal(0, 0.15, count)
 
 
+@pytest.mark.behaviour("check-range-covers-the-truth")
 def test_the_range_of_a_rough_time_covers_the_truth_on_a_busy_machine() -> None:
     covered = 0
     for seed in range(200):
@@ -30,12 +31,28 @@ def test_the_range_of_a_rough_time_covers_the_truth_on_a_busy_machine() -> None:
     assert covered >= 195
 
 
+@pytest.mark.behaviour("check-range-covers-the-truth")
+@pytest.mark.parametrize(("validation", "save"), [(0.0, 0.0), (30.0, 5.0), (4000.0, 100.0)])
+def test_epochs_are_steps_evaluation_and_save_and_a_try_covers_them(validation: float, save: float) -> None:
+    """Most of what a try of some hundred steps says holds for the whole run, however much its epochs hold beside."""
+    covered = 0
+    for seed in range(100):
+        steps = busy_steps(seed)
+        stage = StageTime("train", 10, 2000, StepTimes.given(2.0), StepTimes.given(2.0))
+        beside = 10 * (validation + save)
+        time = run_time(as_tried([stage], StepTimes.of(steps[5:2000])), beside, "try")
+        covered += time["low"] <= steps.sum() + beside <= time["high"]
+        assert time["likely"] == pytest.approx(beside + 20_000 * np.median(steps[5:2000]))
+    assert covered >= 95
+
+
 def test_slow_first_steps_and_single_ones_do_not_count() -> None:
     steps = np.ones(100)
     steps[::20] = 50.0
     assert StepTimes.of(steps).median == 1.0
 
 
+@pytest.mark.behaviour("check-range-covers-the-truth")
 @pytest.mark.parametrize(("steps", "known"), [(29, False), (30, True)])
 def test_fewer_than_thirty_steps_give_no_range(steps: int, known: bool) -> None:
     times = StepTimes.of(np.linspace(1.0, 2.0, steps))

@@ -108,6 +108,7 @@ def test_resuming_from_a_damaged_checkpoint_fails_clearly_and_loses_nothing(new_
     assert len(live.reader.history.epochs) == 3
 
 
+@pytest.mark.behaviour("full-disk-save-sentence")
 def test_a_full_disk_at_a_save_keeps_the_older_checkpoint_and_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_full_disk_at_a_save_keeps_the_older_checkpoint_and_the_training(
     assert not list(toy.run.checkpoints.glob(".*"))
 
 
+@pytest.mark.behaviour("full-disk-save-sentence")
 def test_a_disk_that_fills_while_a_checkpoint_is_written_keeps_the_training(tmp_path: Path) -> None:
     """No fault injected: the kernel itself refuses the bytes, in the middle of torch's own writing."""
     toy = ToyRun(tmp_path, epochs=2)
@@ -226,6 +228,7 @@ def test_checkpoints_are_private(tmp_path: Path) -> None:
     assert toy.run.checkpoints.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.behaviour("best-pt-lost-made")
 @pytest.mark.parametrize("keep", [1, 0], ids=["kept", "not kept"])
 @pytest.mark.parametrize("damage", ["gone", "cut short"])
 def test_a_best_that_was_lost_is_not_promised_any_more(tmp_path: Path, damage: str, keep: int) -> None:

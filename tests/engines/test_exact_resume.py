@@ -58,6 +58,7 @@ def assert_equal_runs(one: LiveRun, other: LiveRun) -> None:
             torch.testing.assert_close(torch.tensor(a), torch.tensor(b), rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.behaviour("learning-rate-early-stopping")
 def test_killed_twice_equals_uninterrupted(new_run: NewRun, straight: LiveRun) -> None:
     """The engine killed behind edits that no checkpoint holds, then the supervisor before they are reached again."""
     killed = new_run(*SETTINGS[:2], "training.checkpoint_minutes=100")
@@ -84,6 +85,7 @@ def test_killed_twice_equals_uninterrupted(new_run: NewRun, straight: LiveRun) -
     assert_equal_runs(killed, straight)
 
 
+@pytest.mark.behaviour("killed-moment-also-inside")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_killed_at_random_moments(new_run: NewRun, straight: LiveRun, seed: int) -> None:
@@ -122,6 +124,7 @@ def test_killed_at_random_moments(new_run: NewRun, straight: LiveRun, seed: int)
     assert_equal_runs(killed, straight)
 
 
+@pytest.mark.behaviour("resume-appends-logs-held", "learning-rate-early-stopping", "killed-moment-also-inside")
 def test_stop_and_resume_equals_uninterrupted(new_run: NewRun, straight: LiveRun) -> None:
     """Stopped inside an epoch and at its very end, where the evaluation is still pending."""
     stopped = new_run(*SETTINGS)
@@ -146,6 +149,7 @@ def test_stop_and_resume_equals_uninterrupted(new_run: NewRun, straight: LiveRun
     assert_equal_runs(stopped, straight)
 
 
+@pytest.mark.behaviour("run-ended-itself-trained")
 def test_finished_run_resumes_only_with_more_to_do(new_run: NewRun) -> None:
     """Trained to 2 epochs and extended to 4 it is not the straight run (the cosine was another), but it goes on."""
     live = new_run("training.epochs=2")

@@ -86,6 +86,13 @@ def test_forks_from_epoch_2(parent: LiveRun, monkeypatch: pytest.MonkeyPatch) ->
     same.send(cmd.SetLrScale(attempt=1, at_step=2 * EPOCH + 20, scale=0.5))
     ended(plain)
     assert_equal(plain, parent.run)
+    same.reader.poll()
+    begun = same.reader.history.started
+    assert begun is not None
+    assert (begun.parent, begun.resumed_step) == (parent.run.info.id, 2 * EPOCH)
+    rows = {row["epoch"]: row for row in effective_table(parent.run)}
+    assert begun.best_epoch == max(number for number in (1, 2) if rows[number]["best"])
+    assert begun.best_score == rows[begun.best_epoch]["score"]
     assert effective_table(plain) == effective_table(parent.run)[2:]
 
     ended(changed)
@@ -160,6 +167,7 @@ def test_a_live_run_is_forked_from_its_last_checkpoint(new_run: NewRun) -> None:
         prepare_fork(live.run)
 
 
+@pytest.mark.behaviour("fork-run-just-saving")
 @pytest.mark.parametrize("told", [True, False])
 def test_a_run_that_saves_while_it_is_forked_gives_weights_and_settings_of_one_step(
     parent: LiveRun, told: bool

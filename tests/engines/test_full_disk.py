@@ -57,6 +57,7 @@ def result(toy: ToyRun) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.behaviour("full-disk-takes-nothing")
 def test_each_write_of_a_training_may_be_refused_and_nothing_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +99,7 @@ def test_each_write_of_a_training_may_be_refused_and_nothing_is_missing(
     assert others[-1] == 0  # no line is damaged
 
 
+@pytest.mark.behaviour("full-disk-takes-nothing")
 def test_it_says_so_in_the_room_that_was_kept_and_hears_what_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +146,7 @@ def test_it_says_so_in_the_room_that_was_kept_and_hears_what_is_asked(
     assert room.reserve(toy.run).is_file()
 
 
+@pytest.mark.behaviour("full-disk-takes-nothing")
 def test_a_signal_makes_it_leave_without_having_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy = ToyRun(tmp_path)
     monkeypatch.setattr(toy.trainer.step_log._writer, "append", refuse)
@@ -166,6 +169,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@pytest.mark.behaviour("full-disk-takes-nothing")
 def test_a_disk_that_fills_pauses_a_real_run_until_there_is_room(
     example: ExampleProject, monkeypatch: pytest.MonkeyPatch, small_disk: Path
 ) -> None:

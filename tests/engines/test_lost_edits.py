@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engines.compare import compare
 from engines.contract import commands as cmd
 from engines.contract.events import CommandAnswer
@@ -40,6 +42,7 @@ def killed(live: LiveRun, *orders: cmd.Command) -> LiveRun:
     return live
 
 
+@pytest.mark.behaviour("edit-waited-step-when")
 def test_killed_before_its_edits_equals_uninterrupted(new_run: NewRun) -> None:
     """Killed once more in the resume, before they are due there."""
     straight, live = new_run(*SETTINGS), new_run(*SETTINGS)
@@ -62,6 +65,7 @@ def test_killed_before_its_edits_equals_uninterrupted(new_run: NewRun) -> None:
     assert (found["first_step"], found["first_epoch"], found["different"]) == (None, None, [])
 
 
+@pytest.mark.behaviour("edit-waited-step-when")
 def test_what_the_resume_sets_itself_is_not_set_back_by_a_lost_edit(new_run: NewRun) -> None:
     live = killed(new_run(*SETTINGS), *edits())
     assert live.resume_here("loss_weights.radius=0.75", "training.lr=0.001") == "finished", live.log()

@@ -87,6 +87,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
             os.kill(holder, signal.SIGQUIT)
 
 
+@pytest.mark.behaviour("command-stop-machine-end")
 def test_after_which_ends_it_runs(machine: Machine) -> None:
     """Also when it failed unattended; not when a person is there: after a stop, or a start that failed at once."""
     runs = {}
@@ -103,6 +104,7 @@ def test_after_which_ends_it_runs(machine: Machine) -> None:
     assert told(runs["failed-loads"]) == told(runs["stopped-trains"]) == []
 
 
+@pytest.mark.behaviour("command-stop-machine-end")
 def test_it_waits_for_no_one_and_is_left_to_the_run_that_ends_last(machine: Machine) -> None:
     first, second = machine.start("finished-trains-first"), machine.start("finished-trains-second")
     machine.end(first)
@@ -117,6 +119,7 @@ def test_it_waits_for_no_one_and_is_left_to_the_run_that_ends_last(machine: Mach
     assert machine.ran() == [f"{waiting.path} finished"]
 
 
+@pytest.mark.behaviour("command-stop-machine-end")
 def test_what_goes_wrong_in_it_is_an_alert_and_changes_no_end(machine: Machine) -> None:
     faulty: dict[str, on_finish.Command] = {
         "finished-trains-a": "echo no such pod >&2; exit 7",

@@ -12,6 +12,7 @@ from engines.supervise import Supervisor
 from engines.supervisor import processes
 
 
+@pytest.mark.behaviour("killed-run-tells-signal")
 @pytest.mark.parametrize(
     ("files", "kills"),
     [
@@ -35,6 +36,7 @@ def test_kills_for_lack_of_memory_are_counted(
     assert processes.oom_kills() == kills
 
 
+@pytest.mark.behaviour("killed-run-tells-signal")
 @pytest.mark.parametrize(
     ("code", "counted", "said"),
     [

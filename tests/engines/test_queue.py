@@ -115,6 +115,7 @@ def test_runs_of_one_device_come_one_after_another_in_order(line: Line) -> None:
     assert line.order() == []
 
 
+@pytest.mark.behaviour("stop-heard-every-phase")
 def test_a_stop_while_waiting_ends_at_once_and_costs_nothing(line: Line) -> None:
     line.start("first", queued=False)
     for name in ("second", "third", "fourth"):

@@ -34,6 +34,7 @@ def run(tmp_path: Path) -> RunDirectory:
     return run
 
 
+@pytest.mark.behaviour("epoch-10-000-writes")
 def test_a_late_epoch_costs_what_an_early_one_does(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes written, not time: nothing that is there already is written again."""
     written: list[int] = []
@@ -56,6 +57,7 @@ def test_a_late_epoch_costs_what_an_early_one_does(run: RunDirectory, monkeypatc
     assert run.train_metrics.read_bytes().startswith(old * 10_000)
 
 
+@pytest.mark.behaviour("loss-value-score-finite")
 def test_values_and_a_score_that_are_not_finite_are_named(run: RunDirectory) -> None:
     record(run, 1, loss=math.inf, score=math.nan)
     row = ev.decoder.decode(run.events.read_bytes())
@@ -65,6 +67,7 @@ def test_values_and_a_score_that_are_not_finite_are_named(run: RunDirectory) -> 
     assert msgspec.json.decode(run.val_metrics.read_bytes())["nonfinite"] == ["score"]
 
 
+@pytest.mark.behaviour("loss-value-score-finite")
 def test_an_epoch_that_was_not_scored_is_not_called_bad(run: RunDirectory) -> None:
     record(run, 1, score=None)
     row = ev.decoder.decode(run.events.read_bytes())

@@ -74,6 +74,7 @@ def steered(new_run: NewRun) -> LiveRun:
     return live
 
 
+@pytest.mark.behaviour("started-form-weights-rate")
 def test_a_replay_of_a_steered_run_ends_in_the_same_weights(steered: LiveRun) -> None:
     copy = replayed(steered)
     attempt = copy.run.newest_attempt()

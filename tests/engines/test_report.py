@@ -303,6 +303,7 @@ def told(report: Reporter) -> list[tuple[str, bool]]:
     return [(alert.code, alert.over) for alert in reader.history.alerts]
 
 
+@pytest.mark.behaviour("watched-over-same-rules")
 def test_a_loss_that_is_not_finite_is_told_once_until_all_are(runs: Path) -> None:
     with Reporter("odd") as report:
         report.log(step=0, loss=1.0, best_loss=float("inf"), accuracy=float("nan"))
@@ -322,6 +323,7 @@ def test_a_loss_that_is_not_finite_is_told_once_until_all_are(runs: Path) -> Non
     assert second.text == "step 9: loss/policy is inf, value_loss is nan"
 
 
+@pytest.mark.behaviour("watched-over-same-rules")
 def test_plateau_overfit_gradient_and_disk_are_told_of_a_script(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "SECONDS", 0.02)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10**6))
@@ -336,6 +338,7 @@ def test_plateau_overfit_gradient_and_disk_are_told_of_a_script(runs: Path, monk
     assert sorted(told(report)) == [("disk", False), ("gradient", False), ("overfit", False), ("plateau", False)]
 
 
+@pytest.mark.behaviour("watched-over-same-rules")
 def test_a_script_that_hangs_is_told_as_stalled_and_so_is_its_going_on(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,6 +364,7 @@ def test_no_short_silence_of_a_script_is_a_stall() -> None:
     assert rule.feed("training", 99, 5.0) is not None
 
 
+@pytest.mark.behaviour("watched-over-same-rules")
 def test_a_script_that_leaves_without_a_word_is_not_held_by_the_thread_that_watches_it(script: Script) -> None:
     process = script("from engines.report import Reporter\nReporter('theirs').log(loss=1.0)\n")
     assert process.communicate(timeout=60) == ("", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,11 @@ import torch
 from engines.basics.jsonl import append_line
 from engines.contract import commands as cmd
 from engines.contract.events import CommandAnswer
+from engines.contract.rundir import Attempt, ProcessMark
 from engines.contract.steps import read_series
+from engines.runs.state import RunReader
+from engines.training import steering
+from engines.training.finish import finish
 from engines.training.steering import edits_after
 from tests.engines.conftest import PATIENCE, LiveRun, wait_for
 from tests.engines.toy import ToyEvaluation, ToyProject, ToyRun
@@ -101,6 +106,7 @@ def test_edits_apply_at_their_step_and_not_before(tmp_path: Path) -> None:
     assert toy.trainer.state.live.weights == {"all": 1.0, "rare": 3.0}
 
 
+@pytest.mark.behaviour("losses-computed-other-loss")
 def test_the_validation_loss_is_that_of_the_weights_on_record_and_the_score_of_none(tmp_path: Path) -> None:
     """An edit between the last step of an epoch and its evaluation: the model is the same, to the last bit."""
     toy, plain = ToyRun(tmp_path, epochs=1), ToyRun(tmp_path / "plain", epochs=1)
@@ -186,6 +192,7 @@ def test_commands_of_another_attempt_are_left_alone(tmp_path: Path) -> None:
     assert events_of(toy, "command") == []
 
 
+@pytest.mark.behaviour("stop-heard-every-phase", "save-stop-asked-acknowledged")
 def test_pause_holds_and_still_answers(tmp_path: Path) -> None:
     toy = ToyRun(tmp_path, epochs=1)
     send(toy, cmd.Pause(attempt=1, at_step=3))
@@ -245,6 +252,7 @@ def test_stop_after_the_epoch_evaluates_first(tmp_path: Path) -> None:
     assert final_answers(toy)[stop.id] == [("applied", 3, "")]
 
 
+@pytest.mark.behaviour("stop-heard-every-phase", "save-stop-asked-acknowledged")
 def test_stop_during_evaluation_leaves_it_pending(tmp_path: Path) -> None:
     """The stop arrives while the validation runs; the epoch is neither counted nor lost."""
 
@@ -309,6 +317,7 @@ def test_early_stopping_counts_from_minus_infinity_and_says_so(tmp_path: Path) -
     assert toy.run.best.is_file()
 
 
+@pytest.mark.behaviour("epoch-begun-finished-evaluated")
 def test_a_patience_set_lower_inside_an_epoch_has_that_evaluated_first(tmp_path: Path) -> None:
     """Hours of it would be thrown away, and it may be the best."""
 
@@ -325,6 +334,7 @@ def test_a_patience_set_lower_inside_an_epoch_has_that_evaluated_first(tmp_path:
     assert (toy.trainer.state.epoch, toy.trainer.state.best_epoch, toy.trainer.state.step_in_epoch) == (4, 3, 0)
 
 
+@pytest.mark.behaviour("stop-heard-every-phase")
 def test_a_command_sent_while_loading_is_answered(new_run: Callable[..., LiveRun]) -> None:
     stopped = new_run()
     stop = cmd.Stop(attempt=1)
@@ -381,3 +391,43 @@ def test_an_early_stop_ends_a_pause(tmp_path: Path) -> None:
     send(toy, cmd.Pause(attempt=1, at_step=3), cmd.StopEarly(attempt=1, at_step=3))
     assert toy.train() == "early-stopped"
     assert toy.trainer.state.epoch == 1
+
+
+@pytest.mark.behaviour("pauses-out-of-rates")
+def test_a_pause_is_no_part_of_its_epochs_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that only a pause moves: by an hour."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    toy = ToyRun(tmp_path, epochs=1)
+    monkeypatch.setattr(toy.listener, "wait", lambda seconds: clock.__setitem__(0, clock[0] + 3600))
+    send(toy, cmd.Pause(attempt=1, at_step=3))
+    holding = steering.Steering._holding
+    monkeypatch.setattr(steering.Steering, "_holding", lambda it: holding(it) and clock[0] < 3600)
+    assert toy.train() == "finished"
+    assert clock == [3600.0]
+    assert [event["seconds"] for event in events_of(toy, "epoch")] == [0.0]
+
+
+@pytest.mark.behaviour("pauses-out-of-rates")
+def test_how_far_the_report_is_can_be_seen(tmp_path: Path) -> None:
+    def detail() -> str:
+        reader = RunReader(toy.run)
+        reader.poll()
+        return reader.status_from(True, Attempt(number=1, started=1.0, supervisor=ProcessMark(1, 1.0))).detail
+
+    class Reporting(ToyProject):
+        def report(self, *made_of: Any) -> dict[str, Any]:
+            for number in range(3):
+                self.report_progress(number, 3, "parts")
+                seen.append(detail())
+            return {}
+
+        def export(self, *made_of: Any) -> None:
+            seen.append(detail())
+
+    seen: list[str] = []
+    toy = ToyRun(tmp_path, project=Reporting(), epochs=1)
+    assert toy.train() == "finished"
+    assert finish(toy.trainer)
+    assert seen[0] == "report 0/3"
+    assert seen[-1] == "export"

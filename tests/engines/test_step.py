@@ -102,6 +102,7 @@ def test_micro_batches_give_the_whole_batchs_gradient(tmp_path: Path, parts: int
         torch.testing.assert_close(cut, whole, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.behaviour("first-step-finite-told")
 def test_a_bad_step_changes_no_weight_and_is_told_once(tmp_path: Path) -> None:
     class Poisoned(ToyProject):
         poison_from = 5
@@ -149,6 +150,7 @@ def test_a_loss_or_a_gradient_that_is_bad_by_itself_is_enough(tmp_path: Path, ba
     }
 
 
+@pytest.mark.behaviour("first-step-finite-told")
 def test_too_many_bad_steps_end_the_run_and_keep_the_checkpoint(tmp_path: Path) -> None:
     class Poisoned(ToyProject):
         poison_from = 12  # in the second epoch
@@ -161,6 +163,7 @@ def test_too_many_bad_steps_end_the_run_and_keep_the_checkpoint(tmp_path: Path) 
     assert all(bool(torch.isfinite(value).all()) for value in saved["model"].values())
 
 
+@pytest.mark.behaviour("weights-finite-never-saved")
 def test_weights_that_a_rate_threw_away_are_never_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps after it are bad, but fewer than end the run before its epoch does and is saved."""
     monkeypatch.setattr(limits, "LARGEST_SCALE", 1e301)  # as a config's own rate may be

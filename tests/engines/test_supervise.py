@@ -103,6 +103,7 @@ def engine_of(run: RunDirectory) -> int:
     return pid
 
 
+@pytest.mark.behaviour("engine-session-own-terminal")
 def test_it_is_a_session_leader_and_the_engine_has_no_terminal(supervised: Callable[..., RunDirectory]) -> None:
     run = supervised("sleeps")
     engine = engine_of(run)
@@ -115,6 +116,7 @@ def test_it_is_a_session_leader_and_the_engine_has_no_terminal(supervised: Calla
     assert os.readlink(f"/proc/{engine}/fd/1") == str(run.stdout)
 
 
+@pytest.mark.behaviour("killed-run-tells-signal")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
 def test_a_killed_engine_is_failed_with_the_signals_name(
     supervised: Callable[..., RunDirectory], number: signal.Signals
@@ -124,11 +126,13 @@ def test_a_killed_engine_is_failed_with_the_signals_name(
     assert end_of(run) == ("failed", f"killed by {number.name} after step 0")
 
 
+@pytest.mark.behaviour("state-shown-process-exit")
 def test_exit_code_and_last_log_line_are_told(supervised: Callable[..., RunDirectory]) -> None:
     assert end_of(supervised("raises")) == ("failed", "exit code 7 after step 0")
     assert end_of(supervised("prints")) == ("failed", "exit code 1 after step 0: no such treasure")
 
 
+@pytest.mark.behaviour("frozen-cockpit-holds-nothing")
 def test_ten_megabytes_that_nobody_reads_hold_nothing_up(supervised: Callable[..., RunDirectory]) -> None:
     """Output goes to a file: a pipe would be full after 64 KiB."""
     run = supervised("floods")
@@ -172,6 +176,7 @@ def test_a_run_killed_before_its_first_word_can_be_started_again(supervised: Cal
         assert launch.start(run) == attempt + 1
 
 
+@pytest.mark.behaviour("two-who-resume-run")
 def test_of_two_who_resume_at_once_one_does_and_nothing_of_the_other_is_in_force(
     supervised: Callable[..., RunDirectory],
 ) -> None:
@@ -266,6 +271,7 @@ def test_the_end_is_recorded_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.
     assert not reserve.exists()
 
 
+@pytest.mark.behaviour("engine-session-own-terminal")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_hang_up_is_nothing_and_sigterm_goes_to_the_engine(
     supervised: Callable[..., RunDirectory], number: signal.Signals
@@ -288,6 +294,7 @@ def test_kill_on_request_counts_as_stopped(supervised: Callable[..., RunDirector
     assert end_of(run) == ("stopped", "killed on request; progress since the last checkpoint is lost")
 
 
+@pytest.mark.behaviour("nothing-engine-started-outlives")
 def test_the_engine_dies_with_its_supervisor(supervised: Callable[..., RunDirectory]) -> None:
     run = supervised("sleeps")
     engine, supervisor = engine_of(run), lock_holder(run.lock)
@@ -299,6 +306,7 @@ def test_the_engine_dies_with_its_supervisor(supervised: Callable[..., RunDirect
     assert "no end recorded" in detail
 
 
+@pytest.mark.behaviour("nothing-engine-started-outlives")
 def test_orphans_are_ended_even_from_sessions_of_their_own(
     supervised: Callable[..., RunDirectory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,6 +332,7 @@ def test_a_spent_budget_stops_the_run(supervised: Callable[..., RunDirectory]) -
     assert end_of(run) == ("out-of-budget", "the budget of $1.5 is spent")
 
 
+@pytest.mark.behaviour("hangs-when-budget-spent")
 def test_an_engine_that_hangs_costs_no_more_than_its_budget_and_a_grace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,6 +349,7 @@ def test_an_engine_that_hangs_costs_no_more_than_its_budget_and_a_grace(
     assert end_of(run) == ("out-of-budget", spent)
 
 
+@pytest.mark.behaviour("save-stop-asked-acknowledged")
 def test_a_real_engine_saves_on_a_signal_and_leaves(new_run: Callable[..., LiveRun]) -> None:
     live = new_run("training.epochs=100000", "training.patience=100000")
     live.start()
@@ -409,6 +419,7 @@ def foreground(example: ExampleProject, tmp_path: Path) -> Iterator[Foreground]:
     made.process.communicate()
 
 
+@pytest.mark.behaviour("engine-session-own-terminal")
 def test_the_foreground_engine_survives_its_terminal(foreground: Foreground) -> None:
     """Killed with SIGKILL: the run goes on without it."""
     engine = engine_of(foreground.run)
@@ -421,6 +432,7 @@ def test_the_foreground_engine_survives_its_terminal(foreground: Foreground) -> 
     assert end_of(foreground.run)[0] == "stopped"
 
 
+@pytest.mark.behaviour("stop-saves-stops-pressed")
 def test_ctrl_c_in_the_foreground_saves_and_stops(foreground: Foreground) -> None:
     reader = RunReader(foreground.run)
     wait_for("the training", lambda: reader.status().state == "running")

@@ -45,6 +45,7 @@ class Noted(ToyProject):
         return sum(piece[head][0] for piece in pieces) / sum(piece[head][1] for piece in pieces)
 
 
+@pytest.mark.behaviour("training-loss-epoch-weighted")
 def test_it_is_the_weighted_sum_of_the_columns(tmp_path: Path) -> None:
     """A head that most steps have no element of, micro-batches, and an edit in the middle of the second epoch."""
     project = Noted()
@@ -84,6 +85,7 @@ def loss_of(live: LiveRun) -> tuple[float, float]:
     return row["train"]["loss"], columns
 
 
+@pytest.mark.behaviour("training-loss-epoch-weighted")
 def test_an_older_run_and_its_replay_keep_the_mean_of_the_steps(edited: LiveRun) -> None:
     """Its record says nothing of it. A fork of it is a new run."""
     info = msgspec.json.decode(edited.run.info_file.read_bytes())

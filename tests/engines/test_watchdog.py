@@ -89,6 +89,7 @@ def log_steps(fake: FakeRun, first: int, count: int, *, norm: float = 1.0, wait:
     StepWriter(fake.run.steps, ["time", "data_wait", "grad_norm"]).append(np.stack(columns, 1))
 
 
+@pytest.mark.behaviour("run-hangs-while-process")
 def test_an_engine_that_hangs_while_its_process_lives_is_told_and_so_is_its_going_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +109,7 @@ def test_an_engine_that_hangs_while_its_process_lives_is_told_and_so_is_its_goin
     assert told(run)[:2] == [("stall", False), ("stall", True)]
 
 
+@pytest.mark.behaviour("goes-wrong-training-s")
 def test_the_course_of_the_epochs_is_told_once_and_watched_anew_after_an_edit(fake: FakeRun) -> None:
     watch = beside(fake)
     for number in range(1, 31):
@@ -138,6 +140,7 @@ def test_overfit_is_told_of_epochs_with_the_same_weights(fake: FakeRun) -> None:
     assert told(fake.run) == [("overfit", False), ("plateau", False)]
 
 
+@pytest.mark.behaviour("model-whose-own-word")
 def test_an_exploit_is_told_once_with_its_end(fake: FakeRun) -> None:
     watch = Watchdog(fake.run, fake.attempt, proxies={"imagined": "played"})
     played = [5.0, 9, 7.1, 6.8, 6.1, 5.2, 4.9, 4.2, 9.5]
@@ -175,6 +178,7 @@ def test_a_norm_is_compared_with_those_since_the_last_edit(fake: FakeRun) -> Non
     assert told(fake.run) == [("gradient", False)]
 
 
+@pytest.mark.behaviour("goes-wrong-training-s")
 def test_steps_disk_and_budget_are_told_once_with_their_ends(fake: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     free, spent = [10**12], [8.0]
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free[0]))
@@ -336,6 +340,7 @@ def test_a_failed_script_posts_its_end_itself(
     ]
 
 
+@pytest.mark.behaviour("run-hangs-while-process")
 def test_a_frozen_machine_is_no_stall(fake: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a long gap between two looks only as much counts as a busy machine leaves."""
     passed: list[float] = []

@@ -124,3 +124,10 @@ def read_gpu() -> Gpu:
     reading = LocalMachine().read(ROOT)
     assert reading.gpus, reading.no_gpu
     return reading.gpus[0]
+
+
+def memory_used() -> int:
+    """Bytes of the card's memory that are in use."""
+    used = read_gpu().memory_used
+    assert used is not None
+    return used

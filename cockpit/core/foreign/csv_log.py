@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 
+from cockpit.core.foreign.reader import Misfit
 from cockpit.core.foreign.rows import Row, row_of
 
 DELIMITERS = (",", "\t", ";")
+EMPTY = frozenset({"", "-", "--", "na", "n/a", "none", "null", "nil", "?"})
+"""Cells that say that there is no value."""
 
 
 class CsvParser:
@@ -17,6 +20,10 @@ class CsvParser:
         self._comma = False
         """Whether numbers may have a decimal comma: it separates no cells."""
         self.names: list[str] = []
+        self._numbers: set[str] = set()
+        """Columns that have had a number."""
+        self._text: dict[str, tuple[int, str]] = {}
+        """Cells of those that were text: how many, and the first."""
 
     def __call__(self, line: bytes) -> Row | None:
         """None for a header or a remark above it. Raises ValueError for a row of another length than its header."""
@@ -31,9 +38,26 @@ class CsvParser:
             self.names = cells
             return None
         if len(cells) != len(self.names):
-            raise ValueError(f"{len(cells)} cells under {len(self.names)} names")
+            raise Misfit(f"it has {len(cells)} cells under {len(self.names)} names")
         pairs = zip(self.names, cells, strict=True)
-        return row_of({name: _value(cell, self._comma) for name, cell in pairs if name and cell})
+        record = {name: _value(cell, self._comma) for name, cell in pairs if name and cell}
+        for name, value in record.items():
+            if not isinstance(value, str):
+                self._numbers.add(name)
+            elif name in self._numbers and value.lower() not in EMPTY:
+                count, first = self._text.get(name, (0, value))
+                self._text[name] = count + 1, first
+        return row_of(record)
+
+    @property
+    def text_cells(self) -> str:
+        """A sentence on cells that are no numbers under numbers; empty where all are."""
+        if not self._text:
+            return ""
+        count = sum(number for number, _ in self._text.values())
+        name, (_, first) = next(iter(self._text.items()))
+        cells = "1 cell is" if count == 1 else f"{count} cells are"
+        return f"{cells} text in a column of numbers and left out: the first is “{first[:20]}” in {name}."
 
 
 def split(text: str, delimiter: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from cockpit.core.foreign import csv_log, json_logs, keras_history, mlflow, monitor_csv, text_log, unread
+from cockpit.core.foreign import csv_log, json_logs, keras_history, mlflow, monitor_csv, parquet, text_log, unread
 from cockpit.core.foreign.folder import FolderReader
 from cockpit.core.foreign.reader import DocumentReader, LineReader, Reader
 from cockpit.core.foreign.run_directory import RunSource
@@ -96,6 +96,7 @@ def _lines(head: bytes, most: int = LINES) -> list[bytes]:
 
 KINDS = (
     Kind("TensorBoard events", (EVENTS,), starts_record, TensorBoardReader),
+    Kind("Parquet table", ("*.parquet",), parquet.is_readable, parquet.ParquetReader),
     Kind("W&B run", ("*.wandb",), begins_wandb, WandbReader),
     Kind(
         "Hugging Face trainer_state.json", ("trainer_state.json",), _is_trainer_state,
@@ -139,7 +140,7 @@ def open_logs(path: Path) -> list[Source]:
         head = _head(path)
     except OSError as error:
         raise DataError(f"{path} cannot be read as a log: {error.strerror}.") from None
-    if why := unread.why_file(path, head):
+    if not parquet.is_readable(head) and (why := unread.why_file(path, head)):
         raise DataError(why)
     if (kind := _kind(head) or _kind_by_name(path)) is None:
         raise DataError(f"{path} is not a log of a known kind; {_known()}.")

@@ -38,6 +38,7 @@ class Reader(Protocol):
         ...
 
 
+DIGITS = tuple(b"0123456789")
 Parse = Callable[[bytes], Row | None]
 """Gives a line's row, None for a line that is none; raises ValueError for a damaged one."""
 
@@ -45,6 +46,10 @@ Parse = Callable[[bytes], Row | None]
 def never_whole(line: bytes) -> bool:
     """Of lines that only their newline ends: a number may go on."""
     return False
+
+
+class Misfit(ValueError):
+    """A damaged line, with the reason in words for a user."""
 
 
 class LineReader:
@@ -68,6 +73,9 @@ class LineReader:
         self._rows = 0
         self._damaged = 0
         self._first_damaged = 0
+        self._why = ""
+        """What is wrong with the first damaged line, where its parser says so."""
+        self._with_digits = 0
         self._taken = b""
         """A whole last line that was taken before its newline came."""
 
@@ -95,10 +103,14 @@ class LineReader:
         self._line += 1
         if not line.strip():
             return None
+        if not self._rows:  # only asked of a log without a row
+            self._with_digits += any(map(line.__contains__, DIGITS))
         try:
             return self._parse(line)
-        except UNREADABLE:
+        except UNREADABLE as error:
             self._damaged += 1
+            if not self._first_damaged and isinstance(error, Misfit):
+                self._why = f": {error}"
             self._first_damaged = self._first_damaged or self._line
             return None
 
@@ -106,12 +118,23 @@ class LineReader:
         found = []
         if self._damaged:
             what = "damaged line" if self._damaged == 1 else "damaged lines"
-            found.append(f"{self._damaged} {what} skipped, the first is line {self._first_damaged}.")
+            found.append(f"{self._damaged} {what} skipped, the first is line {self._first_damaged}{self._why}.")
         elif self._line > 1 and not self._rows:
-            found.append(f"None of its {self._line:,} lines contains a number.")
+            found.append(self._nothing())
+        if text := getattr(self._parse, "text_cells", ""):
+            found.append(text)
         if self._lines.unfinished and self._lines.partial != self._taken:
             found.append(unfinished("line", self._lines.unfinished))
         return found + not_unpacked(self._lines.damage) + written_anew(self._restarts)
+
+    def _nothing(self) -> str:
+        """Of lines none of which gave a row: what they hold all the same."""
+        if 2 * self._with_digits < self._line:
+            return f"None of its {self._line:,} lines gives a number."
+        return (
+            f"{self._with_digits:,} of its {self._line:,} lines hold numbers, in a form that is not read, such as a "
+            "printed table: log CSV or JSON lines instead, or lines such as `step 10 loss 0.5`."
+        )
 
 
 def unfinished(what: str, size: int) -> str:

@@ -10,7 +10,7 @@ _FILES = {
     b"SQLite format 3\0": "is a SQLite database, as MLflow, Optuna and Aim keep; export its metrics as CSV, or have "
     "MLflow write files: MLFLOW_TRACKING_URI=file:./mlruns",
     b"PK\x03\x04": "is a zip file (an offline session of ClearML, a checkpoint, …); unpack it and watch its folder",
-    b"PAR1": "is a Parquet file; write it as CSV: `pandas.read_parquet(…).to_csv(…)`",
+    b"PAR1": "is a Parquet table, which needs pyarrow to be read: `pip install pyarrow`",
     b"\x28\xb5\x2f\xfd": _PACKED.format("Zstandard"),
     b"\xfd7zXZ\0": _PACKED.format("xz"),
     b"BZh": _PACKED.format("bzip2"),

@@ -12,7 +12,7 @@ from cockpit.core.config.yaml_edit import with_value
 from cockpit.core.launch.form import LaunchForm
 from engines.basics import yaml12
 from engines.basics.errors import DataError
-from engines.basics.files import make_directory, replace_bytes
+from engines.basics.files import write_for_user
 from engines.contract.aliases import written
 
 WIDTH = 118
@@ -65,8 +65,7 @@ def save_config(form: LaunchForm, path: Path, *, overwrite: bool = False) -> Pat
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} already exists.")
     try:
-        make_directory(path.parent)
-        replace_bytes(path, merged_text(form).encode())
+        write_for_user(path, merged_text(form).encode())
     except OSError as error:
         raise DataError(f"{path} cannot be written ({error.strerror}); choose another path.") from None
     return path

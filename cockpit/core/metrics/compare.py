@@ -144,7 +144,7 @@ class _Reader:
             return _standing(known, "broken", str(error))
         self._read_config()
         history = self._events.history
-        best = history.best
+        best = history.to_beat
         return RunFacts(
             id=info.id, name=called(self.run), project=info.project, state=status.state,
             epochs=history.done, planned=history.planned,

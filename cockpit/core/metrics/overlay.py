@@ -69,4 +69,11 @@ def from_start(series: Mapping[str, Series]) -> dict[str, Series]:
     """Times as seconds since the log's first point; its arrays stay shared where it shares them."""
     start = first_time(series.values())
     moved = {id(one.time): one.time - start for one in series.values()}
-    return {name: replace(one, time=moved[id(one.time)], old=()) for name, one in series.items()}
+    return {
+        name: replace(one, time=moved[id(one.time)], old=(), before=_moved(one.before, start))
+        for name, one in series.items()
+    }
+
+
+def _moved(before: Series | None, start: float) -> Series | None:
+    return None if before is None else replace(before, time=before.time - start)

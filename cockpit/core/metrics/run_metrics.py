@@ -22,8 +22,6 @@ from engines.runs.state import RunReader
 
 NO_METRICS = ("step", "attempt", "epoch", "time", DATA_WAIT)
 """Columns of step records that say where a value belongs, or what the System tab shows; all others are metrics."""
-Branch = tuple[Floats, Floats]
-"""Steps and values."""
 TELLING = RunStarted | Epoch | Checkpoint | CommandAnswer
 """Events that a chart may show."""
 ALWAYS_REPLACED = {"last.pt", "best.pt"}
@@ -40,7 +38,7 @@ class RunMetrics:
         self._edits: dict[str, CommandAnswer] = {}
         self._problem = ""
         self._run = run
-        self._family: Mapping[str, Branch] | None = None
+        self._family: Mapping[str, Series] | None = None
         """Of a fork: what its parent, and the parent's, had up to where it began. Read once, before anything else."""
 
     # -- following -------------------------------------------------------------------------------------------------
@@ -52,7 +50,7 @@ class RunMetrics:
         changed = False
         try:
             if self._family is None:
-                self._family = _family(self._run)
+                self._family = family(self._run)
             history = self._reader.history
             events = self._reader.poll()
             if self._reader.history is not history:
@@ -88,21 +86,24 @@ class RunMetrics:
         sources = dict.fromkeys(source for row in rows for source in _sources(row))
         made = {source: _of_epochs(source, rows, tails) for source in sources}
         made |= {name: one for name, one in self._of_steps().items() if name not in made}
-        for name, branch in (self._family or {}).items():
+        for name, before in (self._family or {}).items():
             if name in made:
-                made[name] = replace(made[name], old=(branch, *made[name].old))
+                made[name] = replace(made[name], before=before)
         return made
 
-    def line_to(self, step: int) -> dict[str, Branch]:
-        """Steps and values of each metric until `step` steps were done, of all runs that led there."""
-        epochs, line = self._history.epochs.values(), {}
-        sources = {source for row in epochs for source in _sources(row)}
+    def line_to(self, step: int) -> dict[str, Series]:
+        """Each metric until `step` steps were done, of all runs that led there."""
+        line = {}
+        sources = {source for row in self._history.epochs.values() for source in _sources(row)}
         for name, one in self.series().items():
             until = one.step <= step if name in sources else one.step < step  # an epoch stands behind its last step
-            parts = [(one.step[until], one.value[until])]
-            if self._family and name in self._family:
-                parts.insert(0, self._family[name])
-            line[name] = (np.concatenate([at for at, _ in parts]), np.concatenate([value for _, value in parts]))
+            parts = [Series(name, one.step[until], one.epoch[until], one.time[until], one.value[until])]
+            parts = [*([one.before] if one.before is not None else []), *parts]
+            at, epoch, time, value = (
+                np.concatenate([getattr(part, column) for part in parts])
+                for column in ("step", "epoch", "time", "value")
+            )
+            line[name] = Series(name, at, epoch, time, value)
         return line
 
     def _of_steps(self) -> dict[str, Series]:
@@ -155,8 +156,11 @@ class RunMetrics:
         return Mark(kind, step, float(self._epochs_done(np.array([float(step)]))[0]), time)
 
 
-def _family(run: RunDirectory, generations: int = 16) -> Mapping[str, Branch]:
-    """What led to a fork; empty of any other run, and where its parent is gone. Raises `DataError` and OSError."""
+def family(run: RunDirectory, generations: int = 16) -> Mapping[str, Series]:
+    """The metrics of the runs that led to a fork; empty of another run, and where its parent is gone.
+
+    Raises `DataError` and OSError.
+    """
     info = run.info if run.info_file.exists() else None
     if info is None or info.parent is None or info.fork_step is None or not generations:
         return {}
@@ -164,7 +168,7 @@ def _family(run: RunDirectory, generations: int = 16) -> Mapping[str, Branch]:
     if not parent.info_file.is_file():
         return {}
     metrics = RunMetrics(parent, "")
-    metrics._family = _family(parent, generations - 1)
+    metrics._family = family(parent, generations - 1)
     metrics.poll()
     return metrics.line_to(info.fork_step)
 

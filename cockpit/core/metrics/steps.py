@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,10 +42,10 @@ class Steps:
             column = column[logged(column)]
         return float(column[-1]) if len(column) else None
 
-    def rate(self, recent: int = 50) -> float | None:
-        """Steps a second over the last `recent` steps."""
+    def rate(self, stepping: Callable[[float, float], float], recent: int = 50) -> float | None:
+        """Steps per second over the last `recent` steps; `stepping` gives the seconds between two of them."""
         steps, times = self.column("step")[-recent:], self.column("time")[-recent:]
-        seconds = float(times[-1] - times[0]) if len(times) > 1 else 0.0
+        seconds = stepping(float(times[0]), float(times[-1])) if len(times) > 1 else 0.0
         return float(steps[-1] - steps[0]) / seconds if seconds > 0 else None
 
 

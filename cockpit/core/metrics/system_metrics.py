@@ -110,7 +110,19 @@ def _over_time(name: str, time: Floats, value: Floats, gap: float) -> Series:
     time = np.insert(time, breaks, time[breaks - 1])
     value = np.insert(value, breaks, ABSENT)
     unknown = np.full(len(time), np.nan)
-    return Series(name, unknown, unknown, time, value)
+    return Series(name, unknown, unknown, time, value, limits=_limits(name))
+
+
+def _limits(name: str) -> tuple[float | None, float | None]:
+    """Shares go from 0 to 100, amounts begin at 0; a temperature is drawn as it is."""
+    if name.endswith("%"):
+        return 0.0, 100.0
+    return (None, None) if name.endswith("°C") or _is_other(name) else (0.0, None)
+
+
+def _is_other(name: str) -> bool:
+    """Whether it is no measure of ours."""
+    return not name.endswith(("/s", *(title for title, _ in UNITS.values())))
 
 
 def _batch_size(run: RunDirectory) -> float | None:

@@ -22,15 +22,23 @@ def coordinates(series: Series, axis: AxisName) -> Floats:
     return {"step": series.step, "epoch": series.epoch, "time": series.time}[axis]
 
 
+def _all(one: Series, axis: AxisName) -> list[Floats]:
+    """Its places on the axis, those of what came before it, and on that of steps those of superseded branches."""
+    before = [] if one.before is None else [coordinates(one.before, axis)]
+    return [coordinates(one, axis), *before, *(steps for steps, _ in one.old if axis == "step")]
+
+
 def first_time(series: Iterable[Series]) -> float:
     """The earliest time of all, where the axis of hours begins; 0 when none is known."""
-    firsts = [float(np.nanmin(one.time)) for one in series if np.isfinite(one.time).any()]
+    times = [time for one in series for time in _all(one, "time")]
+    firsts = [float(np.nanmin(time)) for time in times if np.isfinite(time).any()]
     return min(firsts, default=0.0)
 
 
 def extent(series: Iterable[Series], axis: AxisName) -> tuple[float, float]:
-    """The first and last place of all points on the axis; [0, 1] where there is none."""
-    places = {id(x): x for one in series if len(x := coordinates(one, axis))}  # metrics of a log share arrays
+    """The first and last place of all points on the axis, and of what led to them; [0, 1] where there is none."""
+    found = [x for one in series for x in _all(one, axis)]
+    places = {id(x): x for x in found if len(x)}  # metrics of a log share arrays
     known = [x for x in places.values() if np.isfinite(x).any()]
     lows, highs = [float(np.nanmin(x)) for x in known], [float(np.nanmax(x)) for x in known]
     return (min(lows), max(highs)) if known else (0.0, 1.0)

@@ -14,6 +14,8 @@ from cockpit.core.plot.viewport import Viewport
 from cockpit.core.series import Mark, Series
 
 SMOOTHING = (0.0, 0.6, 0.9, 0.98)
+USUAL_SMOOTHING = 0.9
+"""Of steps, until the user chooses another one."""
 ZOOM = 1.5
 PAN = 0.2
 AS_LOGGED = Look()

@@ -14,7 +14,7 @@ from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.glyphs import Glyphs
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import Line
-from cockpit.core.plot.scale import Scale
+from cockpit.core.plot.scale import LABEL, Scale
 from cockpit.core.series import Floats
 from cockpit.core.text import fit_left
 
@@ -23,10 +23,8 @@ STYLES = (
     "old", "step", "train", "train-faint", "validation", "validation-faint", "test", "score", *RUN_ROLES,
 )  # fmt: skip
 STYLE = {name: place for place, name in enumerate(STYLES)}
-LABEL = 7
-"""Room for the labels of the y axis: the same in all charts, so that one place is one column in all of them."""
 LEFT, RIGHT = LABEL + 2, 2
-"""Columns left and right of the plot."""
+"""Columns left and right of the plot: the same in all charts, so that one place is one column in all of them."""
 ABOVE, BELOW = 1, 2
 VALUE = FOUR_DIGITS
 SHORT = {"validation": "val", "step": ""}
@@ -120,6 +118,8 @@ def draw_y_axis(cells: Cells, scale: Scale, plot_rows: int, glyphs: Glyphs) -> N
         y = ABOVE + round((scale.high - at) / (scale.high - scale.low) * (plot_rows - 1))
         cells.write(LEFT - 1 - LABEL, y, label[:LABEL].rjust(LABEL), STYLE["axis"])
         cells.write(LEFT - 1, y, glyphs.tick, STYLE["frame"])
+    if scale.power:
+        cells.write(LEFT - 1 - LABEL, ABOVE + plot_rows, f"×1e{scale.power}".rjust(LABEL), STYLE["axis"])
 
 
 def draw_x_axis(cells: Cells, view: View, columns: int, glyphs: Glyphs) -> None:

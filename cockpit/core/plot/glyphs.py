@@ -31,6 +31,8 @@ class Glyphs:
     """Of marks on the x axis, by their kind; `bad` is a value that is not finite."""
     runs: str
     """Signs of the lines of runs that share a chart, in their order."""
+    lone: str
+    """Of a point that no line joins."""
     samples: Mapping[str, str]
     """The look of a line, by its dash; with one dot a character also what the line is drawn with."""
 
@@ -46,12 +48,12 @@ class Glyphs:
 UNICODE = Glyphs(
     braille.ACROSS, braille.DOWN, "╭╮╰╯", "─", "│", "┤", "┬", "└", "┊",
     {"bad": "×", "checkpoint": "◆", "resume": "↻", "edit": "▲", "best": "★"},
-    "●■▲◆○□△◇",
+    "●■▲◆○□△◇", "●",
     {"solid": "━", "dashed": "╍", "dotted": "┅", "thin": "─"},
 )  # fmt: skip
 ASCII = Glyphs(
     1, 1, "++++", "-", "|", "+", "+", "+", ":",
     {"bad": "x", "checkpoint": "s", "resume": "r", "edit": "^", "best": "B"},
-    "abcdefgh",
+    "abcdefgh", "*",
     {"solid": "*", "dashed": "o", "dotted": "#", "thin": "."},
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Look:
     origin: float = 0.0
     """What is taken off every place: the first time on the axis of hours."""
     smoothing: float = 0.0
-    """Weight of the past; 0 smooths nothing."""
+    """Weight of the past; 0 smooths nothing. Values per epoch are never smoothed."""
     log: bool = False
 
 
@@ -50,6 +50,9 @@ class Line:
     hidden: Floats
     behind: bool
     """Whether it lies behind the others, without a value of its own: raw values, superseded branches."""
+    raw_behind: bool = False
+    """Whether it is what a smoothed line was made of: it is faint, and the range of the chart is not its."""
+    limits: tuple[float | None, float | None] = (None, None)
 
 
 LOOKS: dict[str, tuple[str, str]] = {
@@ -95,12 +98,17 @@ class ChartLines:
     def _of_series(self, one: Series, kind: str) -> list[Line]:
         look, (style, dash) = self._look, LOOKS[kind]
         lines = []
+        if (before := one.before) is not None:
+            x = coordinates(before, look.axis) - look.origin
+            lines.append(self._line("", "old", "thin", placed(*on_axis(x, before.value))))
         if look.axis == "step":  # a superseded branch knows no other place
             lines += [self._line("", "old", "thin", placed(*on_axis(step, value))) for step, value in one.old]
         on = self._placed(one)
-        if look.smoothing and style in FAINT:
-            lines.append(self._line("", FAINT[style], "thin", on))
-        return [*lines, self._line(kind, style, dash, on, smoother=one.name)]
+        smooth = bool(look.smoothing) and not one.by_epoch
+        if smooth and style in FAINT:
+            lines.append(replace(self._line("", FAINT[style], "thin", on), raw_behind=True))
+        line = self._line(kind, style, dash, on, smoother=one.name if smooth else "")
+        return [*lines, replace(line, limits=one.limits)]
 
     def _placed(self, one: Series) -> Placed:
         """What smoothing and scale do not change, found once."""
@@ -114,7 +122,7 @@ class ChartLines:
     def _line(self, name: str, style: str, dash: str, on: Placed, *, smoother: str = "") -> Line:
         """Smoothed first, then brought to the scale; what lies behind is drawn as it was logged."""
         x, y, log = on.x, on.raw, self._look.log
-        if self._look.smoothing and name:  # what lies behind has none
+        if smoother:
             y = self._smoothers.setdefault(smoother, Smoother(self._look.smoothing)).smooth(y)
         hidden = x[np.isfinite(on.raw) & (on.raw <= 0)] if log and not on.positive else NOWHERE
         masked = log or len(on.points.x) < len(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -95,11 +96,14 @@ def _value(line: Line, view: View, columns: int) -> str:
 
 
 def _scale(lines: Sequence[Line], curves: Sequence[Columns], plot_rows: int, log: bool) -> Scale | None:
-    """Of everything in view; None where there is nothing."""
-    ranges = [_range(line, curve) for line, curve in zip(lines, curves, strict=True) if len(curve.low)]
-    if not ranges:
+    """Of everything in view but raw values behind smoothed ones, and of the limits; None where there is nothing."""
+    drawn = [(line, curve) for line, curve in zip(lines, curves, strict=True) if len(curve.low)]
+    telling = [(line, curve) for line, curve in drawn if not line.raw_behind] or drawn
+    if not telling:
         return None
-    low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+    ranges = [_range(line, curve) for line, curve in telling]
+    ends = [end for line, _ in telling for end in line.limits if end is not None and not log]
+    low, high = min(*(low for low, _ in ranges), *ends, math.inf), max(*(high for _, high in ranges), *ends, -math.inf)
     return fit_scale(low, high, max(3, plot_rows // 3), log)
 
 
@@ -127,8 +131,18 @@ def _draw(cells: Cells, line: Line, curve: Columns, scale: Scale, glyphs: Glyphs
     plot = (slice(ABOVE, ABOVE + plot_rows), slice(LEFT, LEFT + columns))
     cells.texts[plot][there] = codes[there].view("U1")
     cells.styles[plot][there] = STYLE[line.style]
+    if not line.behind:
+        _put_lone_points(cells.texts[plot], there, curve, glyphs)
     if sign := glyphs.run_sign(line.style):
         _put_signs(cells.texts[plot], there, sign, glyphs.runs.index(sign))
+
+
+def _put_lone_points(texts: npt.NDArray[np.str_], there: npt.NDArray[np.bool_], curve: Columns, glyphs: Glyphs) -> None:
+    """A point without a neighbour to be joined with is a sign, or it would not be seen."""
+    lone = curve.place[~curve.joined & ~np.append(curve.joined[1:], False)]
+    for column in np.unique(lone // glyphs.dots_wide).tolist():
+        for row in np.flatnonzero(there[:, column])[:1].tolist():
+            texts[row, column] = glyphs.lone
 
 
 def _put_signs(texts: npt.NDArray[np.str_], there: npt.NDArray[np.bool_], sign: str, place: int) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 
 from cockpit.core.series import Floats
 
+LABEL = 7
+"""Characters of a tick's label."""
 LARGEST = 1e300
 """Values beyond are drawn here: twice of it is still a number."""
 MOST_DECADES = 308
@@ -40,6 +42,8 @@ class Scale:
     low: float
     high: float
     ticks: tuple[tuple[float, str], ...]
+    power: int = 0
+    """Of ten, that the labels are to be multiplied with; those with a + are so far above the lowest."""
 
 
 def fit_scale(low: float, high: float, ticks: int, log: bool) -> Scale:
@@ -60,7 +64,18 @@ def fit_scale(low: float, high: float, ticks: int, log: bool) -> Scale:
     if log:
         powers = [(h, 10.0**h) for h in heights if h <= MOST_DECADES]
         return Scale(low, high, tuple((h, label(value, value if step >= 1 else 0.0)) for h, value in powers))
-    return Scale(low, high, tuple((h, label(h, step)) for h in heights))
+    labels = [label(h, step) for h in heights]
+    if max(map(len, labels)) <= LABEL and len(set(labels)) == len(labels):
+        return Scale(low, high, tuple(zip(heights, labels, strict=True)))
+    power = math.floor(math.log10(max(abs(low), abs(high))) + 1e-9)
+    digits = power - math.floor(math.log10(step) + 1e-9)
+    if 0 <= digits < LABEL - 2 and abs(power) < MOST_DECADES:
+        mantissas = [f"{h / 10.0**power:.{digits}f}" for h in heights]
+        if max(map(len, mantissas)) <= LABEL:
+            return Scale(low, high, tuple(zip(heights, mantissas, strict=True)), power)
+    power = math.floor(math.log10(step) + 1e-9)
+    above = [f"+{place * step / 10.0**power:.0f}" for place in range(len(heights))]
+    return Scale(low, high, tuple(zip(heights, [label(heights[0], 0.0)[:LABEL], *above[1:]], strict=True)), power)
 
 
 def nice_step(least: float, whole: bool) -> float:
@@ -88,11 +103,9 @@ def label(value: float, step: float) -> str:
     if size < 1e-3 or size >= 1e15:
         return _exponent(value, step)
     unit, name = next(((unit, name) for unit, name in UNITS if size >= unit * 0.9995), (1.0, ""))
-    if unit == 1.0 and step and step < 1e-3 and size < 1:
-        return _exponent(value, step)
     if not step:
         return f"{value / unit:.3g}{name}"
-    places = min(max(0, -math.floor(math.log10(step / unit) + 1e-9)), 4)
+    places = min(max(0, -math.floor(math.log10(step / unit) + 1e-9)), 5)
     return f"{value / unit:.{places}f}{name}"
 
 

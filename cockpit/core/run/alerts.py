@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cockpit.core.text import plain
+from cockpit.core.typed import program
 from engines.contract import alerts
 from engines.contract.events import Alert
 from engines.contract.rundir import RunInfo
@@ -60,7 +61,7 @@ def sentence(alert: Alert, key: Callable[[str], str]) -> str:
 def typed(alert: Alert, run: RunInfo) -> str:
     """The alert and what to type: `… (cockpit early-stop RUN)`."""
     heard = dict.fromkeys(_STOP if remedy.of_engine and run.foreign else remedy for remedy in _remedies(alert))
-    commands = " or ".join(f"cockpit {remedy.command.format(run=run.id)}" for remedy in heard if remedy.command)
+    commands = " or ".join(f"{program()} {remedy.command.format(run=run.id)}" for remedy in heard if remedy.command)
     return f"{alert.text} ({commands})" if commands else alert.text
 
 

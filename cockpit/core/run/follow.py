@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cockpit.core.log.logtail import LogTail
+from cockpit.core.metrics.run_metrics import family
 from cockpit.core.metrics.steps import StepFollower, Steps
 from cockpit.core.run.attempts import AttemptFollower
+from cockpit.core.series import Series
 from engines.basics import yaml12
 from engines.basics.errors import UserError
 from engines.basics.jsonl import RecordFollower, damage_in
@@ -44,6 +47,8 @@ class News:
     attempts: tuple[Attempt, ...] | None = None
     budget_usd: float | None = None
     steps: Steps | None = None
+    before: Mapping[str, Series] | None = None
+    """Of a fork: the metrics of its parents up to where it began, once."""
     log: Log | None = None
     damaged: tuple[str, ...] | None = None
     """In words: of each of its logs the lines that are not records."""
@@ -70,6 +75,7 @@ class RunFollower:
         self._commands: RecordFollower[cmd.Command] = RecordFollower(run.commands, cmd.decoder)
         self._attempts = AttemptFollower(run)
         self._steps = StepFollower(run.steps)
+        self._knows_family = False
         self._log = LogTail(run.stdout)
         self._budget = BudgetReader(run.config)
         self._told: dict[str, Any] = {"damaged": (), "problem": "", "budget_usd": None, "reading": False}
@@ -132,6 +138,9 @@ class RunFollower:
 
     def _look_at_output(self) -> dict[str, Any]:
         news: dict[str, Any] = {}
+        if not self._knows_family:
+            self._knows_family = True
+            news["before"] = family(self.run) or None
         if self._steps.poll():
             news["steps"] = self._steps.steps
         if self._log.poll():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cockpit.core.metrics.steps import NO_STEPS, Steps
@@ -9,6 +10,7 @@ from cockpit.core.run import progress
 from cockpit.core.run.advice import Advice, advise
 from cockpit.core.run.follow import Log, News
 from cockpit.core.run.orders import Order
+from cockpit.core.series import Series
 from engines.contract.events import Alert, Checkpoint, CommandAnswer, Epoch, Header, Phase, RunStarted
 from engines.contract.rundir import Attempt, RunInfo
 from engines.runs import spending
@@ -57,6 +59,8 @@ class RunModel:
         self.attempts: tuple[Attempt, ...] = ()
         self.budget_usd: float | None = None
         self.steps: Steps = NO_STEPS
+        self.before: Mapping[str, Series] = {}
+        """Of a fork: the metrics of its parents up to where it began."""
         self.log = Log()
         self.damaged: tuple[str, ...] = ()
         self.problem = ""
@@ -84,7 +88,18 @@ class RunModel:
                 self._notable[f"end {attempt.number}"] = attempt
         if news.events or news.commands or news.attempts:
             self._in_order = None
-        for name in ("info", "reading", "status", "attempts", "budget_usd", "steps", "log", "damaged", "problem"):
+        for name in (
+            "info",
+            "reading",
+            "status",
+            "attempts",
+            "budget_usd",
+            "steps",
+            "before",
+            "log",
+            "damaged",
+            "problem",
+        ):
             if (value := getattr(news, name)) is not None:
                 setattr(self, name, value)
 
@@ -159,6 +174,13 @@ class RunModel:
         if newest is not self._advice[0]:
             self._advice = newest, advise(self.history, self.attempt.usd_per_hour if self.attempt else 0.0)
         return self._advice[1]
+
+    @property
+    def speed(self) -> float | None:
+        """Steps per second; None while nothing steps, as in an evaluation or while the report is made."""
+        phase = self.history.phase
+        steps = self.status.state == "running" and phase is not None and phase.phase in ("training", "compiling")
+        return self.steps.rate(self.history.stepping) if steps else None
 
     def seconds_left(self, now: float) -> float | None:
         """Estimate of the time to the end, None unless it is running."""

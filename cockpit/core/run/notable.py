@@ -67,14 +67,20 @@ def _words(notable: Notable) -> tuple[Kind, str, str, str]:
                 " · ".join(filter(None, [notable.phase, notable.detail, _at(notable.step)])),
             )
         case RunStarted():
-            how = f"resumed from step {notable.resumed_step:,}" if notable.resumed_step else "started"
-            return "starts", "start", "start", f"{how} on {notable.device}"
+            return "starts", "start", "start", f"{_how_begun(notable)} on {notable.device}"
         case attempt:
             end = attempt.ended
             detail = describe_end(end) if end else ""
             bad = end is not None and end.reason == "failed"
             reason = end.reason if end else "running"
             return "starts", "error" if bad else "start", "end", f"{reason}: {detail}" if detail else reason
+
+
+def _how_begun(event: RunStarted) -> str:
+    """A first attempt that does not begin at step 0 is a fork's; older logs do not name its parent."""
+    if event.parent or (event.attempt == 1 and event.resumed_step):
+        return f"forked from {event.parent or 'another run'} at step {event.resumed_step:,}"
+    return f"resumed from step {event.resumed_step:,}" if event.resumed_step else "started"
 
 
 def _saved(event: Checkpoint) -> str:

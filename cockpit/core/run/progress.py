@@ -38,7 +38,7 @@ def seconds_left(history: History, step: int, now: float, attempt_started: float
     if recent:
         return steps_left / per_epoch * sum(recent) / len(recent)
     done = step - history.started.resumed_step
-    return (now - history.started.time) / done * steps_left if done >= LEAST_STEPS else None
+    return history.stepping(history.started.time, now) / done * steps_left if done >= LEAST_STEPS else None
 
 
 def _counts(history: History) -> bool:

@@ -23,7 +23,7 @@ from engines.basics.reading import read_json
 from engines.runs import spending
 
 LEAST_SECONDS = 300.0
-"""Shorter absences are not worth a line."""
+"""Shorter absences are not worth a line, unless something went wrong."""
 MOST_RUNS = 6
 _GRAVE = ("failed", "lost", "broken", "out-of-budget")
 
@@ -77,11 +77,12 @@ def write(path: Path, folder: Path, rows: Iterable[RunSummary], now: float) -> N
 def while_away(seen: Seen | None, rows: Sequence[RunSummary], now: float) -> Away | None:
     """What happened since: what went wrong first, then what made progress, then the money.
 
-    None after a short absence, and when nothing happened.
+    After a short absence only what went wrong; None when nothing happened.
     """
-    if seen is None or now - seen.time < LEAST_SECONDS:
+    if seen is None:
         return None
-    told = [(row, words) for row in rows if (words := _happened(row, seen))]
+    short = now - seen.time < LEAST_SECONDS
+    told = [(row, words) for row in rows if (words := _happened(row, seen)) and not (short and not _is_bad(row, seen))]
     told.sort(key=lambda one: (one[0].state not in _GRAVE, not is_live(one[0].state), -one[0].created))
     names = Counter(run_word(row.id) for row, _ in told)
     happened = [
@@ -91,9 +92,15 @@ def while_away(seen: Seen | None, rows: Sequence[RunSummary], now: float) -> Awa
     if len(told) > MOST_RUNS:
         happened.append(f"{len(told) - MOST_RUNS} more")
     spent = sum(spending.usd_since(row.spans, seen.time, now) for row in rows)
-    if spent >= 0.005:
+    if spent >= 0.005 and not short:
         happened.append(f"spent {money(spent)}")
     return Away(now - seen.time, tuple(happened)) if happened else None
+
+
+def _is_bad(row: RunSummary, seen: Seen) -> bool:
+    """Whether it went wrong since."""
+    before = seen.runs.get(row.id)
+    return row.state in _GRAVE and (before is None or (before.state, before.attempt) != (row.state, row.attempt))
 
 
 def _happened(row: RunSummary, seen: Seen) -> str:

@@ -54,6 +54,8 @@ class RunSummary:
     total: float = 0
     """Epochs; of a task whatever it counts."""
     score: float | None = None
+    """The best; of a fork that has not beaten its parent, the parent's, as `inherited` says in words."""
+    inherited: str = ""
     scores: tuple[float | None, ...] = ()
     """Of the epochs, thinned to what a sparkline needs."""
     spans: tuple[spending.Span, ...] = ()
@@ -138,7 +140,7 @@ class WatchedRun:
         history = reader.history
         scores = [row.score for row in history.epochs.values()]
         progress = history.progress
-        best = history.best
+        best = history.to_beat
         if info.kind == "task":
             done, total = (progress.done, progress.total) if progress else (0.0, 0.0)
         else:
@@ -150,7 +152,7 @@ class WatchedRun:
             is_task=info.kind == "task", only_stops=info.only_stops, no_resume=info.why_no_resume,
             attempt=attempts[-1].number if attempts else 0,
             last_step=_last_step(attempts), done=done, total=total,
-            score=best.score if best else None, scores=_thinned(scores),
+            score=best.score if best else None, inherited=history.inherited, scores=_thinned(scores),
             spans=spending.spans_of(attempts, self._last_seen, live=status.live), device=_device(reader, attempts),
             alert=next(reversed(history.standing.values()), None) if status.live else None,
             queued=parse_standing(status.detail) if status.state == "queued" else None,

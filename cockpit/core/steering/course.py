@@ -108,7 +108,7 @@ class Course:
         """Whether ⏎ on this row would end the run with the epoch that runs, unless that is a better one."""
         if row == "early":
             return True
-        running, best = model.history.done + 1, model.history.best
+        running, best = model.history.done + 1, model.history.to_beat
         if row == "epochs":
             return self.new.get(row, running + 1) <= running
         return row == "patience" and best is not None and running - best.epoch >= self.new.get(row, running)
@@ -117,7 +117,7 @@ class Course:
         """What ⏎ on this row would do."""
         history = model.history
         running = history.done + 1
-        best = f"epoch {history.best.epoch}" if history.best else "the best epoch"
+        best = f"epoch {history.to_beat.epoch}" if history.to_beat else "the best epoch"
         match row:
             case "early":
                 return (
@@ -140,6 +140,6 @@ class Course:
                 fitted = "compressed" if new < now else "stretched"
                 return f"{over} after epoch {max(new, running):g} (was {now:g}); the schedule is {fitted} to fit."
             case "patience":
-                since = f"; so far {running - 1 - history.best.epoch}" if history.best else ""
+                since = f"; so far {running - 1 - history.to_beat.epoch}" if history.to_beat else ""
                 ends = f" It ends after epoch {running} if that is no better." if self.ends_run(row, model) else ""
                 return f"The run ends after {new:g} epochs without a better score, instead of {now:g}{since}.{ends}"

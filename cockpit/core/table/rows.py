@@ -10,9 +10,9 @@ from itertools import takewhile
 import numpy as np
 
 from cockpit.core.metrics.steps import Steps
-from engines.contract.events import Epoch, RunStarted
+from engines.contract.events import Epoch
 from engines.contract.steps import logged
-from engines.runs.history import column_value
+from engines.runs.history import History, column_value
 
 LONG_EPOCH_SECONDS = 120.0
 LEVELS = (0, 5, 10, 20, 50)
@@ -40,11 +40,12 @@ def row_value(source: str, row: Row) -> object:
     return {"step": row.step, "train.loss": row.loss, "lr": row.lr}.get(source)
 
 
-def is_long(started: RunStarted | None, newest: Epoch | None, steps: Steps) -> bool:
+def is_long(history: History, steps: Steps) -> bool:
     """Whether an epoch takes more than two minutes, by the last one, before that by the rate of the steps."""
-    if newest is not None:
+    started = history.started
+    if (newest := history.newest) is not None:
         return newest.seconds > LONG_EPOCH_SECONDS
-    rate = steps.rate()
+    rate = steps.rate(history.stepping)
     return started is not None and rate is not None and started.steps_per_epoch / rate > LONG_EPOCH_SECONDS
 
 

@@ -47,11 +47,13 @@ def completed(cockpit: Cockpit, tmp_path: Path) -> Completed:
     return offered
 
 
+@pytest.mark.behaviour("shell-completes")
 def test_commands_and_options(completed: Completed) -> None:
     assert completed("cockpit res") == ["resume"]
     assert {"--epoch", "--stage"} <= set(completed("cockpit fork x --"))
 
 
+@pytest.mark.behaviour("shell-completes")
 def test_runs_by_word_and_label_as_text(completed: Completed, runs: Path) -> None:
     FakeRun(runs, "controls-20261128-100000-elm", label="wide").begin()
     FakeRun(runs, "controls-20261128-110000-oak", label="x$(touch broken)\x1b[2J").begin()
@@ -64,6 +66,7 @@ def test_runs_by_word_and_label_as_text(completed: Completed, runs: Path) -> Non
     assert not (runs.parent / "broken").exists()
 
 
+@pytest.mark.behaviour("shell-completes")
 def test_configs_and_the_keys_of_the_one_that_was_typed(completed: Completed, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("project: controls\ndata:\n  path: x\n")
     assert completed("cockpit train mi") == ["mine.yaml"]
@@ -71,6 +74,7 @@ def test_configs_and_the_keys_of_the_one_that_was_typed(completed: Completed, tm
     assert keys == ["training.batch_size="]
 
 
+@pytest.mark.behaviour("shell-completes")
 def test_it_is_installed_once(cockpit: Cockpit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):

@@ -81,6 +81,7 @@ OF_NONE_KEPT = [
 WORKS = [["show"], ["show", "--json"], ["advice"], ["advice", "--json"], ["watch", "--once"], ["label", "mine"]]
 
 
+@pytest.mark.behaviour("command-run-cannot-follow")
 @pytest.mark.parametrize(
     ("make", "refused"),
     [
@@ -111,6 +112,7 @@ def test_what_cannot_be_done_is_a_sentence_and_starts_nothing(
     assert sorted(runs.iterdir()) == before
 
 
+@pytest.mark.behaviour("command-run-cannot-follow")
 def test_an_order_to_a_run_that_waits_in_the_queue_is_sent_and_not_waited_for(cockpit: Cockpit, runs: Path) -> None:
     fake = FakeRun(runs).begin(queued=True).say(ev.Phase(phase="queued", detail="number 2 for cpu"))
     with fake.locked():

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PROJECTS = sorted(name for name, spec in installed().items() if isinstance(spec, Spec))
 
 
+@pytest.mark.behaviour("wheel-has-configs")
 @pytest.mark.parametrize("project", PROJECTS)
 def test_it_loads_as_written_and_with_every_default_uncommented(cockpit: Cockpit, tmp_path: Path, project: str) -> None:
     assert cockpit("init", project).returncode == 0
@@ -44,6 +45,7 @@ def test_a_file_that_is_there_stays_and_no_project_is_asked_for(cockpit: Cockpit
     assert "of which project: agent, controls" in cockpit("init").stderr
 
 
+@pytest.mark.behaviour("wheel-has-configs")
 @pytest.mark.slow
 def test_the_wheel_alone_has_configs_and_starts(tmp_path: Path) -> None:
     site = Path(sysconfig.get_path("purelib", vars={"base": str(tmp_path / "venv")}))

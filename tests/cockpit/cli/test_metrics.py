@@ -29,6 +29,7 @@ def run(runs: Path) -> FakeRun:
     return fake.epochs(1, 2, 3, best=3).end("finished")
 
 
+@pytest.mark.behaviour("data-out")
 def test_all_values_as_json_and_csv_are_those_that_were_logged(cockpit: Cockpit, run: FakeRun) -> None:
     document = json.loads(cockpit("metrics", "last", "--json").stdout)
     assert document["run"] == run.id
@@ -60,6 +61,7 @@ def test_an_unknown_metric_and_a_run_without_any_are_sentences(cockpit: Cockpit,
     assert "has no metrics yet" in cockpit("plot", empty.id, "loss").stderr
 
 
+@pytest.mark.behaviour("data-out")
 def test_a_chart_has_its_range_and_no_control_characters(cockpit: Cockpit, run: FakeRun) -> None:
     drawn = cockpit("plot", "last", "score", "--width", "60", "--height", "12")
     assert (drawn.returncode, "\x1b" in drawn.stdout) == (0, False)
@@ -80,6 +82,7 @@ def test_ascii_is_ascii_and_runs_share_a_chart(cockpit: Cockpit, runs: Path, run
     assert "elm score" in drawn
 
 
+@pytest.mark.behaviour("data-out")
 def test_a_picture_is_written_and_a_name_in_it_is_text(cockpit: Cockpit, runs: Path, tmp_path: Path) -> None:
     FakeRun(runs, label="<script>").begin().started().epochs(1, 2).end("finished")
     assert cockpit("plot", "last", "score", "--svg", "a.svg").returncode == 0
@@ -100,6 +103,7 @@ def test_a_log_is_printed_harmless_and_its_end_alone(cockpit: Cockpit, run: Fake
     assert cockpit("log", "last", "-n", "-1").returncode == 2
 
 
+@pytest.mark.behaviour("data-out")
 def test_a_followed_log_shows_what_comes_until_the_run_ends(
     cockpit: Cockpit, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ def diverged(runs: Path) -> FakeRun:
     return fake.end("failed", exit_code=1, error="3 steps in a row were not finite")
 
 
+@pytest.mark.behaviour("nan-both-infinities-place")
 def test_every_command_takes_numbers_that_are_not_finite(cockpit: Cockpit, diverged: FakeRun) -> None:
     for command in (
         ["ls"],
@@ -67,6 +68,7 @@ def test_every_command_takes_numbers_that_are_not_finite(cockpit: Cockpit, diver
     ]
 
 
+@pytest.mark.behaviour("nan-both-infinities-place")
 @pytest.mark.parametrize("bad", BAD)
 def test_what_is_not_finite_is_null_in_json(bad: float, capsys: pytest.CaptureFixture[str]) -> None:
     show_json({"a": [bad, 1.5], "é": (bad, {"b": bad})})

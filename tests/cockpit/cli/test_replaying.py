@@ -54,6 +54,7 @@ def seeded(
     return live
 
 
+@pytest.mark.behaviour("data-code-versions-machine")
 def test_a_replay_names_what_has_changed_before_it_starts_and_where_it_differs(
     seeded: LiveRun, cockpit: Cockpit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from engines.contract import commands as cmd
@@ -50,6 +51,22 @@ def test_runs_are_listed_newest_first_whatever_their_shape(cockpit: Cockpit, run
     assert "2/4" in lines[4]
     assert "0.200" in lines[4]
     assert lines[3].endswith("mine")
+
+
+@pytest.mark.behaviour("fork-has-parents-best-to-beat")
+def test_a_fork_that_has_not_beaten_its_parent_shows_what_it_has_to_beat(cockpit: Cockpit, runs: Path) -> None:
+    fork = FakeRun(runs, "controls-20261127-100000-oak", created=1.0, label="fork of elm").begin()
+    fork.run.write_info(msgspec.structs.replace(fork.run.info, parent="controls-20261126-100000-elm", fork_step=20))
+    fork.say(
+        ev.RunStarted(
+            project="controls", device="cpu", epochs=30, steps_per_epoch=10, columns=[], stages=[], patience=10,
+            resumed_step=200, resumed_epoch=20, parent="controls-20261126-100000-elm", best_score=0.929, best_epoch=20,
+        )
+    ).epochs(21, 22).end("stopped")  # fmt: skip
+    (listed,) = json.loads(cockpit("ls", "--json").stdout)
+    assert listed["best_score"] == 0.929
+    assert "best 0.929 (parent, ep 20) · patience 2/10" in cockpit("ls").stdout
+    assert "0.929 in epoch 20 of its parent" in cockpit("show", "oak").stdout
 
 
 def test_thousands_of_epochs_are_told_as_on_the_screen(cockpit: Cockpit, runs: Path) -> None:
@@ -146,6 +163,7 @@ def test_tail_prints_the_rows_in_force_and_ends_with_the_code_of_the_run(cockpit
     assert f"{fake.id} finished; best score 0.200 in epoch 2" in answer.stderr
 
 
+@pytest.mark.behaviour("state-shown-process-exit")
 @pytest.mark.parametrize(
     ("reason", "code"), [("finished", 0), ("early-stopped", 0), ("stopped", 3), ("out-of-budget", 3), ("failed", 1)]
 )
@@ -300,6 +318,7 @@ def test_the_differences_of_a_config_are_a_table_and_json(cockpit: Cockpit, runs
     assert "does not differ" in same.stderr
 
 
+@pytest.mark.behaviour("bad-filter-filters-nothing")
 def test_a_tail_as_json_has_a_line_per_epoch(cockpit: Cockpit, runs: Path) -> None:
     fake = FakeRun(runs).begin().started().epochs(1, 2)
     fake.say(epoch(3, score=float("inf"))).end("finished")

@@ -145,6 +145,7 @@ def test_interrupting_train_saves_and_stops_the_run(config: str) -> None:
     assert epochs(rest) == list(range(2, 2 + len(epochs(rest))))
 
 
+@pytest.mark.behaviour("q-ctrl-c-cockpit")
 def test_interrupting_train_twice_leaves_the_run_to_itself(config: str) -> None:
     command = [*COMMAND, "train", config, *settings(*ENDLESS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as train:

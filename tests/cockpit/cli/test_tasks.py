@@ -38,6 +38,7 @@ def test_the_tasks_of_a_project_are_listed_with_what_they_are_of(cockpit: Cockpi
     }  # fmt: skip
 
 
+@pytest.mark.behaviour("task-project-can-started")
 def test_a_task_prints_one_document_and_its_report_stays_with_its_run(cockpit: Cockpit, config: Path) -> None:
     found = outcome(cockpit("task", "walk", "count", "--set", "to=5", "--json"))
     run = find_run(found["run"])
@@ -52,6 +53,7 @@ def test_a_task_prints_one_document_and_its_report_stays_with_its_run(cockpit: C
     assert [line.split() for line in printed.splitlines()][3:] == [["5", "10", "—"], ["added", "up"]]
 
 
+@pytest.mark.behaviour("task-project-can-started")
 def test_a_task_that_fails_says_why_and_keeps_what_it_reported(cockpit: Cockpit, config: Path) -> None:
     answer = cockpit("task", "walk", "fall", "--json")
     found = outcome(answer, 1)
@@ -60,6 +62,7 @@ def test_a_task_that_fails_says_why_and_keeps_what_it_reported(cockpit: Cockpit,
     assert "the floor ends at step 4" in answer.stderr
 
 
+@pytest.mark.behaviour("task-project-can-started")
 def test_the_first_ctrl_c_stops_a_task(runs: Path, config: Path, tmp_path: Path) -> None:
     command = [*COMMAND, "task", "walk", "wait", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:

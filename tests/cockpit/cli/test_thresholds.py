@@ -110,6 +110,7 @@ def test_what_is_sent_is_shown_beside_what_is_on(cockpit: Cockpit, runs: Path) -
     assert "new sent F1" in cockpit("thresholds", "last", "--set", "jump=0.4", "--diff").stdout
 
 
+@pytest.mark.behaviour("equal-scores-throughout-said")
 def test_mistakes_are_sentences_and_save_nothing(cockpit: Cockpit, exported: Path) -> None:
     before = exported.read_bytes()
     faults = ("--set", "jmp=0.4", "--set", "sprint=1.5", "--set", "sneak=x", "--set", "attack", "--set", "jump=nan")

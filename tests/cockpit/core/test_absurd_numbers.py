@@ -11,6 +11,7 @@ from cockpit.core.times import clock, date_and_clock, zone
 from engines.basics.amounts import duration, short_duration
 
 
+@pytest.mark.behaviour("numbers-parse-run-can")
 @pytest.mark.parametrize("moment", [1e308, -1e308, 1e18, math.inf, math.nan])
 def test_what_is_no_moment_is_a_question_mark(moment: float) -> None:
     assert clock(moment) == date_and_clock(moment) == zone(moment) == "?"
@@ -47,6 +48,7 @@ def test_rows_of_steps_are_those_of_the_slow_way() -> None:
         assert step_rows(logged_steps(numbers), done, stop, every) == slow_rows(numbers, done, stop, every)
 
 
+@pytest.mark.behaviour("numbers-parse-run-can")
 def test_a_step_of_any_size_costs_as_many_rows_as_there_are_steps() -> None:
     rows = step_rows(logged_steps([0.0, 1.0, 2.0, 1e300]), 0, 2**1000, 2)
     assert [row.step for row in rows[:2]] == [2, 4]

@@ -66,6 +66,7 @@ def test_what_is_measured_runs_as_an_engine_does(modules: None, monkeypatch: pyt
     assert EngineQuestion("asked_waits", []).answer() == "active"
 
 
+@pytest.mark.behaviour("check-ends-whoever-asked")
 def test_what_an_answer_left_behind_is_ended_and_not_waited_for(modules: None) -> None:
     assert not psutil.pid_exists(EngineQuestion("asked_leaves", []).answer())
 
@@ -111,6 +112,7 @@ EngineQuestion("asked_hangs", []).answer(lambda line: print(line, flush=True))
 """
 
 
+@pytest.mark.behaviour("check-ends-whoever-asked")
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
 def test_whoever_asks_takes_the_question_along_however_it_ends(modules: None, number: signal.Signals) -> None:
     """Also what the question has started; its child is deaf to Ctrl-C."""

@@ -25,6 +25,7 @@ def _berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
+@pytest.mark.behaviour("times-stored-seconds-utc")
 def test_one_module_alone_turns_moments_into_words() -> None:
     """So that no screen tells another zone than the others."""
     said = re.compile(r"strftime|localtime|fromtimestamp|\bgmtime|ctime\(|\bisoformat")
@@ -33,6 +34,7 @@ def test_one_module_alone_turns_moments_into_words() -> None:
     assert found == ["core/times.py"]
 
 
+@pytest.mark.behaviour("times-stored-seconds-utc")
 def test_the_same_time_of_day_twice_is_told_apart_by_the_zone() -> None:
     before, after = CHANGE - HOUR / 2, CHANGE + HOUR / 2
     assert date_and_clock(before) == "2026-10-25 02:30:00 CEST"
@@ -41,6 +43,7 @@ def test_the_same_time_of_day_twice_is_told_apart_by_the_zone() -> None:
     assert zone(after) == "CET"
 
 
+@pytest.mark.behaviour("times-stored-seconds-utc")
 def test_a_run_over_the_change_took_as_long_as_it_took() -> None:
     spans = [Span(CHANGE - HOUR, CHANGE + 2 * HOUR, usd_per_hour=2.0)]
     assert (clock(spans[0].started), clock(CHANGE + 2 * HOUR)) == ("02:00:00", "04:00:00")  # two hours, by the clock

@@ -33,7 +33,7 @@ async def test_thresholds(
         await pilot.press("down", "o", "L", "down", "right_square_bracket")
         await until(pilot, lambda: "2 changed" in text(pilot) and "→" in text(pilot))
         await pictures.take(pilot)
-        await pilot.press("d")
+        await pilot.press("S")
         await until(pilot, lambda: isinstance(pilot.app.screen, ReviewDialog))
         await pictures.take(pilot)
         await pilot.press("enter")

@@ -23,6 +23,7 @@ def toasts(pilot: Pilot[None]) -> list[str]:
     return [notice.message for notice in pilot.app._notifications]
 
 
+@pytest.mark.behaviour("goes-wrong-training-s")
 async def test_an_alert_in_the_list_and_on_the_screen_of_its_run(
     cockpit: Make, fake: FakeRun, settings: SettingsFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

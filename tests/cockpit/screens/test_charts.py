@@ -111,7 +111,7 @@ async def test_a_filter_leaves_charts_with_all_its_words(cockpit: Make) -> None:
         await until(pilot, lambda: names(pilot) == ["gpu/1"])
         assert "“1 g”: 1 of 6" in title(pilot)
         await pilot.press("enter", "m")
-        assert panel.view.look.smoothing == 0.6  # keys are the charts' again
+        assert panel.view.look.smoothing == 0.98  # keys are the charts' again
         await pilot.press("slash", *"zz")
         await until(pilot, lambda: "no chart has these words" in text(pilot))
         await pilot.press("escape")
@@ -138,16 +138,22 @@ async def test_zoom_pan_and_reset(cockpit: Make) -> None:
         assert panel.view.cursor is None
 
 
+@pytest.mark.behaviour("steps-are-smoothed-epochs-never")
 async def test_smoothing_goes_round_and_values_become_logarithmic(cockpit: Make) -> None:
     async with opened(cockpit, FakeMetrics()) as (pilot, _):
+        usual = chart(pilot, "loss")
+        await pilot.press("m")
+        assert "smoothing 0.98" in title(pilot)
+        await pilot.press("m")
+        assert "raw" in title(pilot)
         raw = chart(pilot, "loss")
-        for weight in (0.6, 0.9, 0.98):
+        assert raw != usual
+        for weight in ("smoothing 0.6", "by step", "smoothing 0.98"):
             await pilot.press("m")
-            assert f"smoothing {weight}" in title(pilot)
+            assert weight in title(pilot)
             assert chart(pilot, "loss") != raw
             assert told(pilot, "loss")[1:] == ["0.4000", "0.5000"]  # as logged
         await pilot.press("m")
-        assert "smoothing" not in title(pilot)
         assert chart(pilot, "loss") == raw
         await pilot.press("o")
         assert "log" in title(pilot)
@@ -157,13 +163,13 @@ async def test_smoothing_goes_round_and_values_become_logarithmic(cockpit: Make)
 
 async def test_the_axis_goes_round_steps_epochs_and_time(cockpit: Make) -> None:
     async with opened(cockpit, FakeMetrics()) as (pilot, panel):
-        await pilot.press("x")
+        await pilot.press("b")
         assert "by epoch" in title(pilot)
         assert " 10 " in chart(pilot, "loss").splitlines()[-1]
-        await pilot.press("x")
+        await pilot.press("b")
         assert panel.view.viewport.end == pytest.approx(720)  # 400 steps of 1.8 s
         assert " 5m " in chart(pilot, "loss").splitlines()[-1]
-        await pilot.press("x")
+        await pilot.press("b")
         assert "by step" in title(pilot)
 
 
@@ -174,7 +180,7 @@ async def test_an_axis_that_the_log_does_not_know_is_left_out(cockpit: Make, mon
         one.epoch[:] = np.nan
     monkeypatch.setattr(source, "series", lambda: whole)
     async with opened(cockpit, source) as (pilot, panel):
-        await pilot.press("x")
+        await pilot.press("b")
         assert panel.view.look.axis == "time"
 
 
@@ -213,6 +219,7 @@ def charts_scroll(direction: str) -> Any:
     return {"up": events.MouseScrollUp, "down": events.MouseScrollDown}[direction]
 
 
+@pytest.mark.behaviour("epoch-costs-few-kilobytes")
 async def test_it_follows_and_sends_only_what_changed(cockpit: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     source = FakeMetrics(steps=402)
     async with opened(cockpit, source) as (pilot, panel):
@@ -289,7 +296,7 @@ async def test_marks_and_lines_have_ascii_signs_of_their_own(cockpit: Make) -> N
 async def test_without_metrics_it_says_so_and_shows_the_first(cockpit: Make) -> None:
     source = FakeMetrics(empty=True)
     async with opened(cockpit, source, shown="no metric logged yet") as (pilot, _):
-        await pilot.press("m", "o", "x", "plus", "comma", "enter", "0", "down", "slash", "escape")
+        await pilot.press("m", "o", "b", "plus", "comma", "enter", "0", "down", "slash", "escape")
         source.empty, source.steps = False, 420
         await until(pilot, lambda: "no metric" not in text(pilot) and told(pilot, "loss")[-1:] == ["0.4846"])
 

@@ -122,6 +122,7 @@ async def test_without_another_training_there_is_nothing_to_compare_with(
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
 
 
+@pytest.mark.behaviour("column-without-room-left")
 async def test_with_eight_runs_each_is_seen_or_counted_and_none_looks_like_another(cockpit: Make, folder: Path) -> None:
     rates = [f"{rate}e-5" for rate in range(1, 9)]
     for place, rate in enumerate(rates):

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ async def test_choices_switches_and_devices_are_stepped_through(cockpit: Make, c
         await go_to(pilot, "training.amp")
         await pilot.press("left")
         await until(pilot, lambda: "--set training.amp=fp16" in text(pilot))
-        await pilot.press("enter", "escape")  # once round, and out of the filter
+        await pilot.press("right", "escape")  # once round, and out of the filter
         await until(pilot, lambda: "no changes" in text(pilot))
         await go_to(pilot, "training.compile")
         await pilot.press("space", "escape")
@@ -140,6 +141,27 @@ async def test_choices_switches_and_devices_are_stepped_through(cockpit: Make, c
         await until(pilot, lambda: "NVIDIA H100" in text(pilot))
         await pilot.press("right")
         await until(pilot, lambda: "--set launch.device=cpu" in text(pilot))
+
+
+def chose(pilot: Pilot[None], amp: str) -> bool:
+    return f"--set training.amp={amp}" in text(pilot)
+
+
+@pytest.mark.behaviour("typing-replaces-a-number")
+async def test_typing_replaces_a_number_and_is_a_search_in_a_choice(cockpit: Make, config: Path) -> None:
+    """No letter of a search runs a command, and a cursor key keeps what is there."""
+    async with cockpit().run_test(size=(100, 30)) as pilot:
+        await opened(pilot)
+        await go_to(pilot, "training.epochs")
+        await pilot.press("escape", "enter", "4", "0", "enter")
+        await until(pilot, lambda: "--set training.epochs=40" in text(pilot))
+        await pilot.press("enter", "end", "1", "enter")
+        await until(pilot, lambda: "--set training.epochs=401" in text(pilot))
+        await go_to(pilot, "training.amp")
+        for typed, chosen in (("bf", "bf16"), ("P", "fp16"), ("abc", "abc"), ("ff", "off")):
+            await pilot.press("enter", *typed, "enter")
+            await until(pilot, partial(chose, pilot, chosen))
+        assert isinstance(pilot.app.screen, LaunchFormScreen)
 
 
 async def test_up_and_down_go_on_from_the_editor_and_over_headings(cockpit: Make, config: Path) -> None:

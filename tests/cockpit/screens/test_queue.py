@@ -69,6 +69,7 @@ def listed(pilot: Pilot[None], runs: list[RunDirectory]) -> list[tuple[str, int]
     return [(line.split()[0], next(at for at, name in enumerate(names) if name in line)) for line in lines]
 
 
+@pytest.mark.behaviour("queue-asks")
 async def test_the_queue_is_shown_in_its_order_changed_and_cancelled(cockpit: Make, busy: RunDirectory) -> None:
     runs = sweep(1, 2, 3)
     async with cockpit().run_test(size=(120, 24), notifications=True) as pilot:
@@ -100,6 +101,10 @@ async def test_the_queue_is_shown_in_its_order_changed_and_cancelled(cockpit: Ma
         await pilot.press("home", "space", "space", "down", "space")  # what runs, and two that wait
         await until(pilot, lambda: "3 marked" in text(pilot))
         await pilot.press("x")
+        await until(pilot, lambda: "Take these 2 runs out of the queue?" in text(pilot))
+        await pilot.press("enter")  # the safe answer
+        await shows(0, 2, 1)
+        await pilot.press("x", "y")
         await until(pilot, lambda: "2 runs left the queue; resume puts one back at the end" in text(pilot))
         await shows(2)
         await pilot.press("escape", "home")

@@ -71,6 +71,7 @@ async def test_an_unchanged_run_resumes_by_one_more_enter(
     assert commands_of(stopped) == []
 
 
+@pytest.mark.behaviour("resume-says-every-changed")
 async def test_every_change_of_a_resume_says_what_becomes_of_it(
     cockpit: Make, stopped: FakeRun, started: list[RunDirectory]
 ) -> None:
@@ -101,6 +102,7 @@ async def test_every_change_of_a_resume_says_what_becomes_of_it(
     assert (recorded.training.log_every, recorded.training.epochs) == (5, 4)
 
 
+@pytest.mark.behaviour("run-ended-itself-trained")
 async def test_a_finished_run_goes_on_when_it_is_given_more_to_do(
     cockpit: Make, stopped: FakeRun, started: list[RunDirectory]
 ) -> None:

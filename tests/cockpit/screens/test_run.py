@@ -52,6 +52,7 @@ def focus(pilot: Pilot[None]) -> str | None:
     return pilot.app.focused.id if pilot.app.focused else None
 
 
+@pytest.mark.behaviour("run-100-000-epochs")
 async def test_while_a_long_history_is_read_nothing_is_claimed_and_every_key_works(
     cockpit: Make, fake: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +113,7 @@ async def test_the_newest_row_is_in_view_unless_the_person_scrolled(cockpit: Mak
             await until(pilot, lambda: " 153 " in text(pilot))
 
 
+@pytest.mark.behaviour("after-resume-older-checkpoint")
 async def test_rows_superseded_by_a_resume_are_gone(cockpit: Make, fake: FakeRun) -> None:
     fake.begin().started().epochs(1, 2, 3, best=3)
     with fake.locked():
@@ -161,6 +163,7 @@ async def test_a_refusal_is_told_with_its_reason(cockpit: Make, fake: FakeRun) -
             await until(pilot, lambda: "save a checkpoint  refused because the disk is [b]full[/]" in text(pilot))
 
 
+@pytest.mark.behaviour("stop-saves-stops-pressed")
 async def test_five_fast_presses_stop_once_and_ask_once(cockpit: Make, fake: FakeRun) -> None:
     fake.begin().started()
     app = cockpit(open_run=fake.run)
@@ -180,6 +183,7 @@ async def test_five_fast_presses_stop_once_and_ask_once(cockpit: Make, fake: Fak
             await until(pilot, lambda: isinstance(app.screen, RunScreen) and "■ stopped" in text(pilot))
 
 
+@pytest.mark.behaviour("stop-saves-stops-pressed")
 @pytest.mark.parametrize(("key", "number"), [("t", signal.SIGTERM), ("K", signal.SIGQUIT)])
 async def test_stopping_harder_signals_the_supervisor(
     cockpit: Make, fake: FakeRun, key: str, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
@@ -197,6 +201,7 @@ async def test_stopping_harder_signals_the_supervisor(
             assert sent == [(holder, number)]
 
 
+@pytest.mark.behaviour("run-stays-running-ever")
 async def test_a_lost_run_says_so_and_resumes(cockpit: Make, fake: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[RunDirectory] = []
     monkeypatch.setattr(launch, "prepare_resume", lambda run, overrides: (None, []))
@@ -215,6 +220,7 @@ async def test_a_lost_run_says_so_and_resumes(cockpit: Make, fake: FakeRun, monk
         assert [run.path for run in asked] == [fake.run.path]
 
 
+@pytest.mark.behaviour("killed-run-tells-signal")
 async def test_how_it_failed_stands_above_the_last_lines_of_its_log(cockpit: Make, fake: FakeRun) -> None:
     fake.begin().started().epochs(1)
     fake.run.stdout.write_text("loading\nRuntimeError: out of memory\n")
@@ -254,6 +260,7 @@ async def test_damage_is_a_quiet_line_and_the_rest_goes_on(cockpit: Make, fake: 
             await until(pilot, lambda: len(rows(pilot)) == 1)
 
 
+@pytest.mark.behaviour("first-step-finite-told")
 async def test_new_alerts_pop_up_and_old_ones_are_listed(cockpit: Make, fake: FakeRun) -> None:
     fake.begin().started().say(ev.Alert(code="a", level="warning", text="an old [b]warning[/]"))
     with fake.locked():
@@ -271,6 +278,7 @@ async def test_new_alerts_pop_up_and_old_ones_are_listed(cockpit: Make, fake: Fa
             assert text(pilot).count("of the first attempt") == 1
 
 
+@pytest.mark.behaviour("nan-gap-mark-count")
 async def test_numbers_that_are_not_finite_are_shown_as_that(cockpit: Make, fake: FakeRun) -> None:
     bad = epoch(2)
     bad.train["loss"] = None
@@ -289,6 +297,7 @@ def chart_text(pilot: Pilot[None]) -> str:
     return "\n".join(chart.render_line(y).text for y in range(chart.size.height))
 
 
+@pytest.mark.behaviour("losses-computed-other-loss")
 async def test_edits_resumes_and_the_best_epoch_are_marked_on_the_chart(cockpit: Make, fake: FakeRun) -> None:
     edit = cmd.SetLossWeights(attempt=1, weights={"look": 0.8})
     fake.begin().started().epochs(1, 2, best=2).say(ev.CommandAnswer(command=edit, state="applied", step=15))
@@ -412,6 +421,27 @@ async def test_what_it_cost_is_in_the_header(cockpit: Make, fake: FakeRun) -> No
             await until(pilot, lambda: "$1.25 of $100 · $2.50/h" in text(pilot))
             await pilot.resize_terminal(120, 36)  # the narrowest with one line of it
             await until(pilot, lambda: "epoch 0/4 " in text(pilot).splitlines()[0])
+
+
+@pytest.mark.parametrize(
+    ("label", "shown", "hidden"),
+    [("", "·····", "x" * 9), ("x" * 20, "xxxxx", "-20"), ("y" * 40, "yyyyy", "·····")],
+)
+@pytest.mark.behaviour("money-last-in-the-header")
+async def test_the_date_and_then_the_bar_give_way_to_the_money(
+    cockpit: Make, folder: Path, label: str, shown: str, hidden: str
+) -> None:
+    fake = FakeRun(folder, "controls-20261127-204000-wide", label=label).begin().started()
+    fake.run.config.write_text("cost:\n  usd_per_hour: 2.5\n  budget_usd: 100\n")
+    attempt = fake.run.attempt(1)
+    attempt.usd_per_hour, attempt.started = 2.5, 1_795_812_000.0 - 1800
+    fake.run.write_attempt(attempt)
+    with fake.locked():
+        async with cockpit(open_run=fake.run).run_test(size=(120, 36)) as pilot:
+            await until(pilot, lambda: "$1.25 of $100 · $2.50/h" in text(pilot).splitlines()[0])
+            line = text(pilot).splitlines()[0]
+            assert shown in line
+            assert hidden not in line
 
 
 async def test_a_run_directory_without_records_shows_why(cockpit: Make, folder: Path) -> None:

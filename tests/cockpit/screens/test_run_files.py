@@ -24,6 +24,7 @@ NOTHING = {
 }
 
 
+@pytest.mark.behaviour("empty-files-files-nul")
 @pytest.mark.parametrize("what", NOTHING)
 async def test_files_of_nothing_readable_end_nothing(cockpit: Make, fake: FakeRun, what: str) -> None:
     content, said = NOTHING[what]
@@ -63,6 +64,7 @@ async def test_before_anything_is_read_no_state_is_claimed(
         assert "reading" not in text(pilot)
 
 
+@pytest.mark.behaviour("line-json-but-record")
 async def test_bad_lines_are_counted_and_the_first_is_named(cockpit: Make, fake: FakeRun) -> None:
     fake.begin().started().epochs(*range(1, 410))
     fake.run.events.write_bytes(fake.run.events.read_bytes() + b"[]\n")
@@ -73,6 +75,7 @@ async def test_bad_lines_are_counted_and_the_first_is_named(cockpit: Make, fake:
             await until(pilot, lambda: "● running" in text(pilot))
 
 
+@pytest.mark.behaviour("numbers-parse-run-can")
 async def test_numbers_that_no_run_can_hold_end_nothing(cockpit: Make, fake: FakeRun) -> None:
     """As one damaged bit in an exponent makes them: they parse."""
     huge = 1e308
@@ -95,6 +98,7 @@ async def test_numbers_that_no_run_can_hold_end_nothing(cockpit: Make, fake: Fak
             await until(pilot, lambda: "later than ever" in text(pilot) and "●" in text(pilot))
 
 
+@pytest.mark.behaviour("two-cockpits-may-look")
 async def test_two_cockpits_show_one_run_and_either_may_steer(cockpit: Make, fake: FakeRun) -> None:
     fake.begin().started().epochs(1)
     with fake.locked(), FakeEngine(fake, lambda order: fake.say(ev.CommandAnswer(command=order, state="seen", step=9))):

@@ -102,6 +102,7 @@ async def test_the_first_column_and_the_mark_stay_while_the_rest_moves(cockpit: 
         assert "TrLoss" not in text(pilot)
 
 
+@pytest.mark.behaviour("column-without-room-left")
 async def test_at_eighty_columns_the_score_is_seen_and_columns_without_room_are_counted(
     cockpit: Make, fake: FakeRun
 ) -> None:

@@ -47,6 +47,7 @@ async def test_without_runs_it_says_what_to_press(cockpit: Make) -> None:
             await until(pilot, lambda: "No runs yet" in text(pilot))
 
 
+@pytest.mark.behaviour("run-100-000-epochs")
 async def test_a_huge_run_holds_back_no_other_and_its_old_alert_is_no_news(
     cockpit: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

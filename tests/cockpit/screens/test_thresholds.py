@@ -80,6 +80,7 @@ async def test_t_opens_it_from_the_run_and_escape_goes_back(cockpit: Make, run: 
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
 
 
+@pytest.mark.behaviour("every-distinct-score-candidate")
 async def test_the_numbers_are_those_of_the_command_line(cockpit: Make, run: RunDirectory) -> None:
     """What `cockpit thresholds RUN --optimize --json` prints."""
     review = ThresholdReview(run)
@@ -182,6 +183,7 @@ async def test_a_click_on_the_chart_puts_the_threshold_there(cockpit: Make, run:
         assert screen.query_one(ThresholdsTable).selected == "strafe_left"
 
 
+@pytest.mark.behaviour("nothing-saved-shown-review")
 async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Make, run: RunDirectory) -> None:
     before = config_of(run)
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
@@ -193,7 +195,7 @@ async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Ma
         assert "move_forward           0.500 → 0.550" in text(pilot)
         await pilot.press("escape", "right_square_bracket", "enter")
         assert config_of(run) == before
-        await pilot.press("d")
+        await pilot.press("S")
         await until(pilot, lambda: "0.500 → 0.600" in text(pilot))
         await pilot.press("enter")
         await until(pilot, lambda: "saved as reviewed in control_config_v2.json" in text(pilot))
@@ -210,6 +212,7 @@ async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Ma
         await until(pilot, lambda: values(screen) == ThresholdReview(run).saved)
 
 
+@pytest.mark.behaviour("control-without-positives-without")
 async def test_what_cannot_be_tuned_is_kept_and_says_so(cockpit: Make, run: RunDirectory) -> None:
     async with cockpit().run_test(size=(80, 24)) as pilot:
         screen = await ready(pilot, run)
@@ -221,6 +224,7 @@ async def test_what_cannot_be_tuned_is_kept_and_says_so(cockpit: Make, run: RunD
         assert values(screen) == ThresholdReview(run).saved
 
 
+@pytest.mark.behaviour("nothing-saved-shown-review")
 async def test_without_an_export_there_is_a_review_but_no_save(cockpit: Make, folder: Path) -> None:
     run = reviewed_run(folder, review_arrays(), exported=False).run
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
@@ -234,6 +238,7 @@ async def test_without_an_export_there_is_a_review_but_no_save(cockpit: Make, fo
         assert not list(run.export.iterdir()) if run.export.is_dir() else True
 
 
+@pytest.mark.behaviour("changes-made-screen-applied")
 async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit: Make, run: RunDirectory) -> None:
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
         screen = await ready(pilot, run)
@@ -266,7 +271,7 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
         await leaving(pilot, "Unapplied changes")
-        await pilot.press("d")
+        await pilot.press("S")
         await until(pilot, lambda: not isinstance(pilot.app.screen, UnappliedScreen | ThresholdsScreen))
 
 

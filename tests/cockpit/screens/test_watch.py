@@ -134,6 +134,7 @@ def drawn(pilot: Pilot[None], chart: str) -> list[str]:
     return [line.style for line in found.lines]
 
 
+@pytest.mark.behaviour("logs-other-programs-lie")
 async def test_logs_are_laid_over_one_another_and_hidden_among_the_others(cockpit: Make, tmp_path: Path) -> None:
     for place in range(9):  # one more than can be told apart
         log(tmp_path / f"{place}.jsonl", range(4), loss=place + 1.0, **({"alone": 1.0} if place == 0 else {}))

@@ -134,6 +134,7 @@ async def test_weights_at_the_next_epoch_wait_for_it(cockpit: Make, training: Fa
             assert engine.heard[0].at_epoch == 4
 
 
+@pytest.mark.behaviour("changes-made-screen-applied")
 async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training: FakeRun) -> None:
     """What was ordered is none, whether it was answered or not; what was refused is one again."""
     answers: list[cmd.Command] = []
@@ -152,7 +153,7 @@ async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training:
             await pilot.press("enter")  # stays, with the draft
             await until(pilot, lambda: isinstance(app.screen, WeightsScreen) and "1 change " in text(pilot))
             await leave("discard and close")
-            await pilot.press("d")
+            await pilot.press("delete")
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await open_weights(pilot)
             assert "no changes" in text(pilot)
@@ -178,7 +179,7 @@ async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training:
             training.say(ev.CommandAnswer(command=answers[3], state="refused", step=30, reason="no"))
             await until(pilot, lambda: "action 3: refused because no" in text(pilot))
             await leave("Loss weights: action 1 → 3")
-            await pilot.press("d")
+            await pilot.press("delete")
 
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await pilot.press("l")
@@ -196,8 +197,8 @@ async def test_equal_shares_lock_undo_and_defaults(cockpit: Make, training: Fake
         async with cockpit(open_run=training.run).run_test(size=(110, 30), notifications=True) as pilot:
             await open_weights(pilot)
             table = pilot.app.screen.query_one("WeightsTable")
-            await pilot.press("down", "x", "right")
-            await until(pilot, lambda: "look is locked; x unlocks it." in text(pilot))
+            await pilot.press("down", "L", "right")
+            await until(pilot, lambda: "look is locked; L unlocks it." in text(pilot))
             await pilot.press("e")  # 0.6 and 0.2 become 0.4 each; the locked head stays
             assert table.draft.new == {"action": 0.667, "look": 0.5, "idle": 0.5}  # type: ignore[attr-defined]
             await pilot.press("u")

@@ -52,6 +52,7 @@ class Host(App[None]):
         yield self._table
 
 
+@pytest.mark.behaviour("table-10-000-epochs")
 async def test_only_lines_in_view_are_made_while_it_grows_and_scrolls(made: list[Row]) -> None:
     columns = [Column("Ep", "epoch", "d"), *(Column(f"K{place}", f"train.k{place}") for place in range(COLUMNS))]
     started = ev.RunStarted(

@@ -159,12 +159,12 @@ async def test_the_config_is_shown_searched_and_compared(fake: FakeRun, folder: 
         assert "action: 1.0" in text(pilot)
         await pilot.press("slash", "escape")
         await until(pilot, lambda: "look" in text(pilot))
-        await pilot.press("d")
+        await pilot.press("D")
         await until(pilot, lambda: "the defaults → this run" in text(pilot))
         assert "- data.val_fraction" in text(pilot)
-        await pilot.press("d")
+        await pilot.press("D")
         await until(pilot, lambda: "~ loss_weights.look  0.9 → 0.5   now 0.8 since step 361" in text(pilot))
-        await pilot.press("d")
+        await pilot.press("D")
         await until(pilot, lambda: "project: controls" in text(pilot))
 
 

@@ -73,6 +73,7 @@ def model_with(*events: ev.Event) -> RunModel:
     return model
 
 
+@pytest.mark.behaviour("table-10-000-epochs")
 async def test_a_new_row_draws_itself_and_the_one_before(drawn: list[tuple[Any, ...]]) -> None:
     table = EpochTable()
     async with Host(table).run_test(size=(80, 20)) as pilot:
@@ -101,6 +102,7 @@ async def test_when_the_best_epoch_changes_both_rows_are_drawn(drawn: list[tuple
         assert [table.line(index).plain[-1] for index in range(4)] == ["4", "4", "4", "★"]
 
 
+@pytest.mark.behaviour("table-10-000-epochs")
 async def test_ten_thousand_rows_are_no_burden(drawn: list[tuple[Any, ...]]) -> None:
     table = EpochTable()
     async with Host(table).run_test(size=(80, 20)) as pilot:
@@ -200,6 +202,7 @@ def summary(number: int, **values: Any) -> RunSummary:
     )
 
 
+@pytest.mark.behaviour("epoch-costs-few-kilobytes")
 async def test_the_list_of_runs_draws_only_the_line_that_changed(drawn: list[tuple[Any, ...]]) -> None:
     table = RunsTable()
     async with Host(table).run_test(size=(80, 20)) as pilot:

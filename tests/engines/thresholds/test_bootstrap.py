@@ -54,6 +54,7 @@ def chosen_on_copies(head: Head, resamples: int) -> list[float]:
     return [exact_optimum(one).threshold for one in heads if not one.untunable]
 
 
+@pytest.mark.behaviour("support-interval-over-sessions")
 @pytest.mark.parametrize("objective", [F1, F1_LESS_ALARMS, ACCURACY_COVERAGE], ids=lambda it: it.title)
 @pytest.mark.parametrize(("block", "digits"), [(0, 2), (10, 2), (7, 12)])
 def test_interval_and_regret_set_are_those_of_copied_blocks(
@@ -89,6 +90,7 @@ def test_interval_and_regret_set_are_those_of_copied_blocks(
         assert best - value(end) <= regret + 1e-12
 
 
+@pytest.mark.behaviour("threshold-interval-holds-best")
 @pytest.mark.parametrize("seed", range(6))
 def test_with_8_sessions_the_interval_and_the_regret_set_hold_the_optimum(seed: int) -> None:
     head = head_of(8, 400, seed, block=100, digits=9)

@@ -69,6 +69,7 @@ def thresholds_that_matter(scores: NDArray[np.floating]) -> list[float]:
     return [-1e308, *distinct, top]
 
 
+@pytest.mark.behaviour("every-distinct-score-candidate")
 @settings(deadline=None, max_examples=200)
 @given(any_rows, st.sampled_from(OBJECTIVES), st.sampled_from([np.float32, np.float64]))
 @example([(0.5, True, False), (0.5, False, False)], F1, np.float32)
@@ -88,6 +89,7 @@ def test_the_optimum_is_the_best_of_all_cuts(rows: Rows, objective: Objective, d
         assert (head.scores >= head.scores.dtype.type(saved)).tolist() == [float(s) >= saved for s in head.scores]
 
 
+@pytest.mark.behaviour("every-distinct-score-candidate")
 @settings(deadline=None, max_examples=200)
 @given(any_rows, st.sampled_from(OBJECTIVES), st.sampled_from([np.float32, np.float64]))
 def test_bounding_and_refining_equals_sorting_everything(rows: Rows, objective: Objective, dtype: Any) -> None:
@@ -96,6 +98,7 @@ def test_bounding_and_refining_equals_sorting_everything(rows: Rows, objective: 
         assert exact_optimum(head) == Sweep(head.scores, head.targets, head.quiet).optimum(objective)
 
 
+@pytest.mark.behaviour("threshold-lies-between-equal")
 @settings(deadline=None, max_examples=100)
 @given(any_rows, st.sampled_from(OBJECTIVES), st.randoms(use_true_random=False))
 def test_shuffling_rows_changes_nothing(rows: Rows, objective: Objective, random: Any) -> None:
@@ -128,6 +131,7 @@ def test_curves_hold_the_rates_of_every_cut(rows: Rows) -> None:
         assert [float(curve[k]) for curve in curves] == pytest.approx(expected, nan_ok=True)
 
 
+@pytest.mark.behaviour("every-distinct-score-candidate")
 @pytest.mark.parametrize("kind", [Sweep, Tally])
 @settings(deadline=None)
 @given(any_rows, st.floats(allow_nan=False), st.sampled_from([np.float32, np.float64]))
@@ -218,10 +222,12 @@ def tuned(scores: list[float], targets: list[int], objective: Objective = F1, qu
     return exact_optimum(Head("x", objective, np.array(scores), np.array(targets, np.bool_), groups, flags))
 
 
+@pytest.mark.behaviour("threshold-lies-between-equal")
 def test_a_tie_is_never_cut() -> None:
     assert tuned([0.5, 0.5], [1, 0]).objective == pytest.approx(2 / 3)
 
 
+@pytest.mark.behaviour("support-interval-over-sessions")
 def test_the_threshold_is_the_middle_of_the_plateau() -> None:
     assert tuned([0.2, 0.9], [0, 1]).threshold == pytest.approx(0.55)
 
@@ -256,6 +262,7 @@ def test_yes_to_nothing_where_the_highest_score_is_one() -> None:
     assert not (np.array([1.0], np.float32) >= np.float32(found.threshold)).any()
 
 
+@pytest.mark.behaviour("equal-scores-throughout-said")
 def test_scores_that_are_not_numbers_are_refused() -> None:
     with pytest.raises(DataError, match=r"1 of 3 scores are not numbers \(the first at index 1\)"):
         tuned([0.5, math.nan, 0.2], [1, 0, 0])
@@ -264,6 +271,7 @@ def test_scores_that_are_not_numbers_are_refused() -> None:
             kind(np.array([math.nan, 0.1]), np.array([True, False]))
 
 
+@pytest.mark.behaviour("control-without-positives-without")
 def test_why_a_head_cannot_be_tuned() -> None:
     def why(scores: list[float], targets: list[int]) -> str:
         return Head("x", F1, np.array(scores), np.array(targets, np.bool_), np.zeros(len(scores), np.int64)).untunable

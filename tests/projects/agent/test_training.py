@@ -43,6 +43,7 @@ def steady(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
+@pytest.mark.behaviour("agent-killed-while-learns")
 @pytest.mark.parametrize("steps", [(7,), (8, 11)])
 def test_a_run_that_is_killed_in_its_dreams_goes_on_bit_for_bit(
     data: Path, steady: Run, tmp_path: Path, steps: tuple[int, ...]

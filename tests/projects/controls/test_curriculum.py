@@ -141,6 +141,7 @@ THREE = (
 )  # fmt: skip
 
 
+@pytest.mark.behaviour("learning-rate-early-stopping")
 def test_killed_in_the_second_stage_equals_uninterrupted(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

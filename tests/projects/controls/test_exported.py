@@ -208,6 +208,7 @@ def test_damaged_and_missing_weights_are_a_sentence(tmp_path: Path) -> None:
         ControlPolicy.load(tmp_path)
 
 
+@pytest.mark.behaviour("thresholds-saved-checkpoint-epoch")
 def test_weights_and_config_of_two_exports_are_not_mixed(tmp_path: Path) -> None:
     weights = write(tmp_path, nested()) / "control_policy_v2.pt"
     write(tmp_path, {**nested(), "policy_sha256": hashlib.sha256(weights.read_bytes()).hexdigest()})

@@ -77,6 +77,7 @@ def test_data_is_split_by_session_and_summed_up(folder: Path) -> None:
     json.dumps(split.summary)
 
 
+@pytest.mark.behaviour("control-without-positives-without")
 def test_a_control_without_positives_trains_and_is_flagged(folder: Path) -> None:
     project, split, model, result = evaluated(config(folder))
     batch = split.train.batch(torch.arange(64), np.random.default_rng(0))

@@ -94,6 +94,7 @@ def same(found: Row, told: Row) -> bool:
     return list(found.values) == list(told.values) and str(found) == str(told)
 
 
+@pytest.mark.behaviour("programs-field-write-print")
 @pytest.mark.parametrize("told", LINES, ids=[told.line[:30] for told in LINES])
 def test_what_a_line_says(told: Told) -> None:
     row = read_line(told.line)

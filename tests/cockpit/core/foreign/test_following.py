@@ -31,6 +31,7 @@ FORMATS: dict[str, Callable[[int], bytes]] = {
 }
 
 
+@pytest.mark.behaviour("last-line-only-half")
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_half_written_last_line_waits_and_then_appears_once(name: str, tmp_path: Path) -> None:
     line, path = FORMATS[name], tmp_path / name
@@ -45,6 +46,7 @@ def test_a_half_written_last_line_waits_and_then_appears_once(name: str, tmp_pat
     assert not source.poll()
 
 
+@pytest.mark.behaviour("log-truncated-replaced-written")
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("how", ["truncated", "replaced", "written anew in place, longer"])
 def test_a_log_begun_anew_is_read_from_its_start_without_the_old_rows(name: str, how: str, tmp_path: Path) -> None:
@@ -70,6 +72,7 @@ def test_a_log_begun_anew_is_read_from_its_start_without_the_old_rows(name: str,
 DAMAGE = [b"\xff\xfe\x00garbage", b"\0" * 4096, b'{"step": 3, "lo', b"[" * 100_000, b"[]", b"null", b"3"]
 
 
+@pytest.mark.behaviour("damage-middle-costs-lines")
 @pytest.mark.parametrize("damage", DAMAGE, ids=range(len(DAMAGE)))
 def test_damage_in_the_middle_is_counted_and_the_rows_after_it_shown(damage: bytes, tmp_path: Path) -> None:
     line, path = FORMATS["log.jsonl"], tmp_path / "log.jsonl"
@@ -79,6 +82,7 @@ def test_damage_in_the_middle_is_counted_and_the_rows_after_it_shown(damage: byt
     assert source.problems() == ["1 damaged line skipped, the first is line 3."]
 
 
+@pytest.mark.behaviour("header-middle-csv-file")
 @pytest.mark.parametrize("damage", [b"4,5,6", b"4", b"\xff\xfe", b'4,"5'], ids=range(4))
 def test_csv_rows_of_another_length_shift_no_value(damage: bytes, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
@@ -98,6 +102,7 @@ def test_a_step_without_numbers_in_a_text_log_is_damage_and_prose_is_not(tmp_pat
     assert source.problems() == ["1 damaged line skipped, the first is line 4."]
 
 
+@pytest.mark.behaviour("bytes-utf-8-letter")
 def test_bytes_that_are_no_utf8_cost_no_row(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'{"step": 1, "note": "\xff", "loss": 2}\n{"step": 2, "loss": 1, "n\xc3')
@@ -133,6 +138,7 @@ def test_numbers_that_are_not_finite_are_kept_as_logged(tmp_path: Path) -> None:
     assert points(read(csv).series()["loss"]) == [(1.0, "nan"), (2.0, math.inf), (4.0, 0.5)]
 
 
+@pytest.mark.behaviour("header-middle-csv-file")
 def test_columns_that_appear_later_and_headers_in_the_middle(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('{"step": 1, "loss": 2}\n{"step": 2, "loss": 1, "val": {"acc": 0.5}}\n')
@@ -172,6 +178,7 @@ def test_a_trainer_state_replaced_at_every_save(tmp_path: Path) -> None:
     assert points(read_on(source).series()["loss"]) == [(1.0, 2.0), (2.0, 1.0)]
 
 
+@pytest.mark.behaviour("empty-files-files-nul")
 @pytest.mark.parametrize("name", ["log.jsonl", "log.csv", "log.json", "train.log", "events.out.tfevents.1.host"])
 @pytest.mark.parametrize("content", [b"", b"\0" * 5000, b"\xde\xad\xbe\xef" * 1000 + b"\n", b"{}\n[]\n"])
 def test_empty_files_and_garbage_open_and_hold_nothing(name: str, content: bytes, tmp_path: Path) -> None:
@@ -235,6 +242,7 @@ def test_a_file_that_cannot_be_read_now_is_a_problem_and_no_end(
     assert source.problems() == []
 
 
+@pytest.mark.behaviour("byte-read-twice-run")
 def test_of_64_logs_no_more_is_read_than_was_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = FORMATS["log.jsonl"]
     paths = [tmp_path / f"{number:02}.jsonl" for number in range(64)]

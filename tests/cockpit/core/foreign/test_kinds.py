@@ -17,6 +17,7 @@ from tests.cockpit.core.foreign.reading import points
 CONTENT = {
     "TensorBoard events": record(VERSION),
     "W&B run": b":W&B\xe1\xbe\x00",
+    "Parquet table": b"PAR1",
     "Hugging Face trainer_state.json": b'{\n "epoch": 1,\n "log_history": []\n}',
     "JSON list": b'[\n  {"epoch": 1, "loss": 2}\n]',
     "JSON object of lists (Keras History)": b'{"loss": [2.5, 1.25], "val_loss": [3, 2]}',

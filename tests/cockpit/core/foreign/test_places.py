@@ -24,6 +24,7 @@ def collected(rows: Iterable[Row]) -> Collector:
     return collector
 
 
+@pytest.mark.behaviour("other-programs-logs-steps")
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(1, 50), st.sampled_from([0, 1]))
 def test_steps_that_count_anew_in_every_epoch_go_on(lengths: Sequence[int], stride: int, first: int) -> None:
     """The same loop with one counter from start to end would have logged this."""
@@ -75,6 +76,7 @@ def test_runs_that_take_turns_in_one_file_are_counted_apart() -> None:
     assert points(series["loss [seed 2]"]) == [(0.0, 0.0), (10.0, 1.0), (20.0, 2.0)]
 
 
+@pytest.mark.behaviour("other-programs-logs-steps")
 def test_an_epochs_values_stand_at_the_last_step_before_them() -> None:
     """Training told by steps, validation by epochs: on the axis of steps both are there, also when imported."""
     rows = [Row({"loss": 1.0}, step=0.0), Row({"val": 5.0}, epoch=1.0), Row({"test": 7.0}, epoch=1.0)]
@@ -93,6 +95,7 @@ def test_a_result_without_any_place_stands_at_the_end_of_its_log() -> None:
     assert points(collected(rows).series()["acc"]) == [(90.0, 0.7), (91.0, 0.8)]
 
 
+@pytest.mark.behaviour("other-programs-logs-steps")
 @pytest.mark.parametrize(
     ("header", "row", "place"),
     [

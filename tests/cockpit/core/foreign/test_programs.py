@@ -60,6 +60,7 @@ class LightningLogger:
         self.new = []
 
 
+@pytest.mark.behaviour("programs-field-write-print")
 def test_lightning_rows_have_holes_and_its_header_changes_as_metrics_come(tmp_path: Path) -> None:
     logger = LightningLogger(tmp_path / "metrics.csv")
     logger.log(49, epoch=0, train_loss=loss(49))
@@ -118,6 +119,7 @@ def stable_baselines_csv(path: Path, rows: Sequence[dict[str, float]]) -> None:
         path.write_text(text)
 
 
+@pytest.mark.behaviour("programs-field-write-print")
 def test_stable_baselines_progress_gets_columns_as_it_goes(tmp_path: Path) -> None:
     path = tmp_path / "progress.csv"
     rows = [{"time/iterations": 1.0, "time/total_timesteps": 2048.0}]
@@ -191,6 +193,7 @@ def mlflow_log(run: Path, name: str, *entries: tuple[int, float, int]) -> None:
         file.writelines(f"{moment} {value} {step}\n" for moment, value, step in entries)
 
 
+@pytest.mark.behaviour("programs-field-write-print")
 def test_an_mlflow_run_is_one_log_of_all_its_metrics(tmp_path: Path) -> None:
     run, began = tmp_path / "mlruns" / "0" / "0123456789abcdef", 1767225600000
     mlflow_log(run, "loss", *((began + 1000 * step, loss(step), step) for step in range(3)))
@@ -213,6 +216,7 @@ def test_an_mlflow_run_is_one_log_of_all_its_metrics(tmp_path: Path) -> None:
     assert by("step", run / "metrics" / "loss") == {"loss": [(step, loss(step)) for step in (0, 1, 2, 9)]}
 
 
+@pytest.mark.behaviour("programs-field-write-print")
 def test_event_files_of_one_folder_are_one_run_and_a_restart_supersedes(tmp_path: Path) -> None:
     run = tmp_path / "lightning_logs" / "version_0"
     run.mkdir(parents=True)
@@ -251,6 +255,7 @@ def test_a_transformers_console_goes_by_its_epochs(tmp_path: Path) -> None:
     assert found["train_loss"] == [(1.0, 0.25)]
 
 
+@pytest.mark.behaviour("programs-field-write-print")
 def test_the_updates_of_a_bar_are_points_though_no_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     bar = "\rEpoch {}: {:3d}%|███ | {}/4 [00:01<00:02,  7.85it/s, v_num=0, train_loss={}]"
@@ -292,6 +297,7 @@ def test_nanogpt_console_and_prose_around_it(tmp_path: Path) -> None:
     assert source.problems() == []
 
 
+@pytest.mark.behaviour("cannot-read-named-do")
 def test_a_readme_and_a_config_are_no_logs(tmp_path: Path) -> None:
     (tmp_path / "README.txt").write_text("Install 3 things.\nThe best accuracy: 0.91 (see page 4).\n")
     (tmp_path / "config.txt").write_text("lr: 0.1\nbatch_size: 32\nsteps: 1000\nseed: 3\n")
@@ -303,12 +309,12 @@ def test_a_readme_and_a_config_are_no_logs(tmp_path: Path) -> None:
 # -- what cannot be read -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("cannot-read-named-do")
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("mlflow.db", b"SQLite format 3\x00", "MLFLOW_TRACKING_URI"),
         ("log.jsonl.zst", b"\x28\xb5\x2f\xfd\x00", "gzip"), ("offline.zip", b"PK\x03\x04", "unpack it"),
-        ("data.parquet", b"PAR1", "to_csv"),
     ],
 )  # fmt: skip
 def test_what_is_kept_in_another_way_is_named_with_what_to_do(
@@ -333,6 +339,7 @@ def test_a_repository_of_aim_is_named(tmp_path: Path) -> None:
 # -- runs of them --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("programs-field-write-print")
 def test_each_of_them_makes_a_run_with_the_same_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path / "runs"))
     run = tmp_path / "mlflow" / "0123"

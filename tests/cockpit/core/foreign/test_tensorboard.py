@@ -117,6 +117,7 @@ def test_a_torn_tail_waits_for_its_end(tmp_path: Path) -> None:
     assert source.problems() == []
 
 
+@pytest.mark.behaviour("damage-middle-costs-lines")
 @pytest.mark.parametrize("size", [1, 40, 4000])
 def test_damage_costs_the_records_it_hit_and_no_other(size: int, tmp_path: Path) -> None:
     records = [record(event(simple("loss", float(step)), step=step)) for step in range(1, 400)]

@@ -23,6 +23,7 @@ LINES = [json.dumps({"step": step, "loss": loss(step), "näme": step}) for step 
 EXPECTED = {"loss": [(step, loss(step)) for step in range(200)], "näme": [(step, step) for step in range(200)]}
 
 
+@pytest.mark.behaviour("log-packed-utf-16")
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
 def test_utf_16_grows_by_odd_bytes(encoding: str, tmp_path: Path) -> None:
     """As PowerShell writes what is redirected: a mark, then two bytes a letter, `\\r\\n` at the end of a line."""
@@ -40,6 +41,7 @@ def test_utf_16_grows_by_odd_bytes(encoding: str, tmp_path: Path) -> None:
     assert {name: points(one) for name, one in read(path).series().items()} == EXPECTED
 
 
+@pytest.mark.behaviour("log-packed-utf-16")
 def test_a_packed_log_grows_by_members_and_says_where_it_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl.gz"
     with gzip.open(path, "wt") as file:
@@ -75,6 +77,7 @@ def test_packed_tables_documents_and_events_are_read_too(tmp_path: Path) -> None
     assert "incomplete" in read(tmp_path / "history.json.gz").problems()[0]
 
 
+@pytest.mark.behaviour("log-packed-utf-16")
 def test_what_a_small_file_unpacks_to_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "AT_ONCE", 1 << 16)
     size = 3 * unpacking.AT_ONCE + 5

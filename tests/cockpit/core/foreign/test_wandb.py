@@ -56,6 +56,7 @@ def value_of(value: object) -> bytes:
     return varint(16 << 3 | 2) + varint(len(text)) + text
 
 
+@pytest.mark.behaviour("programs-field-write-print")
 def test_a_run_is_followed_step_by_step(tmp_path: Path) -> None:
     store = Store(tmp_path / "run-abc.wandb")
     store.write(message(17, b"a run record"))

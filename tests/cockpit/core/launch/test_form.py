@@ -1,6 +1,8 @@
 """A form over a config file: its fields, its overrides, its faults, its command, and saving it."""
 
+import os
 import shlex
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -154,6 +156,23 @@ def test_a_form_of_defaults_alone_says_what_is_missing_and_is_saved(tmp_path: Pa
     assert load_config(path).settings.data.path == "x y"
 
 
+@pytest.mark.behaviour("saved-config-has-users-permissions")
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o007, 0o660), (0o077, 0o600)])
+def test_a_saved_config_has_the_permissions_that_its_user_gives_files(
+    config: Path, tmp_path: Path, umask: int, mode: int
+) -> None:
+    form = open_form(config)
+    before = os.umask(umask)
+    try:
+        path = save_config(form, tmp_path / "new" / "mine.yaml")
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+        path.chmod(0o640)
+        save_config(form, path, overwrite=True)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
 def test_what_names_no_project_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     for text, message in (
@@ -230,6 +249,7 @@ def outcome(path: Path, overrides: Sequence[str] = ()) -> object:
         return [key for key, _ in error.faults]
 
 
+@pytest.mark.behaviour("config-saved-loaded-equal")
 @given(data=st.data())
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_saved_loads_back_equal_whatever_was_typed(data: st.DataObject, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def test_the_quick_way_shows_what_a_terminal_shows(text: str) -> None:
     assert count_lines(data) == len(by_terminal(data))
 
 
+@pytest.mark.behaviour("ten-thousand-updates-progress")
 @pytest.mark.parametrize(
     "data",
     [
@@ -136,6 +137,7 @@ def test_only_a_little_of_a_large_log_is_read_at_once(big: Path, monkeypatch: py
     assert sum(sizes) <= 2 * logfile.BLOCK
 
 
+@pytest.mark.behaviour("log-truncated-replaced-written")
 @pytest.mark.parametrize("how", ["truncated", "replaced", "removed"])
 def test_a_log_made_anew_is_read_from_its_start(tmp_path: Path, how: str) -> None:
     path = tmp_path / "stdout.log"

@@ -37,10 +37,12 @@ def test_text_becomes_the_lines_a_terminal_would_show(chunks: list[str], lines: 
     assert shown(*chunks) == lines
 
 
+@pytest.mark.behaviour("ten-thousand-updates-progress")
 def test_ten_thousand_updates_are_one_line_equal_to_the_last() -> None:
     assert shown(*(f"\r{update}/10000 [{update}s]" for update in range(1, 10_001))) == ("10000/10000 [10000s]",)
 
 
+@pytest.mark.behaviour("ten-thousand-updates-progress")
 def test_two_nested_bars_stay_two_lines() -> None:
     text = TerminalText()
     text.feed("outer 0\ninner 0")
@@ -49,11 +51,13 @@ def test_two_nested_bars_stay_two_lines() -> None:
     assert text.shown() == ("outer 499", "inner 499")
 
 
+@pytest.mark.behaviour("bytes-utf-8-letter")
 @given(text=st.text(st.sampled_from("ab\r\n\x1b[A2J "), max_size=80), cut=st.integers(0, 80))
 def test_where_the_stream_is_cut_changes_nothing(text: str, cut: int) -> None:
     assert shown(text[:cut], text[cut:]) == shown(text)
 
 
+@pytest.mark.behaviour("ten-thousand-updates-progress")
 def test_memory_is_bounded() -> None:
     text = TerminalText(most=10)
     text.feed("".join(f"line {number}\n" for number in range(1000)))
@@ -67,6 +71,7 @@ def test_memory_is_bounded() -> None:
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("bytes-utf-8-letter")
 def test_a_log_is_followed_as_it_grows(tmp_path: Path) -> None:
     log = tmp_path / "stdout.log"
     tail = LogTail(log)

@@ -65,6 +65,7 @@ def test_more_than_can_be_told_apart_are_refused() -> None:
         Overlay([FakeMetrics()] * (MOST + 1))
 
 
+@pytest.mark.behaviour("eight-runs-told-apart")
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "ascii"])
 def test_each_of_eight_runs_has_a_colour_and_a_sign_in_picture_and_title(glyphs: Glyphs) -> None:
     step = np.arange(100.0)

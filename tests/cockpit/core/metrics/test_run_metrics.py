@@ -10,7 +10,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from cockpit.core.metrics.overlay import from_start
 from cockpit.core.metrics.run_metrics import RunMetrics
+from cockpit.core.plot.axis import extent
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.steps import StepWriter
@@ -54,6 +56,7 @@ def test_epochs_done_are_fractions_on_a_line_through_the_ends_of_epochs(fake: Fa
     assert done[[0, 5, 10, 20, 24]].tolist() == [0.0, 0.5, 1.0, 2.0, 2.4]  # ten steps an epoch, the third is running
 
 
+@pytest.mark.behaviour("header-middle-csv-file")
 def test_a_column_that_appears_later_begins_there(fake: FakeRun) -> None:
     log(fake, 1, range(3))
     metrics = RunMetrics(fake.run, "amber")
@@ -95,6 +98,7 @@ def test_not_measured_is_no_point_and_not_finite_is_kept(fake: FakeRun) -> None:
     np.testing.assert_array_equal(metrics.series()["train.loss"].value, [1.0, math.nan])
 
 
+@pytest.mark.behaviour("run-keeps-id-over")
 def test_marks(fake: FakeRun) -> None:
     def saved(step: int, *files: str) -> ev.Checkpoint:
         return ev.Checkpoint(step=step, epoch=step // 10, files=["last.pt", *files], size=1, seconds=0.1)
@@ -135,6 +139,7 @@ def test_a_run_without_anything(tmp_path: Path) -> None:
     assert list(metrics.marks()) == []
 
 
+@pytest.mark.behaviour("fork-shows-parents-curve")
 def test_a_fork_begins_with_its_parents_curves_faint(tmp_path: Path) -> None:
     """Of the parent up to the fork, of the grandparent up to the parent's: the rest of both is not of its family."""
 
@@ -157,15 +162,23 @@ def test_a_fork_begins_with_its_parents_curves_faint(tmp_path: Path) -> None:
     assert metrics.poll()
     loss = metrics.series()["train.loss"]
     assert loss.step.tolist() == [30, 40]
-    ((at, values),) = loss.old
-    assert (at.tolist(), values.tolist()) == ([10, 20], [3.0, 2.0])
+    assert loss.before is not None
+    assert (loss.before.step.tolist(), loss.before.value.tolist()) == ([10, 20], [3.0, 2.0])
+    assert loss.before.epoch.tolist() == [1, 2]
+    assert len(loss.before.time) == 2
+    assert loss.old == ()
+    assert extent([loss], "step") == (10, 40)
+    assert extent([loss], "epoch") == (1, 4)
     norms = metrics.series()["grad_norm"]
     assert norms.step.tolist() == list(range(20, 40))
-    ((at, values),) = norms.old
-    assert (at.tolist(), values.tolist()) == (list(range(20)), [3.0] * 10 + [2.0] * 10)
+    assert norms.before is not None
+    assert (norms.before.step.tolist(), norms.before.value.tolist()) == (list(range(20)), [3.0] * 10 + [2.0] * 10)
+    moved = from_start(metrics.series())["train.loss"]
+    assert moved.before is not None
+    assert moved.before.time[0] == 0.0  # in a comparison too
 
     shutil.rmtree(tmp_path / "controls-2-parent")
     alone = RunMetrics(child.run, "")
     assert alone.poll()
     assert alone.problems() == []
-    assert alone.series()["train.loss"].old == ()
+    assert alone.series()["train.loss"].before is None

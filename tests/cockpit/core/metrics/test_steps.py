@@ -11,6 +11,7 @@ from cockpit.core.metrics import steps
 from cockpit.core.metrics.steps import StepFollower
 from cockpit.core.sparkline import sparkline
 from engines.contract.steps import ABSENT, StepWriter, read_series
+from engines.runs.history import History
 
 
 def records(*rows: tuple[float, int, float]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -80,6 +81,7 @@ class CountingFile:
         return data
 
 
+@pytest.mark.behaviour("byte-read-twice-run")
 def test_no_byte_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, follower = writer(tmp_path), StepFollower(tmp_path)
     out.append(records(*((step, 1, 0.5) for step in range(1000))))
@@ -139,8 +141,8 @@ def test_the_rate_is_that_of_the_newest_steps(tmp_path: Path) -> None:
     out, follower = writer(tmp_path), StepFollower(tmp_path)
     out.append(records(*((step, 1, 0.5) for step in range(200))))  # time is twice the step
     follower.poll()
-    assert follower.steps.rate() == pytest.approx(0.5)
-    assert StepFollower(tmp_path / "none").steps.rate() is None
+    assert follower.steps.rate(History().stepping) == pytest.approx(0.5)
+    assert StepFollower(tmp_path / "none").steps.rate(History().stepping) is None
 
 
 def test_a_sparkline_rises_with_its_values() -> None:

@@ -26,6 +26,7 @@ def row(number: int, **weights: float) -> ev.Epoch:
     return replace(epoch(number), weights=USUAL | weights)
 
 
+@pytest.mark.behaviour("losses-computed-other-loss")
 def test_each_set_of_weights_has_a_letter_but_the_first() -> None:
     rows = [row(1), row(2), row(3, look=0.8), row(4, look=0.8, action=2.0), row(5), row(6, look=0.8)]
     sets = WeightSets()

@@ -44,6 +44,7 @@ def smoothed(y: list[float], weight: float) -> list[float]:
     return result
 
 
+@pytest.mark.behaviour("smoothing-unbiased-start-never")
 @given(y=many, weight=weights, cut=st.integers(0, 60))
 def test_smoothing_is_the_weighted_mean_however_the_series_grew(y: list[float], weight: float, cut: int) -> None:
     smoother = Smoother(weight)
@@ -52,6 +53,7 @@ def test_smoothing_is_the_weighted_mean_however_the_series_grew(y: list[float], 
     np.testing.assert_allclose(smoother.smooth(array(y)), expected, rtol=1e-9, atol=1e-6)
 
 
+@pytest.mark.behaviour("smoothing-unbiased-start-never")
 @given(y=many, weight=weights, cut=st.integers(0, 60))
 def test_what_comes_later_changes_nothing_before(y: list[float], weight: float, cut: int) -> None:
     whole = Smoother(weight).smooth(array(y))
@@ -61,6 +63,7 @@ def test_what_comes_later_changes_nothing_before(y: list[float], weight: float, 
     assert np.array_equal(growing.smooth(array(y))[: len(before)], before, equal_nan=True)
 
 
+@pytest.mark.behaviour("smoothing-unbiased-start-never")
 @given(value=st.floats(-1e300, 1e300), count=st.integers(1, 300), weight=weights)
 def test_a_constant_stays_that_constant(value: float, count: int, weight: float) -> None:
     assert Smoother(weight).smooth(np.full(count, value)).tolist() == [value] * count
@@ -134,6 +137,7 @@ def test_columns_hold_first_lowest_highest_and_last(
     )  # fmt: skip
 
 
+@pytest.mark.behaviour("million-steps-spike-step")
 @pytest.mark.parametrize("zoom", [1, 10, 1000, 100_000])
 def test_a_spike_of_one_step_in_a_million_shows_at_every_zoom(zoom: int) -> None:
     x, y = np.arange(1e6), np.ones(1_000_000)
@@ -173,6 +177,7 @@ def test_a_line_over_empty_columns_is_straight() -> None:
     assert not picture[4, 4]
 
 
+@pytest.mark.behaviour("nan-gap-mark-count")
 def test_a_lone_point_is_drawn_even_in_the_gap_of_a_dash() -> None:
     assert drawn(one_a_column(None, None, None, None, 2), 6, 3, "dashed")[0] == "....#."
     flat = drawn(one_a_column(*[1.0] * 12), 12, 3, "dashed")[1]

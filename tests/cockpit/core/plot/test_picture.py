@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
+from typing import Any
 from unicodedata import combining, east_asian_width
 
 import numpy as np
 import pytest
 
+from cockpit.core.plot.axis import AxisName, extent
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.frame import STYLE, Sign, View
 from cockpit.core.plot.glyphs import ASCII, UNICODE
-from cockpit.core.plot.groups import RUN_ROLES
+from cockpit.core.plot.groups import RUN_ROLES, Role
 from cockpit.core.plot.lines import ChartLines, Look, Member
 from cockpit.core.plot.picture import paint
 from cockpit.core.series import Floats, Series
@@ -19,7 +23,7 @@ from cockpit.core.series import Floats, Series
 NAN = math.nan
 
 
-def series(name: str, y: list[float], step: Floats | None = None, **more: tuple[tuple[Floats, Floats], ...]) -> Series:
+def series(name: str, y: list[float], step: Floats | None = None, **more: Any) -> Series:
     x = np.arange(float(len(y))) if step is None else step
     return Series(name, x, x / 10, 1e9 + x * 60, np.array(y), **more)
 
@@ -70,6 +74,7 @@ def test_wild_steps_do_not_flatten_the_epochs_they_lie_behind() -> None:
     assert text[1][9:-2].strip()  # and yet they are seen, at the upper edge
 
 
+@pytest.mark.behaviour("nan-gap-mark-count")
 def test_what_is_not_finite_is_a_gap_with_a_mark_and_a_count() -> None:
     cells = picture(("logged", series("loss", [1, NAN, NAN, math.inf, 1, 1])), ascii=True)
     text = rows(cells)
@@ -104,6 +109,7 @@ def test_minus_infinity_is_not_finite_and_not_a_value_below_zero() -> None:
     assert (line.points.x.tolist(), line.points.y.tolist()) == ([1], [0])
 
 
+@pytest.mark.behaviour("smoothing-unbiased-start-never", "title-says-what-status-says")
 def test_raw_values_stay_faint_behind_the_smoothed_ones_and_are_what_is_told() -> None:
     cells = picture(("train", series("train.loss", [0, 0, 0, 8])), look=Look(smoothing=0.9))
     assert {"train", "train-faint"} <= styles(cells)
@@ -147,6 +153,7 @@ def test_points_out_of_order_and_without_a_place() -> None:
     assert line.raw.tolist() == [3.0, 1.0]
 
 
+@pytest.mark.behaviour("eight-runs-told-apart")
 def test_lines_are_told_apart_without_colour() -> None:
     flat, other = [1.0] * 11, [2.0] * 11
     text = rows(picture(("train", series("train.loss", flat)), ("validation", series("val.loss", other)), ascii=True))
@@ -161,6 +168,7 @@ def test_any_size_can_be_painted(size: tuple[int, int]) -> None:
     assert cells.texts.shape == size[::-1]
 
 
+@pytest.mark.behaviour("nan-both-infinities-place")
 @pytest.mark.parametrize("extreme", [[-1.7e308, 1.7e308], [5e-324, 0.0], [1e300, 1e300], [0.0, -0.0], [1e-300, 1e300]])
 def test_any_number_can_be_painted(extreme: list[float]) -> None:
     for log in (False, True):
@@ -226,3 +234,99 @@ def test_a_name_of_any_script_keeps_the_frame_straight(name: str, columns: int) 
     assert title.endswith("─╮")
     if columns > 60:
         assert title.split(" ━ ")[0].rstrip("─ ")[3:] in (name, name.split(" · ")[0])
+
+
+def labels(cells: Cells) -> list[str]:
+    """Of the y axis, from the top down."""
+    return [words for row in rows(cells)[1:-2] if (words := row[1:8].strip())]
+
+
+@pytest.mark.behaviour("labels-differ-axes-reach-limits")
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (9.2481e-5, 9.2489e-5, ["9.2484", "9.2486"]),
+        (0.9602, 0.9618, ["0.9610", "0.9615"]),
+        (0.96125, 0.96131, ["0.96126", "0.96128"]),
+        (-3.20001e-7, -3.20009e-7, None), (1e-300, 2e-300, None), (123456.1, 123456.4, None),
+        (1 + 1e-9, 1 + 3e-9, None), (-5e12, 7e12, None), (0.1, 0.1 + 1e-7, None),
+    ],
+)  # fmt: skip
+def test_labels_of_the_y_axis_are_whole_and_all_different(low: float, high: float, said: list[str] | None) -> None:
+    cells = picture(("logged", series("loss", [low, high, low])), end=2.0, size=(50, 18))
+    found = labels(cells)
+    assert len(found) >= 2
+    assert len(set(found)) == len(found)
+    assert max(map(len, found)) <= 7
+    assert not any(re.search(r"e[-+]?$", words) for words in found)
+    if said is not None:
+        assert set(said) <= set(found)
+
+
+@pytest.mark.behaviour("labels-differ-axes-reach-limits")
+def test_a_common_power_of_ten_stands_below_the_labels() -> None:
+    text = rows(picture(("logged", series("loss", [9.2481e-5, 9.2489e-5])), end=1.0, size=(50, 18)))
+    assert "×1e-5" in text[-2][:9]
+    assert "×1e" not in rows(picture(("logged", series("loss", [1.0, 2.0])), end=1.0))[-2]
+
+
+@pytest.mark.behaviour("steps-are-smoothed-epochs-never")
+def test_the_range_is_that_of_smoothed_steps_and_epochs_and_not_of_raw_ones() -> None:
+    noise = [1.0 + (-1) ** step * 0.9 for step in range(400)]
+    smooth = picture(("logged", series("loss", noise)), look=Look(smoothing=0.98), end=400.0)
+    assert all(0.5 < float(words) < 1.95 for words in labels(smooth)[1:-1])
+    assert max(map(float, labels(picture(("logged", series("loss", noise)), end=400.0)))) >= 1.9
+    assert {"train-faint", "train"} <= styles(smooth)  # the raw ones are there all the same
+
+
+@pytest.mark.behaviour("steps-are-smoothed-epochs-never")
+def test_values_per_epoch_are_never_smoothed() -> None:
+    """Whatever they are called; a metric that has several in an epoch is smoothed."""
+    numbers = np.arange(1.0, 5.0)
+    each = Series("score", numbers * 10, numbers, numbers, np.array([0.0, 0.0, 0.0, 8.0]))
+    roles: tuple[Role, ...] = ("score", "train", "logged")
+    for role in roles:
+        (line,) = ChartLines().make([(role, each)], Look(smoothing=0.98))
+        assert line.points.y.tolist() == [0, 0, 0, 8]
+    halves = replace(each, epoch=numbers / 2)
+    *_, line = ChartLines().make([("logged", halves)], Look(smoothing=0.98))
+    assert 0 < line.points.y[-1] < 8
+
+
+@pytest.mark.behaviour("labels-differ-axes-reach-limits")
+@pytest.mark.parametrize(
+    ("limits", "values", "bounds"),
+    [
+        ((0.0, 100.0), [41.0, 42.0], (0, 100)),
+        ((0.0, None), [1.99, 2.005], (0, 2.0)),
+        ((None, None), [41, 42], (41, 42)),
+    ],
+)
+def test_an_axis_reaches_its_limits(
+    limits: tuple[float | None, float | None], values: list[float], bounds: tuple[float, float]
+) -> None:
+    cells = picture(("logged", replace(series("busy %", values), limits=limits)), end=1.0)
+    found = [float(words) for words in labels(cells)]
+    assert (min(found), max(found)) == bounds
+
+
+@pytest.mark.behaviour("labels-differ-axes-reach-limits")
+def test_a_lone_point_is_a_sign() -> None:
+    assert sum(row.count("●") for row in rows(picture(("score", series("score", [0.5]))))) == 1
+    gaps = picture(("score", series("score", [0.5, NAN, 0.6, NAN, 0.7, 0.8])))
+    assert sum(row.count("●") for row in rows(gaps)) == 2
+    assert not any("●" in row for row in rows(picture(("score", series("score", [0.5, 0.6])))))
+
+
+@pytest.mark.behaviour("fork-shows-parents-curve")
+@pytest.mark.parametrize("axis", ["step", "epoch", "time"])
+def test_what_led_to_a_fork_is_drawn_faint_on_every_axis(axis: AxisName) -> None:
+    places = np.arange(10.0)
+    parent = Series("loss", places, places / 10, 1e9 + places, np.full(10, 3.0))
+    own = Series("loss", places + 10, places / 10 + 1, 1e9 + 500 + places, np.full(10, 1.0), before=parent)
+    look = Look(axis=axis, origin=1e9 if axis == "time" else 0.0)
+    before, line = ChartLines().make([("logged", own)], look)
+    assert (before.behind, before.style, len(before.x)) == (True, "old", 10)
+    assert before.x[-1] < line.x[0]
+    start, end = extent([own], axis)
+    assert (start, end) == {"step": (0, 19), "epoch": (0, 1.9), "time": (1e9, 1e9 + 509)}[axis]

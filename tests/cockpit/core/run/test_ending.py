@@ -18,6 +18,7 @@ from tests.support.fake_run import FakeRun
 from tests.support.reporting_script import reporting_script
 
 
+@pytest.mark.behaviour("nothing-engine-started-outlives")
 def test_a_signal_goes_to_the_holder_of_the_lock_only(tmp_path: Path) -> None:
     fake = FakeRun(tmp_path).begin().started()
     assert not send_signal(fake.run, signal.SIGQUIT)
@@ -29,6 +30,7 @@ def test_a_signal_goes_to_the_holder_of_the_lock_only(tmp_path: Path) -> None:
     assert not send_signal(fake.run, signal.SIGQUIT)
 
 
+@pytest.mark.behaviour("script-somebody-else-s")
 def test_a_killed_script_takes_its_children_along_and_is_stopped_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,6 +45,7 @@ def test_a_killed_script_takes_its_children_along_and_is_stopped_not_lost(
     assert RunReader(run).status() == Status("stopped", "killed on request")
 
 
+@pytest.mark.behaviour("script-somebody-else-s")
 def test_nobody_has_to_be_there_when_a_script_dies_of_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever sent it may have left; of one that nobody has sent a signal, it is not known how it ended."""
     monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path))

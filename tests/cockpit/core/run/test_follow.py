@@ -183,6 +183,7 @@ def test_steps_and_log_arrive(fake: FakeRun) -> None:
     assert model.log.lines == ("hello",)
 
 
+@pytest.mark.behaviour("run-100-000-epochs")
 def test_a_long_history_comes_in_pieces_and_has_no_state_until_it_is_whole(
     fake: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

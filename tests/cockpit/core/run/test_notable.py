@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from cockpit.core.run.follow import News
 from cockpit.core.run.model import RunModel
 from cockpit.core.run.notable import Choice, tell
@@ -62,6 +64,20 @@ def test_every_kind_has_its_words() -> None:
     assert lines(model, "phases") == ["phase training · step 0"]
     assert lines(model, "commands") == ["command pause  sent"]
     assert [line.split()[0] for line in lines(model, "starts")] == ["start", "stage", "end"]
+
+
+@pytest.mark.behaviour("fork-has-parents-best-to-beat")
+@pytest.mark.parametrize(
+    ("attempt", "step", "parent", "said"),
+    [(1, 1200, "sim-1-amber", "forked from sim-1-amber at step 1,200 on cpu"), (1, 0, "", "started on cpu"),
+     (1, 1200, "", "forked from another run at step 1,200 on cpu")],
+)  # fmt: skip
+def test_a_fork_is_not_called_a_resume(attempt: int, step: int, parent: str, said: str) -> None:
+    begun = ev.RunStarted(
+        project="p", device="cpu", epochs=4, steps_per_epoch=10, columns=[], stages=[], resumed_step=step,
+        parent=parent, attempt=attempt,
+    )  # fmt: skip
+    assert lines(model_of(begun)) == [f"start {said}"]
 
 
 def test_an_answer_changes_the_line_of_its_command_and_leaves_it_in_its_place() -> None:

@@ -66,6 +66,22 @@ def test_before_the_first_epoch_it_comes_from_the_steps() -> None:
     assert progress.seconds_left(history(started(time=100.0)), 20, 140.0, 0.0) == pytest.approx(480 * 2.0)
 
 
+def phase(name: ev.PhaseName, time: float, attempt: int = 1) -> ev.Phase:
+    return ev.Phase(phase=name, time=time, attempt=attempt)
+
+
+@pytest.mark.behaviour("pauses-out-of-rates")
+def test_a_pause_is_no_time_of_steps() -> None:
+    """Neither one that is over nor one that lasts, nor the time from one attempt to the next."""
+    paused = history(started(time=100.0), phase("paused", 120.0), phase("training", 1120.0))
+    assert progress.seconds_left(paused, 20, 1140.0, 0.0) == pytest.approx(480 * 2.0)
+    again = history(started(time=100.0), phase("paused", 120.0))
+    assert [again.stepping(100.0, until) for until in (110.0, 120.0, 5000.0)] == [10.0, 20.0, 20.0]
+    resumed = history(started(), phase("training", 130.0), started(attempt=2, time=9000.0, resumed=10))
+    assert resumed.stepping(120.0, 9010.0) == pytest.approx(10.0 + 10.0)
+    assert resumed.stepping(9000.0, 9010.0) == 10.0
+
+
 def test_nothing_is_left_of_what_is_done() -> None:
     assert progress.seconds_left(history(started(), epoch(10, 5.0)), 500, 0.0, 0.0) is None
 

@@ -11,6 +11,7 @@ import pytest
 from cockpit.core.runs.away import Away, Lookout, read, seen_path, while_away, write
 from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.summary import RunSummary
+from cockpit.core.states import Shown
 from engines.runs.spending import Span
 from tests.support.fake_run import FakeRun
 
@@ -69,12 +70,26 @@ def test_the_same_word_twice_is_told_by_the_whole_id(tmp_path: Path) -> None:
 
 
 def test_nothing_is_told_of_a_first_visit_a_short_absence_and_a_quiet_one(tmp_path: Path) -> None:
-    changed = [replace(BEFORE[1], state="failed")]
+    changed = [replace(BEFORE[1], state="stopped")]
     assert while_away(None, changed, BACK) is None
     assert away(tmp_path, changed, LEFT + 299) is None
     assert away(tmp_path, changed, LEFT + 300) is not None
     assert away(tmp_path, list(BEFORE[1:])) is None
     assert away(tmp_path, []) is None
+
+
+@pytest.mark.behaviour("bad-news-at-once")
+@pytest.mark.parametrize("state", ["failed", "lost", "out-of-budget", "broken"])
+def test_bad_news_has_no_minimum(tmp_path: Path, state: Shown) -> None:
+    """And money, progress and good ends of the same minute wait."""
+    rows = [replace(BEFORE[0], state="stopped"), replace(BEFORE[1], state=state)]
+    told = away(tmp_path, rows, LEFT + 1)
+    assert told is not None
+    assert len(told.happened) == 1
+    assert state in told.happened[0]
+    known = [BEFORE[0], replace(BEFORE[1], state=state)]
+    write(tmp_path / "seen.json", tmp_path, known, LEFT)
+    assert while_away(read(tmp_path / "seen.json"), known, LEFT + 1) is None
 
 
 def test_many_are_counted(tmp_path: Path) -> None:

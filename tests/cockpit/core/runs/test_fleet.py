@@ -204,6 +204,7 @@ def test_asking_for_a_scan_does_not_wait_for_the_next(tmp_path: Path, monkeypatc
     assert list(everything(fleet)) == [fake.id]
 
 
+@pytest.mark.behaviour("run-100-000-epochs")
 def test_a_huge_run_is_read_in_pieces_and_holds_back_no_other(tmp_path: Path) -> None:
     huge = FakeRun(tmp_path, "controls-20261127-210000-amber", label="long")
     huge.begin().started(epochs=200).epochs(*range(1, 201), best=7).end("finished")

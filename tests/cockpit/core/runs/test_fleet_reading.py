@@ -19,6 +19,7 @@ def read_so_far() -> int:
     return int(Path("/proc/thread-self/io").read_text().split()[1])
 
 
+@pytest.mark.behaviour("byte-read-twice-run")
 def test_64_runs_are_followed_without_reading_anything_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cockpit.core.runs.summary.lock_holder", lambda lock: 1)  # 64 supervisors are at work
     fakes = [FakeRun(tmp_path, f"controls-20261127-2014{place:02d}-amber").begin().started() for place in range(RUNS)]

@@ -60,6 +60,7 @@ async def stop_with(live: LiveRun, settings: SettingsFile, *presses: str) -> Non
     assert live.wait_end() == "stopped"
 
 
+@pytest.mark.behaviour("stop-saves-stops-pressed")
 async def test_five_fast_presses_harm_no_checkpoint_and_leave_nothing(live: LiveRun, settings: SettingsFile) -> None:
     save = cmd.SaveCheckpoint(attempt=1)
     live.send(save)
@@ -70,6 +71,7 @@ async def test_five_fast_presses_harm_no_checkpoint_and_leave_nothing(live: Live
     assert [path for path in live.run.checkpoints.iterdir() if path.suffix != ".pt"] == []
 
 
+@pytest.mark.behaviour("stop-heard-every-phase")
 async def test_a_stop_is_obeyed_in_a_pause(live: LiveRun, settings: SettingsFile) -> None:
     pause = cmd.Pause(attempt=1)
     live.send(pause)
@@ -113,6 +115,7 @@ def deaf(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     assert still_there
 
 
+@pytest.mark.behaviour("stop-saves-stops-pressed")
 async def test_an_engine_that_is_deaf_to_sigterm_is_killed_when_the_countdown_ends(
     deaf: RunDirectory, settings: SettingsFile
 ) -> None:
@@ -142,6 +145,7 @@ def seconds_left(pilot: Pilot[None]) -> int:
     return int(counted[1]) if counted else 0
 
 
+@pytest.mark.behaviour("script-somebody-else-s")
 async def test_a_script_that_reports_itself_and_is_ended_by_signal_is_stopped_not_lost(
     folder: Path, tmp_path: Path, settings: SettingsFile
 ) -> None:

@@ -22,6 +22,7 @@ def ended(folder: Path, word: str = "amber") -> FakeRun:
     return FakeRun(folder, f"controls-20261127-100000-{word}").begin().started().end("finished")
 
 
+@pytest.mark.behaviour("run-stays-running-ever")
 def test_a_run_goes_with_all_its_files(tmp_path: Path) -> None:
     gone, stays = ended(tmp_path), ended(tmp_path, "birch")
     removal.remove(gone.run.path)

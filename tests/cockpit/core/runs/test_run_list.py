@@ -53,6 +53,7 @@ def test_words_must_all_occur_and_slashes_hold_an_expression(text: str, words: s
     assert " ".join(row.path.name for row in matching(ALL, chosen)) == words
 
 
+@pytest.mark.behaviour("bad-filter-filters-nothing")
 @pytest.mark.parametrize("text", ["/[", "/(a", "/*/", "/a{99999999999}/"])
 def test_what_is_no_expression_is_said_and_filters_nothing(text: str) -> None:
     chosen = TextFilter.parse(text)

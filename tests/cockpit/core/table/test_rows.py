@@ -10,6 +10,7 @@ from cockpit.core.table.columns import FoundColumns, chosen
 from cockpit.core.table.rows import StepRow, TableRows, is_long, step_rows, steps_between
 from engines.contract.events import Epoch
 from engines.contract.steps import ABSENT
+from engines.runs.history import History
 from tests.support.fake_run import COLUMNS, epoch
 
 
@@ -71,10 +72,13 @@ def test_rows_of_steps_come_at_round_numbers(per_epoch: int, rows: int, every: i
 
 
 def test_an_epoch_is_long_by_the_last_one() -> None:
-    assert not is_long(None, epoch(1), NO_STEPS)
-    slow = epoch(1)
+    history = History()
+    history.add(epoch(1))
+    assert not is_long(history, NO_STEPS)
+    slow = epoch(2)
     slow.seconds = 121.0
-    assert is_long(None, slow, NO_STEPS)
+    history.add(slow)
+    assert is_long(history, NO_STEPS)
 
 
 def test_columns_are_found_as_they_appear_and_those_chosen_are_shown() -> None:

@@ -44,6 +44,7 @@ def config_of(run: RunDirectory) -> dict[str, object]:
     return content
 
 
+@pytest.mark.behaviour("threshold-lies-between-equal")
 def test_the_f1_shown_is_the_f1_at_the_saved_threshold(run: RunDirectory) -> None:
     review = ThresholdReview(run)
     review.save(review.optimum, who="me@here", now=5.0)
@@ -61,6 +62,7 @@ def test_the_f1_shown_is_the_f1_at_the_saved_threshold(run: RunDirectory) -> Non
         assert (row.positives, row.negatives) == (head.targets.sum(), (~head.targets).sum())
 
 
+@pytest.mark.behaviour("thresholds-saved-checkpoint-epoch")
 def test_a_save_changes_thresholds_only_and_is_told_in_the_history(run: RunDirectory) -> None:
     before = config_of(run)
     review = ThresholdReview(run)
@@ -83,6 +85,7 @@ def test_a_save_changes_thresholds_only_and_is_told_in_the_history(run: RunDirec
     assert [lines[0]["old"][name] for name in NAMES[:12]] == before["thresholds"]["action"]  # type: ignore[index]
 
 
+@pytest.mark.behaviour("two-cockpits-may-look")
 def test_two_cockpits_cannot_overwrite_each_other(run: RunDirectory) -> None:
     mine, theirs = ThresholdReview(run), ThresholdReview(run)
     theirs.save({**theirs.saved, "jump": 0.3}, who="them", now=1.0)
@@ -118,6 +121,7 @@ def test_a_full_disk_leaves_the_config_as_it_was(run: RunDirectory, monkeypatch:
     review.save(review.optimum, who="me", now=1.0)  # and the lock is free again
 
 
+@pytest.mark.behaviour("thresholds-saved-checkpoint-epoch")
 def test_thresholds_of_another_checkpoint_are_warned_of_and_not_saved(run: RunDirectory) -> None:
     write_review(run.review, review_arrays(seed=1), msgspec.structs.replace(ABOUT, epoch=7, step=70))
     review = ThresholdReview(run)
@@ -138,6 +142,12 @@ def test_before_an_export_the_configs_own_thresholds_are_in_force(tmp_path: Path
         review.save(review.optimum, who="me", now=1.0)
 
 
+@pytest.mark.behaviour(
+    "nan-both-infinities-place",
+    "control-without-positives-without",
+    "equal-scores-throughout-said",
+    "support-interval-over-sessions",
+)
 def test_flags_say_what_to_know_before_trusting_a_threshold(tmp_path: Path) -> None:
     arrays = review_arrays()
     arrays["scores"][3, 0] = np.nan
@@ -160,6 +170,7 @@ def test_flags_say_what_to_know_before_trusting_a_threshold(tmp_path: Path) -> N
     assert all(it.interval is None for it in review.heads.values())
 
 
+@pytest.mark.behaviour("threshold-moved-best-only", "threshold-moves-for-a-gain")
 def test_a_threshold_moves_only_for_a_gain_above_the_regret(run: RunDirectory) -> None:
     """Against counting: move_backward is saved far from its best, the others near it."""
     review = ThresholdReview(run)
@@ -183,6 +194,7 @@ def test_a_threshold_moves_only_for_a_gain_above_the_regret(run: RunDirectory) -
         assert (values[1] - values[0] > max(0.002, it.regret_set.regret)) == (name in moved)
 
 
+@pytest.mark.behaviour("threshold-moved-best-only")
 def test_few_sessions_say_why_there_is_no_interval(tmp_path: Path) -> None:
     review = ThresholdReview(reviewed_run(tmp_path, review_arrays(sessions=2)).run)
     it = review.heads["move_forward"]
@@ -192,6 +204,7 @@ def test_few_sessions_say_why_there_is_no_interval(tmp_path: Path) -> None:
     assert review.no_interval(review.heads["swap_offhand"]) == ""  # it cannot be tuned, and says so
 
 
+@pytest.mark.behaviour("threshold-interval-holds-best")
 def test_with_8_sessions_every_control_with_support_has_its_best_inside(run: RunDirectory) -> None:
     supported = [it for it in ThresholdReview(run).heads.values() if it.head.positives >= FEW and not it.head.untunable]
     assert len(supported) >= 10
@@ -202,6 +215,7 @@ def test_with_8_sessions_every_control_with_support_has_its_best_inside(run: Run
     assert sum(it.interval is None for it in supported) == 0
 
 
+@pytest.mark.behaviour("threshold-moves-for-a-gain")
 def test_a_best_that_never_says_yes_is_flagged(tmp_path: Path) -> None:
     arrays = review_arrays()
     jump = NAMES.index("jump")
