@@ -17,7 +17,7 @@ class Series:
 
     step, epoch: NaN where the log does not say. time: Unix seconds, NaN where the log does not say.
     value: NaN and ±inf are kept as logged, for a chart marks them. old: branches that a restart superseded, as
-    (step, value) pairs, oldest first; drawn faint.
+    (step, value) pairs, oldest first; drawn faint. band: lower and upper edge, (n,) each, of a mean of several logs.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Series:
     time: Floats
     value: Floats
     old: tuple[tuple[Floats, Floats], ...] = ()
+    band: tuple[Floats, Floats] | None = None
 
 
 class MetricSource(Protocol):

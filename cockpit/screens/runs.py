@@ -72,16 +72,18 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         Binding("n", "new", "new", id="runs.new", tooltip="Start a run from a config"),
         *steering.KEYS,
         steering.FORK,
-        Binding("c", "compare", "compare", show=False, id="runs.compare", tooltip="Compare the 2 to 8 marked runs"),
+        Binding("c", "compare", "compare", show=False, id="runs.compare", tooltip="Compare the marked runs"),
         Binding("space", "mark", "mark", show=False, id="runs.mark", tooltip="Mark or unmark the run, and go on"),
         Binding("asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all shown"),
         Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Show only some of the runs"),
         Binding("o", "order", "order", show=False, id="runs.order", tooltip="Newest (live ones on top), by score, …"),
-        Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label and notes"),
+        Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label, notes and tags"),
+        Binding("b", "pin", "baseline", show=False, id="runs.baseline",
+                tooltip="Make the run its project's baseline, or no longer: differences to it are shown"),
         Binding("d", "delete", "delete", show=False, id="runs.delete", tooltip="Delete the marked runs, else this one"),
         *queueing.KEYS,
         Binding("escape", "close", "close", show=False, id="runs.close", tooltip="Close the filter, or unmark all"),
-    ]
+    ]  # fmt: skip
 
     @dataclass
     class Open(Message):
@@ -111,7 +113,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     def __init__(self, folder: Path, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
-        self._fleet = Fleet(folder, PIECE)
+        self.fleet = Fleet(folder, PIECE)
         self._clock, self._settings = clock, settings
         self._lookout = Lookout(folder, clock)
         self._runs: dict[Path, RunSummary] = {}
@@ -125,14 +127,14 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         self.chosen = ChosenRuns(lambda: self._table.cursor)
         self._steering = Steering(self, lambda: self.chosen.target)
         self._queueing = Queueing(self, self.chosen)
-        self._keeping = Keeping(self, self.chosen, self._fleet.scan_now)
+        self._keeping = Keeping(self, self.chosen, folder, self.fleet.scan_now)
 
     def compose(self) -> ComposeResult:
         yield self._title
         yield self._filter
         with Vertical(id="list"):
             yield self._table
-            yield Static(EMPTY.format(folder=plain(str(self._fleet.folder)).replace("[", r"\[")), id="empty")
+            yield Static(EMPTY.format(folder=plain(str(self.fleet.folder)).replace("[", r"\[")), id="empty")
         yield Steady(id="detail", markup=False)
         yield self._away
         yield Footer()
@@ -147,13 +149,13 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     def on_unmount(self) -> None:
         self._keeper.stop()
-        self._lookout.keep(self._fleet)
+        self._lookout.keep(self.fleet)
 
     # -- following -------------------------------------------------------------------------------------------------
 
     def _look(self) -> float:
         """Runs in the poller's thread."""
-        news = self._fleet.poll()
+        news = self.fleet.poll()
         if news.changed or news.gone or self._loading != news.loading:
             self.post_message(self.Looked(news))
         return 0.0 if news.loading else POLL_SECONDS
@@ -161,9 +163,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
     def _keep(self) -> float:
         """Runs in a thread of its own, also while another screen is shown."""
         if self._tidied:
-            self._lookout.keep(self._fleet)
+            self._lookout.keep(self.fleet)
         else:
-            removal.remove_leftovers(self._fleet.folder)
+            removal.remove_leftovers(self.fleet.folder)
             self._tidied = True
         return KEEP_SECONDS
 
@@ -266,7 +268,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
                 return self._queueing.check_cancel()
             case "open", _:
                 return (chosen.one is not None and chosen.one.state != "broken") or None
-            case (("mark" | "mark_all" | "describe"), _):
+            case (("mark" | "mark_all" | "describe" | "pin"), _):
                 return chosen.one is not None or None
             case (("compare" | "delete"), _):
                 return not self.why_not(action, parameters) or None
@@ -299,7 +301,10 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         self.post_message(self.New())
 
     def action_compare(self) -> None:
-        self.post_message(self.Compare(tuple(RunDirectory(row.path) for row in self.chosen.meant)))
+        rows = self.chosen.compared
+        if left_out := len(self.chosen.meant) - len(rows):
+            self.notify(f"{left_out} marked {'task is' if left_out == 1 else 'tasks are'} left out.", markup=False)
+        self.post_message(self.Compare(tuple(RunDirectory(row.path) for row in rows)))
 
     def action_steer(self, action: Action) -> None:
         self._steering.do(action)
@@ -312,6 +317,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     def action_describe(self) -> None:
         self._keeping.describe()
+
+    def action_pin(self) -> None:
+        self._keeping.pin()
 
     def action_delete(self) -> None:
         self._keeping.delete()

@@ -34,6 +34,8 @@ class RunInfo(msgspec.Struct, kw_only=True):
     """A person's own name for the run."""
     notes: str = ""
     """What a person wants to remember of it."""
+    tags: list[str] = []
+    """A person's own words to find it by, each without spaces."""
     parent: str | None = None
     fork_step: int | None = None
     fork_best: bool | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,6 +50,8 @@ class Line:
     hidden: Floats
     behind: bool
     """Whether it lies behind the others, without a value of its own: raw values, superseded branches."""
+    band: tuple[Floats, Floats, Floats] | None = None
+    """x, lower and upper edge, `(m,)` each, as `points`: how far the runs spread of which this is the mean."""
 
 
 LOOKS: dict[str, tuple[str, str]] = {
@@ -100,7 +102,20 @@ class ChartLines:
         on = self._placed(one)
         if look.smoothing and style in FAINT:
             lines.append(self._line("", FAINT[style], "thin", on))
-        return [*lines, self._line(kind, style, dash, on, smoother=one.name)]
+        line = self._line(kind, style, dash, on, smoother=one.name)
+        return [*lines, line if one.band is None else replace(line, band=self._band(one, one.band))]
+
+    def _band(self, one: Series, edges: tuple[Floats, Floats]) -> tuple[Floats, Floats, Floats]:
+        """Its edges where both can be drawn, smoothed and scaled as the line between them."""
+        look, made = self._look, []
+        x = coordinates(one, look.axis) - look.origin
+        for name, edge in zip(("lower", "upper"), edges, strict=True):
+            at, y = on_axis(x, edge)
+            if look.smoothing:
+                y = self._smoothers.setdefault(f"{one.name} {name}", Smoother(look.smoothing)).smooth(y)
+            made.append(height(y, look.log))
+        there = np.isfinite(made[0]) & np.isfinite(made[1])
+        return at[there], made[0][there], made[1][there]
 
     def _placed(self, one: Series) -> Placed:
         """What smoothing and scale do not change, found once."""

@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from cockpit.core.run.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
 from engines.basics.errors import UserError
 from engines.basics.lock import lock_holder
-from engines.contract.events import Alert
+from engines.contract.events import Alert, CommandAnswer, Epoch
 from engines.contract.rundir import Attempt, RunDirectory, RunInfo
+from engines.contract.spec import Column
 from engines.host.queue import parse_standing
 from engines.runs import spending
 from engines.runs.state import RunReader
@@ -24,6 +26,8 @@ from engines.runs.state import RunReader
 SCORES_KEPT = 32
 SETTLED_NS = 2_000_000_000
 """The age from which a directory's time tells every later change, on network volumes too."""
+COLUMNS_SHARED = 100
+_COLUMNS: dict[tuple[Column, ...], tuple[Column, ...]] = {}
 RUN_ID = re.compile(r"[^.].*-(\d{8}-\d{6})-[a-z]+")
 
 
@@ -39,6 +43,7 @@ class RunSummary:
     project: str = ""
     label: str = ""
     notes: str = ""
+    tags: tuple[str, ...] = ()
     title: str = ""
     parent: str = ""
     """Id of the run it was forked from."""
@@ -54,6 +59,12 @@ class RunSummary:
     total: float = 0
     """Epochs; of a task whatever it counts."""
     score: float | None = None
+    best: Epoch | None = None
+    """The best epoch, with all that it measured."""
+    columns: tuple[Column, ...] = ()
+    """Of its table, as it announced them; runs with the same ones share them."""
+    edits: tuple[CommandAnswer, ...] = ()
+    """The live edits in force."""
     scores: tuple[float | None, ...] = ()
     """Of the epochs, thinned to what a sparkline needs."""
     spans: tuple[spending.Span, ...] = ()
@@ -146,11 +157,13 @@ class WatchedRun:
         return RunSummary(
             path=self.run.path, id=info.id, created=info.created, state=status.state,
             detail=status.detail or reader.damage,
-            project=info.project, label=info.label, notes=info.notes, title=info.title, parent=info.parent or "",
+            project=info.project, label=info.label, notes=info.notes, tags=tuple(info.tags),
+            title=info.title, parent=info.parent or "",
             is_task=info.kind == "task", only_stops=info.only_stops, no_resume=info.why_no_resume,
             attempt=attempts[-1].number if attempts else 0,
             last_step=_last_step(attempts), done=done, total=total,
-            score=best.score if best else None, scores=_thinned(scores),
+            score=best.score if best else None, best=best, scores=_thinned(scores),
+            columns=_shared(history.started.columns) if history.started else (), edits=tuple(history.edits_in_force),
             spans=spending.spans_of(attempts, self._last_seen, live=status.live), device=_device(reader, attempts),
             alert=next(reversed(history.standing.values()), None) if status.live else None,
             queued=parse_standing(status.detail) if status.state == "queued" else None,
@@ -161,8 +174,9 @@ def _unread(path: Path, info: RunInfo, attempts: tuple[Attempt, ...]) -> RunSumm
     """A run of which only the records are read so far."""
     return RunSummary(
         path=path, id=info.id, created=info.created, state="reading", project=info.project, label=info.label,
-        notes=info.notes, title=info.title, parent=info.parent or "", is_task=info.kind == "task",
-        only_stops=info.only_stops, no_resume=info.why_no_resume, attempt=attempts[-1].number if attempts else 0,
+        notes=info.notes, tags=tuple(info.tags), title=info.title, parent=info.parent or "",
+        is_task=info.kind == "task", only_stops=info.only_stops, no_resume=info.why_no_resume,
+        attempt=attempts[-1].number if attempts else 0,
         device=attempts[-1].device if attempts else "",
     )  # fmt: skip
 
@@ -197,6 +211,12 @@ def _modified(path: str) -> int:
         return os.stat(path).st_mtime_ns
     except OSError:
         return 0
+
+
+def _shared(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns, of which a thousand runs of a project have one tuple."""
+    own = tuple(columns)
+    return _COLUMNS.setdefault(own, own) if len(_COLUMNS) < COLUMNS_SHARED else own
 
 
 def _last_step(attempts: tuple[Attempt, ...]) -> int:

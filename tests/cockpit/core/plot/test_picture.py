@@ -19,9 +19,12 @@ from cockpit.core.series import Floats, Series
 NAN = math.nan
 
 
-def series(name: str, y: list[float], step: Floats | None = None, **more: tuple[tuple[Floats, Floats], ...]) -> Series:
+def series(
+    name: str, y: list[float], step: Floats | None = None, *, old: tuple[tuple[Floats, Floats], ...] = (),
+    band: tuple[Floats, Floats] | None = None,
+) -> Series:  # fmt: skip
     x = np.arange(float(len(y))) if step is None else step
-    return Series(name, x, x / 10, 1e9 + x * 60, np.array(y), **more)
+    return Series(name, x, x / 10, 1e9 + x * 60, np.array(y), old, band)
 
 
 def picture(
