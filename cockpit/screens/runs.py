@@ -20,6 +20,7 @@ from cockpit.core.run.alerts import sentence
 from cockpit.core.run.control import Action
 from cockpit.core.runs import removal, run_order
 from cockpit.core.runs.away import Lookout
+from cockpit.core.runs.baseline import Pins
 from cockpit.core.runs.chosen import ChosenRuns
 from cockpit.core.runs.fleet import PIECE, Fleet, FleetNews
 from cockpit.core.runs.run_order import ordered
@@ -75,7 +76,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         Binding("c", "compare", "compare", show=False, id="runs.compare", tooltip="Compare the marked runs"),
         Binding("space", "mark", "mark", show=False, id="runs.mark", tooltip="Mark or unmark the run, and go on"),
         Binding("asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all shown"),
-        Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Show only some of the runs"),
+        Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Only some of the runs, as tag:good"),
         Binding("o", "order", "order", show=False, id="runs.order", tooltip="Newest (live ones on top), by score, …"),
         Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label, notes and tags"),
         Binding("b", "pin", "baseline", show=False, id="runs.baseline",
@@ -114,6 +115,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
     def __init__(self, folder: Path, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
         self.fleet = Fleet(folder, PIECE)
+        self._pins = Pins(folder)
         self._clock, self._settings = clock, settings
         self._lookout = Lookout(folder, clock)
         self._runs: dict[Path, RunSummary] = {}
@@ -155,8 +157,8 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     def _look(self) -> float:
         """Runs in the poller's thread."""
-        news = self.fleet.poll()
-        if news.changed or news.gone or self._loading != news.loading:
+        news, pins = self.fleet.poll(), self._pins.poll()
+        if news.changed or news.gone or pins or self._loading != news.loading:
             self.post_message(self.Looked(news))
         return 0.0 if news.loading else POLL_SECONDS
 
@@ -214,7 +216,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         chosen = self._filter.filter
         rows, table = run_order.matching(self.chosen.rows, chosen), self._table
         order, descending = run_order.parse(self._settings.value.runs_sort)
-        table.show(rows, self._clock(), order=(order.name, descending), marked=self.chosen.marked)
+        table.show(
+            rows, self._clock(), order=(order.name, descending), marked=self.chosen.marked, pinned=self._pins.paths
+        )
         shown = f"{len(rows):,} of {len(self.chosen.rows):,}" if chosen.active else f"{len(self.chosen.rows):,}"
         by = ("newest first" if descending else "oldest first") if order is run_order.DEFAULT else f"by {order.name}"
         runs = "run" if len(self.chosen.rows) == 1 else "runs"
@@ -246,9 +250,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         """What there is no room for in its line; of one that waits first its place, and the keys that change it."""
         if row.alert is not None:
             return f"! {sentence(row.alert, self.key_of)}"
-        parts = [row.label, row.notes, row.title]
+        parts = ["baseline" * (row.path in self._pins.paths), row.label, row.notes, row.title]
         parts = [row.detail, self._queueing.hint(), *parts] if row.queued else [*parts, row.detail]
-        return " · ".join(plain(part) for part in parts if part) or plain(row.id)
+        return " · ".join(plain(part) for part in (*parts, row.id) if part)
 
     @on(RunsTable.Highlighted)
     def _moved(self) -> None:

@@ -92,3 +92,27 @@ def read_baseline(folder: Path, project: str, read: Callable[[Path], RunSummary]
     path = folder / name
     summary = read(path) if path.is_dir() else None
     return Baseline(Path(name).name, None if summary is None or summary.state == "broken" else summary)
+
+
+class Pins:
+    """Which runs of a folder are baselines, looked at again and again. `paths` is replaced, never changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stamp = 0
+        self.paths: frozenset[Path] = frozenset()
+
+    def poll(self) -> bool:
+        """Look again; whether others are pinned. A damaged file pins none: who pins or compares is told."""
+        try:
+            stamp = (self._folder / FILE).stat().st_mtime_ns
+        except OSError:
+            stamp = 0
+        if stamp == self._stamp:
+            return False
+        self._stamp, before = stamp, self.paths
+        try:
+            self.paths = frozenset(self._folder / name for name in pinned(self._folder).values())
+        except DataError:
+            self.paths = frozenset()
+        return self.paths != before

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import GLYPHS, is_live
 from cockpit.core.text import plain
-from cockpit.core.text_filter import TextFilter
+from cockpit.core.text_filter import TAG, TextFilter
 from engines.runs import spending
 
 Value = float | str | None
@@ -40,7 +40,7 @@ def _spent(row: RunSummary, now: float) -> Value:
 
 ORDERS = (
     Order("newest", "live runs first, then the newest", True, lambda row, now: row.created),
-    Order("name", "by id, A to Z", False, lambda row, now: row.id.casefold()),
+    Order("name", "by name, A to Z", False, lambda row, now: row.name.casefold()),
     Order(
         "state", "what runs, then what ended well, then what did not", False, lambda row, now: _STATES.index(row.state)
     ),
@@ -94,4 +94,4 @@ def matching(rows: Iterable[RunSummary], chosen: TextFilter) -> list[RunSummary]
 def _searched(row: RunSummary) -> str:
     """Everything of a run that a person might look for, each on a line of its own."""
     parts = (row.id, row.project, row.label, row.notes, row.title, row.detail, row.state, row.device)
-    return "\n".join(plain(part) for part in parts)
+    return "\n".join([*map(plain, parts), *(f"{TAG}{plain(tag)}" for tag in row.tags)])

@@ -14,6 +14,7 @@ from pathlib import Path
 from cockpit.core.failures import sentence
 from cockpit.core.run.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
+from cockpit.core.text import plain, run_word
 from engines.basics.errors import UserError
 from engines.basics.lock import lock_holder
 from engines.contract.events import Alert, CommandAnswer, Epoch
@@ -73,6 +74,16 @@ class RunSummary:
     """The newest of what is wrong now."""
     queued: tuple[str, int] | None = None
     """Device and place, from 1, of a run that waits for its device and knows where it stands."""
+
+    @property
+    def word(self) -> str:
+        """What it is called by: the last word of an id of ours, else the whole id."""
+        return run_word(self.id) if RUN_ID.fullmatch(self.id) else plain(self.id)
+
+    @property
+    def name(self) -> str:
+        """`K=60 · amber`: its label, then its word."""
+        return " · ".join(filter(None, (plain(self.label), self.word)))
 
 
 class WatchedRun:
