@@ -76,7 +76,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         Binding("c", "compare", "compare", show=False, id="runs.compare", tooltip="Compare the marked runs"),
         Binding("space", "mark", "mark", show=False, id="runs.mark", tooltip="Mark or unmark the run, and go on"),
         Binding("asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all shown"),
-        Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Only some of the runs, as tag:good"),
+        Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Only some runs, as tag:good"),
         Binding("o", "order", "order", show=False, id="runs.order", tooltip="Newest (live ones on top), by score, …"),
         Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label, notes and tags"),
         Binding("b", "pin", "baseline", show=False, id="runs.baseline",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from cockpit.core.runs.summary import RunSummary, look
+from cockpit.core.runs.summary import RunSummary, WatchedRun, look
 from cockpit.core.text import plain, run_word
 from engines.basics.errors import DataError, UserError
 from engines.basics.files import replace_bytes
@@ -116,3 +116,35 @@ class Pins:
         except DataError:
             self.paths = frozenset()
         return self.paths != before
+
+
+class Versus:
+    """The baseline that one run is compared with, followed."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._watched: WatchedRun | None = None
+
+    def poll(self) -> tuple[float | None, str]:
+        """Score and name of the baseline of the run's project; without a score why there is none to compare with.
+
+        No words where none is pinned. Never raises for what files hold.
+        """
+        folder = self._run.path.parent
+        try:
+            name = pinned(folder).get(self._run.info.project)
+        except DataError:
+            name = None
+        if name is None:
+            return None, ""
+        path = folder / name
+        if path == self._run.path:
+            return None, "baseline"
+        if self._watched is None or self._watched.run.path != path:
+            self._watched = WatchedRun(path)
+        self._watched.poll()
+        found = self._watched.summary if path.is_dir() else None
+        one = Baseline(path.name, None if found is None or found.state == "broken" else found)
+        if one.run is None:
+            return None, f"baseline {one.name} is gone"
+        return (one.run.score, one.name) if one.run.score is not None else (None, f"baseline {one.name} has no score")

@@ -40,7 +40,7 @@ def _spent(row: RunSummary, now: float) -> Value:
 
 ORDERS = (
     Order("newest", "live runs first, then the newest", True, lambda row, now: row.created),
-    Order("name", "by name, A to Z", False, lambda row, now: row.name.casefold()),
+    Order("name", "by id, A to Z", False, lambda row, now: row.id.casefold()),
     Order(
         "state", "what runs, then what ended well, then what did not", False, lambda row, now: _STATES.index(row.state)
     ),
