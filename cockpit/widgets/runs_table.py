@@ -64,7 +64,7 @@ COLUMNS = (
     _Column("Spent", 7, False, order="spent"),
     _Column("Age", 5, False, order="age"),
     _Column("Device", 8, True, 122),
-    _Column("Begun", 10, True, 136),
+    _Column("Begun", 10, True, 148),
 )
 
 

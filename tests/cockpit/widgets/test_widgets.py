@@ -221,7 +221,10 @@ async def test_no_column_of_the_list_is_cut_silently_beside_a_scrollbar_or_witho
         for width in (80, 100, 120, 200, 70):
             await pilot.resize_terminal(width, 24)
             for count in (3, 30, 3):
-                rows = [summary(number, done=7, total=12_345, score=0.5) for number in range(count)]
+                rows = [
+                    summary(number, done=7, total=12_345, score=0.5, project=f"p{number % 2}")
+                    for number in range(count)
+                ]
                 table.show([replace(row, id="controls-20261127-201400-" + "x" * 9, created=0.1) for row in rows], now)
                 await pilot.pause()
                 assert table.show_vertical_scrollbar == (count == 30)
