@@ -69,10 +69,10 @@ COLUMNS = (
 
 
 @cache
-def columns_for(width: int, *, projects: bool = True) -> dict[int, _Column]:
+def columns_for(width: int, *, projects: bool, longest: int) -> dict[int, _Column]:
     """The columns for which a pane of `width` has room, by their places in COLUMNS; with `projects` that of those.
 
-    What is left lets the name grow, then what a note does not need the others.
+    What is left lets the names grow up to the `longest`, then what a note does not need the others.
     """
     there = {
         place: column
@@ -84,7 +84,8 @@ def columns_for(width: int, *, projects: bool = True) -> dict[int, _Column]:
     for place, column in there.items():
         note = NOTE_WIDTH + len(GAP)
         free = spare - note if spare >= note and column.order != "name" else spare
-        fitting = min(max(column.width + free, column.least or column.width), column.most or column.width)
+        most = max(column.width, min(column.most, longest)) if column.order == "name" else column.most or column.width
+        fitting = min(max(column.width + free, column.least or column.width), most)
         there[place] = replace(column, width=fitting)
         spare -= fitting - column.width
     return there
@@ -136,6 +137,8 @@ class RunsTable(LineView):
         self._pinned: frozenset[Path] = frozenset()
         self._projects = False
         """Whether there are several."""
+        self._longest = 0
+        """Cells of the longest name."""
         self._names: dict[Path, str] = {}
         self._named: tuple[object, int] = ((), 0)
         """What the names were made of."""
@@ -172,9 +175,14 @@ class RunsTable(LineView):
         self._pinned = frozenset(pinned)
         if (several := len({row.project for row in rows if row.project}) > 1) != self._projects:
             self._projects = several
-            self.refresh_line(0)
+            self._shown.clear()
+            self.refresh()
         if self.cursor is None:  # its run is gone: stay where it was
             self._key = self._rows[min(at, len(self._rows) - 1)].path if self._rows else None
+        if (longest := max((cell_len(row.name) for row in rows), default=0)) > self._longest:
+            self._longest = longest
+            self._shown.clear()
+            self.refresh()
         if order != self._order:
             self._order = order
             self.refresh_line(0)
@@ -279,7 +287,12 @@ class RunsTable(LineView):
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def _columns(self) -> Collection[_Column]:
-        return columns_for(self._room, projects=self._projects).values()
+        return self._placed.values()
+
+    @property
+    def _placed(self) -> dict[int, _Column]:
+        """By their places in COLUMNS."""
+        return columns_for(self._room, projects=self._projects, longest=self._longest)
 
     def header(self) -> Text:
         """The titles; a sign beside the one that orders, in a cell that is free anyway: no column moves."""
@@ -299,7 +312,7 @@ class RunsTable(LineView):
     def _compose_line(self, row: RunSummary) -> Text:
         texts = self._cells(row)
         line = Text(no_wrap=True).append(CURSOR if row.path == self._key else " ", self._style("runs--sign"))
-        for place, column in columns_for(self._room, projects=self._projects).items():
+        for place, column in self._placed.items():
             text, style = texts[place]
             fit = fit_left if column.left else fit_right
             line.append(fit(text, column.width), self._style(style))
