@@ -80,9 +80,9 @@ class CompareScreen(PollingScreen):
         self, runs: Sequence[RunDirectory], fleet: Fleet, settings: SettingsFile, clock: Callable[[], float] = time.time
     ) -> None:
         super().__init__()
-        self._runs = tuple(runs)
+        self._runs = tuple({run.path: run for run in runs}.values())
         self._settings = settings
-        self.model = CompareModel(runs, fleet, clock)
+        self.model = CompareModel(self._runs, fleet, clock)
         self.source = DrawnLines()
         self._slots: list[Slot | None] = [None] * MOST
         self._picked = False

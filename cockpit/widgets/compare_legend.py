@@ -35,6 +35,11 @@ class CompareLegend(Widget):
             self._lines = lines
             self.refresh(layout=True)
 
+    def notify_style_update(self) -> None:
+        """In ASCII the lines have other signs."""
+        super().notify_style_update()
+        self.call_after_refresh(self.refresh)
+
     def render(self) -> Content | Text:
         if not self._lines:
             return Text(NOTHING, style="dim")

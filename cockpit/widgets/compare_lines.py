@@ -147,6 +147,17 @@ class CompareLines(LineView):
         fit = fit_apart(names, width) if len(names) <= APART else [fit_left(name, width) for name in names]
         self._names = fit
 
+    @property
+    def _seen_to(self) -> int:
+        """The whole width where no column is cut: the cursor is as wide as that."""
+        edge = self.scroll_offset.x + self.room
+        return edge if self.ends and self.ends[-1] <= edge else super()._seen_to
+
+    def notify_style_update(self) -> None:
+        """In ASCII the lines have other signs."""
+        super().notify_style_update()
+        self.call_after_refresh(self.refresh)
+
     def on_resize(self) -> None:
         self._lay_out()
         super().on_resize()

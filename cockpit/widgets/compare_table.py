@@ -68,6 +68,11 @@ class CompareTable(LinesOrSentence):
         self.fixed = self.ends[0] + len(BETWEEN)
         self.fill(len(self._table.rows), self.ends[-1], self._table.instead)
 
+    def notify_style_update(self) -> None:
+        """In ASCII the lines have other signs."""
+        super().notify_style_update()
+        self.call_after_refresh(self.refresh)
+
     def on_resize(self) -> None:
         self._lay_out()
 
