@@ -35,7 +35,10 @@ class LabelScreen(Dialog[tuple[str, str, str] | None]):
             yield Input(plain(self._row.notes), id="notes", max_length=LONGEST_NOTES, compact=True)
             yield Static("tags", classes="field")
             yield Input(
-                plain(" ".join(self._row.tags)), id="tags", placeholder="words to filter by: tag:…", compact=True
+                plain(" ".join(self._row.tags)),
+                id="tags",
+                placeholder="good slow (then filter by tag:good)",
+                compact=True,
             )
 
     @on(Input.Submitted)

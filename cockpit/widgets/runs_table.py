@@ -64,7 +64,7 @@ COLUMNS = (
     _Column("Spent", 7, False, order="spent"),
     _Column("Age", 5, False, order="age"),
     _Column("Device", 8, True, 122),
-    _Column("Begun", 10, True, 148),
+    _Column("Date", 10, True, 148),
 )
 
 
@@ -140,8 +140,10 @@ class RunsTable(LineView):
         self._longest = 0
         """Cells of the longest name."""
         self._names: dict[Path, str] = {}
+        self._measured: tuple[tuple[Path, str], ...] = ()
+        """The runs and labels of which the names are made."""
         self._named: tuple[object, int] = ((), 0)
-        """What the names were made of."""
+        """Those, and the width, that names were fitted to."""
 
     @property
     def cursor(self) -> RunSummary | None:
@@ -179,10 +181,7 @@ class RunsTable(LineView):
             self.refresh()
         if self.cursor is None:  # its run is gone: stay where it was
             self._key = self._rows[min(at, len(self._rows) - 1)].path if self._rows else None
-        if (longest := max((cell_len(row.name) for row in rows), default=0)) > self._longest:
-            self._longest = longest
-            self._shown.clear()
-            self.refresh()
+        self._measure_names()
         if order != self._order:
             self._order = order
             self.refresh_line(0)
@@ -211,13 +210,23 @@ class RunsTable(LineView):
         self._fit_names()
         self.resize_to(len(self._rows), len(CURSOR) + width)
 
+    def _measure_names(self) -> None:
+        """Find the longest name, where there are other runs or names than before; the column never shrinks."""
+        measured = tuple((row.path, row.label) for row in self._rows)
+        if measured == self._measured:
+            return
+        self._measured = measured
+        if (longest := max((cell_len(row.name) for row in self._rows), default=0)) > self._longest:
+            self._longest = longest
+            self._shown.clear()
+            self.refresh()
+
     def _fit_names(self) -> None:
         """Label, then word, in the width of their column; where that is too narrow labels are told apart first."""
         width = next(column.width for column in self._columns() if column.order == "name")
-        told = tuple((row.path, row.label, row.id) for row in self._rows)
-        if (told, width) == self._named:
+        if (self._measured, width) == self._named:
             return
-        self._named = told, width
+        self._named = self._measured, width
         often = Counter(row.name for row in self._rows)
         words = [row.word if often[row.name] == 1 else plain(row.id) for row in self._rows]
         rooms = [max(width - cell_len(word) - len(BETWEEN), LEAST_LABEL) for word in words]
