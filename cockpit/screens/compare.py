@@ -70,8 +70,11 @@ class CompareScreen(PollingScreen):
 
         run: RunDirectory
 
+    @dataclass
     class Polled(Message):
         """The model has a new table."""
+
+        table: LineTable
 
     class Kept(Message):
         """Words on a run, or a baseline, were written."""
@@ -84,6 +87,8 @@ class CompareScreen(PollingScreen):
         self._settings = settings
         self.model = CompareModel(self._runs, fleet, clock)
         self.source = DrawnLines()
+        self._table = LineTable()
+        """The newest that was taken in: the model's own changes in another thread."""
         self._slots: list[Slot | None] = [None] * MOST
         self._picked = False
         """Whether lines to draw were chosen, by the user or once all runs were read."""
@@ -138,12 +143,12 @@ class CompareScreen(PollingScreen):
     def _poll(self) -> float:
         """Runs in the poller's thread."""
         if self.model.poll():
-            self.post_message(self.Polled())
+            self.post_message(self.Polled(self.model.table))
         return 0.0 if self.model.loading else POLL_SECONDS
 
     @on(Polled)
-    def _take(self) -> None:
-        table = self.model.table
+    def _take(self, message: Polled) -> None:
+        table = self._table = message.table
         there = {line.key: line for line in table.lines}
         if not self._picked and not self.model.loading:
             self._picked = True
@@ -167,14 +172,14 @@ class CompareScreen(PollingScreen):
     def _show(self) -> None:
         if not self.is_active or not self.query(CompareLegend):
             return  # under another screen every change would paint that one whole; a closing one has no widgets
-        table, drawn = self.model.table, [(place, slot.line) for place, slot in enumerate(self._slots) if slot]
+        table, drawn = self._table, [(place, slot.line) for place, slot in enumerate(self._slots) if slot]
         self.lines.show(table, {line.key: place for place, line in drawn})
         self.lines.say(table.note.replace("[", r"\["))
         self.query_one("#title", Static).update(heading("Compare", (self._about(table, len(drawn)), "$quiet")))
         self.query_one(CompareLegend).show([(place, *_in_words(line, table)) for place, line in drawn])
         compared: Comparison = self.source.comparison
-        self.query_one("#values", CompareTable).show(values_table(compared), [place for place, _ in drawn])
-        self.query_one("#config", CompareTable).show(config_table(compared), [place for place, _ in drawn])
+        self.query_one("#values", CompareTable).show(values_table(compared), compared.places)
+        self.query_one("#config", CompareTable).show(config_table(compared), compared.places)
         self._share_room()
 
     def _about(self, table: LineTable, drawn: int) -> str:
@@ -281,17 +286,17 @@ class CompareScreen(PollingScreen):
     def _order(self, message: CompareLines.OrderAsked) -> None:
         def take(source: str | None) -> None:
             if source is not None:
-                self._choose(replace(self.model.choice, order=turned(source, self.model.table.order)))
+                self._choose(replace(self.model.choice, order=turned(source, self._table.order)))
 
         if message.source:
             take(message.source)
         else:
-            columns = [(title.source, title.text) for title in self.model.table.titles]
-            self.app.push_screen(OrderByScreen(columns, self.model.table.order), take)
+            columns = [(title.source, title.text) for title in self._table.titles]
+            self.app.push_screen(OrderByScreen(columns, self._table.order), take)
 
     @on(CompareLines.ColumnsAsked)
     def _columns(self) -> None:
-        table = self.model.table
+        table = self._table
 
         def take(sources: list[str] | None) -> None:
             if sources is None:

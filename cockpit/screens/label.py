@@ -37,7 +37,7 @@ class LabelScreen(Dialog[tuple[str, str, str] | None]):
             yield Input(
                 plain(" ".join(self._row.tags)),
                 id="tags",
-                placeholder="good slow (then filter by tag:good)",
+                placeholder="good slow (filter: tag:good)",
                 compact=True,
             )
 

@@ -142,6 +142,8 @@ class RunsTable(LineView):
         self._names: dict[Path, str] = {}
         self._measured: tuple[tuple[Path, str], ...] = ()
         """The runs and labels of which the names are made."""
+        self._words: list[str] = []
+        """Of each run its word; its id where another has the same name."""
         self._named: tuple[object, int] = ((), 0)
         """Those, and the width, that names were fitted to."""
 
@@ -216,7 +218,11 @@ class RunsTable(LineView):
         if measured == self._measured:
             return
         self._measured = measured
-        if (longest := max((cell_len(row.name) for row in self._rows), default=0)) > self._longest:
+        often = Counter(row.name for row in self._rows)
+        self._words = [row.word if often[row.name] == 1 else plain(row.id) for row in self._rows]
+        whole = (cell_len(plain(row.label)) + len(BETWEEN) * bool(row.label) for row in self._rows)
+        longest = max((size + cell_len(word) for size, word in zip(whole, self._words, strict=True)), default=0)
+        if longest > self._longest:
             self._longest = longest
             self._shown.clear()
             self.refresh()
@@ -227,8 +233,7 @@ class RunsTable(LineView):
         if (self._measured, width) == self._named:
             return
         self._named = self._measured, width
-        often = Counter(row.name for row in self._rows)
-        words = [row.word if often[row.name] == 1 else plain(row.id) for row in self._rows]
+        words = self._words
         rooms = [max(width - cell_len(word) - len(BETWEEN), LEAST_LABEL) for word in words]
         labels = [plain(row.label) for row in self._rows]
         for room in set(rooms):

@@ -11,7 +11,7 @@ from engines.basics.jsonl import RecordFollower
 from engines.contract import commands as cmd
 from tests.support.fake_run import FakeRun
 
-PATIENCE = 25.0
+PATIENCE = 120.0
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:

@@ -48,6 +48,8 @@ class Comparison:
 
     lines: tuple[LineFacts, ...]
     series: tuple[Log, ...]
+    places: tuple[int, ...] = ()
+    """In the charts, from 0."""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -114,9 +116,11 @@ class DrawnLines:
     @property
     def comparison(self) -> Comparison:
         """The lines that are drawn, in their order, with what is compared of them."""
-        there = [(place, slot) for place, slot in enumerate(self._drawn, 1) if slot is not None]
+        there = [(place, slot) for place, slot in enumerate(self._drawn) if slot is not None]
         return Comparison(
-            tuple(facts_of(slot.line) for _, slot in there), tuple(self._series.get(place, {}) for place, _ in there)
+            tuple(facts_of(slot.line) for _, slot in there),
+            tuple(self._series.get(place + 1, {}) for place, _ in there),
+            tuple(place for place, _ in there),
         )
 
     def series(self) -> Log:

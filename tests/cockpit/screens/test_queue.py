@@ -80,7 +80,8 @@ async def test_the_queue_is_shown_in_its_order_changed_and_cancelled(cockpit: Ma
             await until(pilot, lambda: waiting() == [runs[place].path for place in places])
 
         await shows(0, 1, 2)
-        assert text(pilot).index(busy.path.name[:29]) < text(pilot).index(runs[0].path.name[:29])  # what runs is above
+        above, below = (text(pilot).index(f"{run_word(run.path.name)} ") for run in (busy, runs[0]))
+        assert above < below  # what runs is above
         await pilot.press("home", "down", "down", "down")
         await until(pilot, lambda: "3rd for cpu, behind" in text(pilot))
         assert "K earlier  J later  x cancel" in text(pilot)

@@ -364,7 +364,7 @@ async def test_a_name_is_whole_where_there_is_room_and_the_note_keeps_its_own(
     FakeRun(folder, name, label="wide").begin().started().end("finished")
     async with cockpit().run_test(size=(width, 24)) as pilot:
         await until(pilot, lambda: "wide · quarry " in text(pilot) and name in text(pilot))
-        assert ("Note" in text(pilot)) == (width >= 140)
+        assert ("Note" in text(pilot)) == (width >= 100)
 
 
 async def test_a_cursor_that_moves_is_drawn_also_when_nothing_else_is(
