@@ -83,7 +83,8 @@ class CockpitApp(TerminalApp):
         # Installed, so that it lives on while another screen takes its place. Not stacked under that: what a screen in
         # the background changes, however little, paints the one above it whole (45 KB/s where 3 are enough).
         self._folder = folder or runs_folder()
-        self.install_screen(RunsScreen(self._folder, clock, self.settings), RUNS)
+        self._runs = RunsScreen(self._folder, clock, self.settings)
+        self.install_screen(self._runs, RUNS)
         self._open_first = open_run
         self._demo = demo
         self._play_first = play
@@ -195,21 +196,14 @@ class CockpitApp(TerminalApp):
     def _compare(self, message: RunsScreen.Compare) -> None:
         from cockpit.screens.compare import CompareScreen
 
-        self.switch_screen(CompareScreen(message.runs))
+        self.switch_screen(CompareScreen(message.runs, self._runs.fleet, self.settings, self._clock))
 
     def _show_sweep(self, runs: Sequence[RunDirectory]) -> None:
-        """Runs that belong together, side by side as far as they can be told apart; one alone as it is."""
-        from cockpit.core.metrics.overlay import MOST
-
+        """Runs that belong together, side by side; one alone as it is."""
         if len(runs) == 1:
             self.open_run(runs[0])
-            return
-        self._compare(RunsScreen.Compare(tuple(runs[:MOST])))
-        if len(runs) > MOST:
-            self.notify(
-                f"The first {MOST} of {len(runs)} runs; mark others with space in the list, then press c.",
-                timeout=10,
-            )
+        else:
+            self._compare(RunsScreen.Compare(tuple(runs)))
 
     def on_run_screen_compare(self, message: RunScreen.Compare) -> None:
         from cockpit.screens.choose_runs import ChooseRunsScreen

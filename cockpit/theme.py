@@ -6,6 +6,7 @@ of panes do not, they only divide. What a chart tells by colour is told apart wi
 
 from __future__ import annotations
 
+from textual.color import Color
 from textual.theme import Theme
 
 _DARK = {
@@ -49,10 +50,18 @@ RUN_COLOURS = {
 two nearest differ by 18 (dark) and 16 (light), CIEDE2000; of what the charts mark by 14 and 11."""
 
 
+BACKGROUND = {"dark": "#0d1117", "light": "#fafbfc"}
+BAND = 0.62
+"""Share of the background in the colour of the band around a line."""
+
+
 def variables(*, dark: bool) -> dict[str, str]:
     """What the style sheets use beside Textual's own variables, `$run-1` to `$run-8` among it; for every theme."""
-    runs = RUN_COLOURS["dark" if dark else "light"]
-    return (_DARK if dark else _LIGHT) | {f"run-{place}": colour for place, colour in enumerate(runs, 1)}
+    look = "dark" if dark else "light"
+    runs = {f"run-{place}": colour for place, colour in enumerate(RUN_COLOURS[look], 1)}
+    background = Color.parse(BACKGROUND[look])
+    bands = {f"{name}-band": Color.parse(colour).blend(background, BAND).hex for name, colour in runs.items()}
+    return (_DARK if dark else _LIGHT) | runs | bands
 
 
 def _theme(name: str, *, dark: bool, foreground: str, background: str, panel: str) -> Theme:
@@ -78,8 +87,8 @@ def _theme(name: str, *, dark: bool, foreground: str, background: str, panel: st
 THEMES = {
     theme.name: theme
     for theme in (
-        _theme("cockpit-dark", dark=True, foreground="#c9d1d9", background="#0d1117", panel="#161b22"),
-        _theme("cockpit-light", dark=False, foreground="#24292f", background="#fafbfc", panel="#eceff2"),
+        _theme("cockpit-dark", dark=True, foreground="#c9d1d9", background=BACKGROUND["dark"], panel="#161b22"),
+        _theme("cockpit-light", dark=False, foreground="#24292f", background=BACKGROUND["light"], panel="#eceff2"),
     )
 }
 DEFAULT = "cockpit-dark"

@@ -258,10 +258,7 @@ def _add_showing(commands: Commands[Parser]) -> None:
         "--config-diff", metavar="default|parent|RUN", help="show only where its config differs from this"
     )
     _json_option(facts)
-    together = _add(commands, "compare", "comparing:compare_runs", "compare runs: best values, configs")
-    together.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
-    together.add_argument("--open", action="store_true", help="open the comparison on the screen, with curves")
-    _json_option(together)
+    _add_compare(commands)
     tail = _run_command(
         commands, "tail", "showing:tail", "follow a run's table until it ends; Ctrl-C leaves the run running"
     )
@@ -283,6 +280,22 @@ def _add_showing(commands: Commands[Parser]) -> None:
     export = _run_command(commands, "export", "export:export", "export a run again, from its best checkpoint so far")
     _stage_option(export)
     _set_option(export, "an argument of the project's task")
+
+
+def _add_compare(commands: Commands[Parser]) -> None:
+    together = _add(
+        commands, "compare", "comparing:compare_runs", "put runs side by side: best values, changed settings"
+    )
+    together.add_argument("runs", nargs="*", default=[], metavar="RUN", help=RUN_HELP)
+    together.add_argument("--filter", default="", metavar="TEXT", help="all trainings that `ls --filter TEXT` shows")
+    together.add_argument("--open", action="store_true", help="on the screen, with their curves")
+    together.add_argument(
+        "--sort", default="", metavar="COLUMN", help="best first; --sort=-COLUMN: the other way round"
+    )
+    together.add_argument("--columns", default="", metavar="A,B", help="the values to show: titles or names of metrics")
+    together.add_argument("--each", action="store_true", help="a line per run, also where only the seed differs")
+    together.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    _json_option(together)
 
 
 def _add_metrics(commands: Commands[Parser]) -> None:
@@ -309,6 +322,12 @@ def _add_keeping(commands: Commands[Parser]) -> None:
     for name, what in (("label", "give a run a label; its id does not change"), ("note", "write notes on a run")):
         own = _run_command(commands, name, f"keeping:{name}", what)
         own.add_argument("text", metavar="TEXT", help="replaces what it has; '' removes it")
+    tag = _run_command(commands, "tag", "keeping:tag", "tag a run, to find it by `tag:NAME`; without tags: show them")
+    tag.add_argument("tags", nargs="*", default=[], metavar="TAG", help="words to add")
+    tag.add_argument("--remove", action="store_true", help="remove them instead; without tags: all of them")
+    pinned = _add(commands, "baseline", "keeping:baseline", "pin the run that a project's others are compared with")
+    pinned.add_argument("run", nargs="?", metavar="RUN", help="default: show what is pinned")
+    pinned.add_argument("--remove", action="store_true", help="pin none for the project of RUN")
     delete = _add(commands, "delete", "keeping:delete", "delete runs that are not live, after asking")
     delete.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
     delete.add_argument("--yes", action="store_true", help="do not ask")

@@ -6,12 +6,15 @@ import sys
 from argparse import Namespace
 
 from cockpit.cli import codes
-from cockpit.cli.printing import say
+from cockpit.cli.printing import say, show
+from cockpit.core.format import number
+from cockpit.core.runs import baseline as baselines
 from cockpit.core.runs import labels, removal
 from cockpit.core.runs.removal import Removal
+from cockpit.core.text import plain
 from engines.basics.amounts import size
 from engines.basics.errors import DataError, UserError
-from engines.runs.store import find_run, list_runs, runs_folder
+from engines.runs.store import find_run, find_training, list_runs, runs_folder
 
 
 def label(arguments: Namespace) -> int:
@@ -21,6 +24,38 @@ def label(arguments: Namespace) -> int:
 
 def note(arguments: Namespace) -> int:
     labels.describe(find_run(arguments.run), notes=arguments.text)
+    return codes.DONE
+
+
+def tag(arguments: Namespace) -> int:
+    """Print the tags that the run has after it."""
+    run = find_run(arguments.run)
+    tags = run.info.tags
+    if arguments.remove:
+        tags = labels.tag(run, remove=labels.read_tags(arguments.tags) if arguments.tags else tags)
+    elif arguments.tags:
+        tags = labels.tag(run, add=arguments.tags)
+    for one in tags:
+        show(plain(one))
+    return codes.DONE
+
+
+def baseline(arguments: Namespace) -> int:
+    """Pin a run, or print what is pinned: a project, and its run or that it is gone, per line."""
+    folder = runs_folder()
+    if arguments.run is None:
+        if arguments.remove:
+            raise UserError("baseline --remove: name a run of the project that is to have no baseline.")
+        for project in (pins := baselines.pinned(folder)):
+            one = baselines.read_baseline(folder, project)
+            score = f"  {number(one.run.score)}" if one is not None and one.run is not None else "  gone"
+            show(f"{plain(project)}  {plain(pins[project])}{score}")
+        return codes.DONE
+    run = find_training(arguments.run)
+    if arguments.remove:
+        baselines.unpin(folder, run.info.project)
+    else:
+        baselines.pin(folder, run)
     return codes.DONE
 
 

@@ -43,7 +43,9 @@ def ls(arguments: Namespace) -> int:
     elif not runs:
         say(f"no runs in {runs_folder()}; `cockpit demo` makes one")
     else:
-        show_table(("run", "state", "done", "best", "age", "device", "label"), [_row(run) for run in runs])
+        titles = ("run", "state", "done", "best", "age", "device", "label", "tags")
+        shown = titles if any(run.tags for run in runs) else titles[:-1]
+        show_table(shown, [_row(run)[: len(shown)] for run in runs])
     return codes.DONE
 
 
@@ -60,6 +62,7 @@ def _facts(run: RunSummary) -> dict[str, Any]:
         "kind": "task" if run.is_task else "training",
         "label": run.label,
         "notes": run.notes,
+        "tags": list(run.tags),
         "title": run.title,
         "attempt": run.attempt,
         "alert": run.alert.text if run.alert else None,
@@ -78,7 +81,7 @@ def _row(run: RunSummary) -> tuple[str, ...]:
     best = "" if run.score is None else number(run.score)
     what = run.detail if run.state == "broken" else " · ".join(filter(None, (run.label or run.title, run.inherited)))
     state = f"{run.state} !" if run.alert else run.state
-    return (run.id, state, done, best, short_duration(time.time() - run.created), run.device, what)
+    return (run.id, state, done, best, short_duration(time.time() - run.created), run.device, what, " ".join(run.tags))
 
 
 def show_run(arguments: Namespace) -> int:
@@ -102,6 +105,7 @@ def show_run(arguments: Namespace) -> int:
             "project": f"{facts['project']}, {facts['title']}",
             "label": facts["label"],
             "notes": facts["notes"],
+            "tags": " ".join(facts["tags"]),
             "created": _clock(facts["created"]),
             "forked from": f"{facts['parent']}, step {facts['fork_step']:,}" if facts["parent"] else "",
             "ran": duration(facts["seconds"]) + (f", {money(usd)}" if usd is not None else ""),

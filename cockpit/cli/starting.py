@@ -74,7 +74,6 @@ def _sweep(arguments: Namespace) -> int:
     """Starts every run of the sweep, to be run one after another; on a terminal shows them side by side."""
     from cockpit.cli.screen import has_terminal, open_app
     from cockpit.core.launch.sweep import prepare_sweep
-    from cockpit.core.metrics.overlay import MOST
 
     if arguments.run_dir:
         raise UserError("--run-dir is one directory, and each run of a sweep needs its own; omit it.")
@@ -87,7 +86,7 @@ def _sweep(arguments: Namespace) -> int:
     if has_terminal() and sys.stdout.isatty() and not arguments.detach:
         return open_app(compare=runs)
     if len(runs) > 1:
-        say(f"`cockpit compare {' '.join(run.info.id for run in runs[:MOST])} --open` shows them side by side")
+        say(f"`cockpit compare {' '.join(run.info.id for run in runs)} --open` shows them side by side")
     return codes.DONE
 
 

@@ -33,6 +33,7 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         "title": info.title,
         "label": info.label,
         "notes": info.notes,
+        "tags": info.tags,
         "created": info.created,
         "parent": info.parent,
         "fork_step": info.fork_step,

@@ -21,7 +21,8 @@ class Series:
     step, epoch: NaN where the log does not say. time: Unix seconds, NaN where the log does not say.
     value: NaN and ±inf are kept as logged, for a chart marks them. old: branches that a restart superseded, as
     (step, value) pairs, oldest first; drawn faint. before: of a fork, what its parents had up to where it began; faint
-    too. limits: the range that such a value can have; None where it has no such end.
+    too. limits: the range that such a value can have; None where it has no such end. band: lower and upper edge, (n,)
+    each, of a mean of several logs.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Series:
     old: tuple[tuple[Floats, Floats], ...] = ()
     before: Series | None = None
     limits: tuple[float | None, float | None] = (None, None)
+    band: tuple[Floats, Floats] | None = None
 
     @cached_property
     def by_epoch(self) -> bool:

@@ -23,6 +23,8 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     """Column by which the list of runs is ordered, with a leading `-` for descending; empty: newest first."""
     table_columns: dict[str, list[str]] = {}
     """Columns of the epoch table by project, where a person has chosen them."""
+    compare_columns: dict[str, list[str]] = {}
+    """Values that Compare shows, by project (`one+other` of several), where a person has chosen them."""
     notify: str = ""
     """How an alert is told beyond the screen: `bell`, `osc9` (a notice of the terminal's), or an address that the
     run's supervisor posts it to, with or without a cockpit; empty: not at all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -72,7 +73,7 @@ HEAD = 6
 def fit_apart(texts: Sequence[str], width: int) -> list[str]:
     """Each of `texts` in exactly `width` cells: the end is cut, or of those that would look alike what they share."""
     fitted = [fit_left(text, width) for text in texts]
-    for alike in {text for text in fitted if fitted.count(text) > 1}:
+    for alike in [text for text, count in Counter(fitted).items() if count > 1]:
         places = [place for place, text in enumerate(fitted) if text == alike]
         same = [texts[place] for place in places]
         shared = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*same, strict=False)))

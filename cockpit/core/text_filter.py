@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+TAG = "tag:"
+"""Begins a word that a run's tag must be."""
+
 
 @dataclass(frozen=True)
 class TextFilter:
@@ -17,11 +20,14 @@ class TextFilter:
 
     @classmethod
     def parse(cls, text: str) -> TextFilter:
-        """`amber cuda`: both words, in any case and order. `/amber|birch/`: a regular expression, in any case."""
+        """`amber cuda`: both words, in any case and order. `/amber|birch/`: a regular expression, in any case.
+
+        A word that begins with `tag:` is a whole line of what is searched: `tag:good` is not `tag:goodbye`.
+        """
         text = text.strip()
         if not text.startswith("/"):
             words = text.casefold().split()
-            return cls(text, "", lambda searched: all(word in searched.casefold() for word in words))
+            return cls(text, "", lambda searched: all(_occurs(word, searched.casefold()) for word in words))
         try:
             return cls(text, "", re.compile(text[1:].removesuffix("/"), re.IGNORECASE | re.MULTILINE).search)
         except re.error as error:
@@ -37,3 +43,7 @@ class TextFilter:
     def lets_through(self, text: str) -> bool:
         """Whether `text`, of whatever is listed, is to be shown."""
         return not self.active or bool(self._matches(text))
+
+
+def _occurs(word: str, searched: str) -> bool:
+    return word in searched and (not word.startswith(TAG) or word in searched.splitlines())

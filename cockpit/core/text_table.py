@@ -72,3 +72,9 @@ def _float_format(size: float) -> str:
     if 1e9 <= size < math.inf:
         return ".2e"  # a column as wide as such a number leaves no room for others
     return ".4f" if size < 10 else ".2f" if size < 1000 else ",.0f"
+
+
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table; a bar in a cell is escaped."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return ["| " + " | ".join(plain(cell).replace("|", r"\|") for cell in line) + " |" for line in lines]

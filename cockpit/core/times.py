@@ -15,6 +15,11 @@ def clock(moment: float) -> str:
     return _told("%H:%M:%S", moment)
 
 
+def date(moment: float) -> str:
+    """`2026-11-27`."""
+    return _told("%Y-%m-%d", moment)
+
+
 def date_and_clock(moment: float) -> str:
     """`2026-11-27 20:41:07 CET`, complete in itself."""
     return _told("%Y-%m-%d %H:%M:%S %Z", moment)

@@ -15,9 +15,7 @@ from textual.message import Message
 from textual.widgets import SelectionList, Static
 from textual.widgets.selection_list import Selection
 
-from cockpit.core.metrics.compare import called
-from cockpit.core.metrics.overlay import MOST
-from cockpit.core.text import plain
+from cockpit.core.text import plain, run_word
 from cockpit.screens.dialog import Dialog
 from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
@@ -59,7 +57,7 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
     def _look(self) -> None:
         """Runs in a worker's thread."""
         others = [run for run in list_runs(self._folder) if run.path != self._run.path]
-        self.post_message(self.Found([(run, called(run)) for run in others if _is_training(run)][:OFFERED]))
+        self.post_message(self.Found([(run, _called(run)) for run in others if _is_training(run)][:OFFERED]))
 
     @on(Found)
     def _offer(self, message: Found) -> None:
@@ -79,11 +77,7 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
         chosen = tuple(choices.selected)
         if not chosen and choices.highlighted is not None:
             chosen = (choices.get_option_at_index(choices.highlighted).value,)
-        if len(chosen) >= MOST:
-            self.notify(
-                f"At most {MOST} runs can be compared: mark up to {MOST - 1} besides this one.", severity="warning"
-            )
-        elif chosen:
+        if chosen:
             self.dismiss(chosen)
 
 
@@ -92,3 +86,8 @@ def _is_training(run: RunDirectory) -> bool:
         return run.info.kind == "training"
     except UserError:
         return False
+
+
+def _called(run: RunDirectory) -> str:
+    """Its label, else its word."""
+    return plain(run.info.label) or run_word(run.path.name)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from textual.screen import Screen
 
-from cockpit.core.runs import labels, removal
+from cockpit.core.runs import baseline, labels, removal
 from cockpit.core.runs.chosen import ChosenRuns
 from cockpit.core.runs.removal import Removal
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
+from cockpit.core.text import run_word
 from cockpit.screens.delete import DeleteScreen
 from cockpit.screens.label import LabelScreen
 from cockpit.screens.working import in_thread, refuse, tell_from_thread
@@ -23,24 +25,47 @@ from engines.contract.rundir import RunDirectory
 class Keeping:
     """What can be done to the chosen runs beside steering them; after it `look_again`, in a thread, finds the news."""
 
-    def __init__(self, screen: Screen[None], chosen: ChosenRuns, look_again: Callable[[], object]) -> None:
-        self._screen, self._chosen, self._look_again = screen, chosen, look_again
+    def __init__(
+        self, screen: Screen[None], chosen: ChosenRuns, folder: Path, look_again: Callable[[], object]
+    ) -> None:
+        """`folder` is the runs folder, which keeps the baselines."""
+        self._screen, self._chosen, self._folder, self._look_again = screen, chosen, folder, look_again
 
     def describe(self) -> None:
         """Ask for a label and notes."""
         if (row := self._chosen.one) is None:
             return
 
-        def save(words: tuple[str, str] | None) -> None:
-            if words is not None and words != (row.label, row.notes):
+        def save(words: tuple[str, str, str] | None) -> None:
+            if words is not None and words != (row.label, row.notes, " ".join(row.tags)):
                 in_thread(self._screen, partial(self._describe, row, *words))
 
         self._screen.app.push_screen(LabelScreen(row), save)
 
-    def _describe(self, row: RunSummary, label: str, notes: str) -> None:
+    def _describe(self, row: RunSummary, label: str, notes: str, tags: str) -> None:
         """Runs in a worker's thread."""
-        labels.describe(RunDirectory(row.path), label=label, notes=notes)
+        labels.describe(RunDirectory(row.path), label=label, notes=notes, tags=[tags])
         self._look_again()
+
+    # -- the baseline ----------------------------------------------------------------------------------------------
+
+    def pin(self) -> None:
+        """Make the run the baseline of its project; when it is that already, its project has none."""
+        if (row := self._chosen.one) is not None:
+            in_thread(self._screen, partial(self._pin, row))
+
+    def _pin(self, row: RunSummary) -> None:
+        """Runs in a worker's thread."""
+        if baseline.is_pinned(self._folder, row.project, row.path):
+            baseline.unpin(self._folder, row.project)
+            words = f"{row.project} has no baseline now."
+        else:
+            baseline.pin(self._folder, RunDirectory(row.path))
+            words = (
+                f"{row.label or run_word(row.id)} is the baseline of {row.project}: Compare shows differences to it."
+            )
+        self._look_again()
+        tell_from_thread(self._screen, words)
 
     # -- deleting --------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""A person's own words on a run: label and notes."""
+"""A person's own words on a run: label, notes and tags."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
 
 
-class LabelScreen(Dialog[tuple[str, str] | None]):
-    """Gives label and notes as typed, or None to leave them."""
+class LabelScreen(Dialog[tuple[str, str, str] | None]):
+    """Gives label, notes and tags as typed, or None to leave them."""
 
     CSS_PATH = "label.tcss"
     BINDINGS = [Binding("escape", "dismiss", "Close", id="label.close", tooltip="Close without saving")]
@@ -33,7 +33,15 @@ class LabelScreen(Dialog[tuple[str, str] | None]):
             yield Input(plain(self._row.label), id="label", max_length=LONGEST_LABEL, compact=True)
             yield Static("notes", classes="field")
             yield Input(plain(self._row.notes), id="notes", max_length=LONGEST_NOTES, compact=True)
+            yield Static("tags", classes="field")
+            yield Input(
+                plain(" ".join(self._row.tags)),
+                id="tags",
+                placeholder="good slow (filter: tag:good)",
+                compact=True,
+            )
 
     @on(Input.Submitted)
     def _save(self) -> None:
-        self.dismiss((self.query_one("#label", Input).value, self.query_one("#notes", Input).value))
+        label, notes, tags = (self.query_one(f"#{name}", Input).value for name in ("label", "notes", "tags"))
+        self.dismiss((label, notes, tags))

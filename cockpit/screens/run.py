@@ -20,6 +20,7 @@ from cockpit.core.run.follow import BEHIND_SECONDS, News, RunFollower
 from cockpit.core.run.model import RunModel
 from cockpit.core.run.orders import Order
 from cockpit.core.runs import run_away
+from cockpit.core.runs.baseline import Versus
 from cockpit.core.runs.last_seen import Attention
 from cockpit.core.scenes.play import can_play
 from cockpit.core.settings import SettingsFile
@@ -120,6 +121,7 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
         reviewable: bool
         last_seen: float | None
         """When the run was looked at before it was opened now."""
+        baseline: tuple[float | None, str]
 
     def __init__(self, run: RunDirectory, machine: Machine, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
@@ -128,6 +130,7 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
         self._machine, self._clock, self._settings = machine, clock, settings
         self._follower = RunFollower(run)
         self._attention = Attention(run.path.name, clock)
+        self._versus = Versus(run)
         self._away_told = False
         self._reading: Reading | None = None
         self._playable = self._reviewable = False
@@ -172,7 +175,7 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
     def _measure(self) -> float:
         before = self._attention.pay()
         can = can_play(self.run), can_review(self.run)
-        self.post_message(self.Measured(self._machine.read(self.run.path), *can, before))
+        self.post_message(self.Measured(self._machine.read(self.run.path), *can, before, self._versus.poll()))
         return MACHINE_SECONDS
 
     # -- taking what they say --------------------------------------------------------------------------------------
@@ -206,6 +209,9 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
     @on(Measured)
     def _take_reading(self, message: Measured) -> None:
         self._reading = message.reading
+        if message.baseline != self.model.baseline:
+            self.model.baseline = message.baseline
+            self._slow.ask()
         self._tell_away(message.last_seen)
         if (message.playable, message.reviewable) != (self._playable, self._reviewable):
             self._playable, self._reviewable = message.playable, message.reviewable

@@ -20,6 +20,7 @@ from cockpit.core.run.alerts import sentence
 from cockpit.core.run.control import Action
 from cockpit.core.runs import removal, run_order
 from cockpit.core.runs.away import Lookout
+from cockpit.core.runs.baseline import Pins
 from cockpit.core.runs.chosen import ChosenRuns
 from cockpit.core.runs.fleet import PIECE, Fleet, FleetNews
 from cockpit.core.runs.run_order import ordered
@@ -72,14 +73,22 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         Binding("n", "new", "new", id="runs.new", tooltip="Start a run from a config"),
         *steering.KEYS,
         steering.FORK,
-        Binding("c", "compare", "compare", show=False, id="runs.compare", tooltip="Compare the 2 to 8 marked runs"),
+        Binding("c", "compare", "compare", show=False, id="runs.compare", tooltip="Compare the marked runs"),
         Binding("space", "mark", "mark", show=False, id="runs.mark", tooltip="Mark or unmark the run, then move down"),
         Binding(
             "asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all runs shown"
         ),
-        Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Filter the runs"),
+        Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Filter the runs, as tag:good"),
         Binding("o", "order", "order", show=False, id="runs.order", tooltip="Sort the runs: newest, by score, …"),
-        Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label and notes"),
+        Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label, notes and tags"),
+        Binding(
+            "b",
+            "pin",
+            "baseline",
+            show=False,
+            id="runs.baseline",
+            tooltip="Pin or unpin the run as baseline",
+        ),
         Binding("d", "delete", "delete", show=False, id="runs.delete", tooltip="Delete the marked runs, or this one"),
         *queueing.KEYS,
         Binding(
@@ -118,7 +127,8 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     def __init__(self, folder: Path, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
-        self._fleet = Fleet(folder, PIECE)
+        self.fleet = Fleet(folder, PIECE)
+        self._pins = Pins(folder)
         self._clock, self._settings = clock, settings
         self._lookout = Lookout(folder, clock)
         self._runs: dict[Path, RunSummary] = {}
@@ -132,14 +142,14 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         self.chosen = ChosenRuns(lambda: self._table.cursor)
         self._steering = Steering(self, lambda: self.chosen.target)
         self._queueing = Queueing(self, self.chosen)
-        self._keeping = Keeping(self, self.chosen, self._fleet.scan_now)
+        self._keeping = Keeping(self, self.chosen, folder, self.fleet.scan_now)
 
     def compose(self) -> ComposeResult:
         yield self._title
         yield self._filter
         with Vertical(id="list"):
             yield self._table
-            yield Static(EMPTY.format(folder=plain(str(self._fleet.folder)).replace("[", r"\[")), id="empty")
+            yield Static(EMPTY.format(folder=plain(str(self.fleet.folder)).replace("[", r"\[")), id="empty")
         yield Steady(id="detail", markup=False)
         yield self._away
         yield Footer()
@@ -154,23 +164,23 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     def on_unmount(self) -> None:
         self._keeper.stop()
-        self._lookout.keep(self._fleet)
+        self._lookout.keep(self.fleet)
 
     # -- following -------------------------------------------------------------------------------------------------
 
     def _look(self) -> float:
         """Runs in the poller's thread."""
-        news = self._fleet.poll()
-        if news.changed or news.gone or self._loading != news.loading:
+        news, pins = self.fleet.poll(), self._pins.poll()
+        if news.changed or news.gone or pins or self._loading != news.loading:
             self.post_message(self.Looked(news))
         return 0.0 if news.loading else POLL_SECONDS
 
     def _keep(self) -> float:
         """Runs in a thread of its own, also while another screen is shown."""
         if self._tidied:
-            self._lookout.keep(self._fleet)
+            self._lookout.keep(self.fleet)
         else:
-            removal.remove_leftovers(self._fleet.folder)
+            removal.remove_leftovers(self.fleet.folder)
             self._tidied = True
         return KEEP_SECONDS
 
@@ -220,7 +230,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         chosen = self._filter.filter
         rows, table = run_order.matching(self.chosen.rows, chosen), self._table
         order, descending = run_order.parse(self._settings.value.runs_sort)
-        table.show(rows, self._clock(), order=(order.name, descending), marked=self.chosen.marked)
+        table.show(
+            rows, self._clock(), order=(order.name, descending), marked=self.chosen.marked, pinned=self._pins.paths
+        )
         shown = f"{len(rows):,} of {len(self.chosen.rows):,}" if chosen.active else f"{len(self.chosen.rows):,}"
         by = ("newest first" if descending else "oldest first") if order is run_order.DEFAULT else f"by {order.name}"
         runs = "run" if len(self.chosen.rows) == 1 else "runs"
@@ -252,9 +264,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         """What there is no room for in its line; of one that waits first its place, and the keys that change it."""
         if row.alert is not None:
             return f"! {sentence(row.alert, self.key_of)}"
-        parts = [row.label, row.notes, row.title]
+        parts = ["baseline" * (row.path in self._pins.paths), row.label, row.notes, row.title]
         parts = [row.detail, self._queueing.hint(), *parts] if row.queued else [*parts, row.detail]
-        return " · ".join(plain(part) for part in parts if part) or plain(row.id)
+        return " · ".join(plain(part) for part in (*parts, row.id) if part)
 
     @on(RunsTable.Highlighted)
     def _moved(self) -> None:
@@ -274,7 +286,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
                 return self._queueing.check_cancel()
             case "open", _:
                 return (chosen.one is not None and chosen.one.state != "broken") or None
-            case (("mark" | "mark_all" | "describe"), _):
+            case (("mark" | "mark_all" | "describe" | "pin"), _):
                 return chosen.one is not None or None
             case (("compare" | "delete"), _):
                 return not self.why_not(action, parameters) or None
@@ -307,7 +319,10 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         self.post_message(self.New())
 
     def action_compare(self) -> None:
-        self.post_message(self.Compare(tuple(RunDirectory(row.path) for row in self.chosen.meant)))
+        rows = self.chosen.compared
+        if left_out := len(self.chosen.meant) - len(rows):
+            self.notify(f"{left_out} marked {'task is' if left_out == 1 else 'tasks are'} left out.", markup=False)
+        self.post_message(self.Compare(tuple(RunDirectory(row.path) for row in rows)))
 
     def action_steer(self, action: Action) -> None:
         self._steering.do(action)
@@ -320,6 +335,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     def action_describe(self) -> None:
         self._keeping.describe()
+
+    def action_pin(self) -> None:
+        self._keeping.pin()
 
     def action_delete(self) -> None:
         self._keeping.delete()

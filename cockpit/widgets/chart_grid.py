@@ -125,7 +125,7 @@ class ChartGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     def _columns(self, charts: int) -> int:
         """As few as fill the height without scrolling, within what is readable."""
-        fewest, most = -(-self.size.width // WIDEST), max(1, self.size.width // NARROWEST)
+        fewest, most = max(1, -(-self.size.width // WIDEST)), max(1, self.size.width // NARROWEST)
         for columns in range(fewest, most):
             if -(-charts // columns) * LOWEST <= self.size.height:
                 return max(1, min(columns, charts))

@@ -1,91 +1,56 @@
-"""The runs of a comparison: the sign each has in the charts, how it stands; lines are hidden and shown here."""
+"""What is drawn of a comparison: the sign each line has in the charts, how it stands, and how good it is."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from rich.cells import cell_len
-from textual.binding import Binding
+from rich.text import Text
 from textual.content import Content
-from textual.message import Message
-from textual.widgets import OptionList
-from textual.widgets.option_list import Option
+from textual.widget import Widget
 
-from cockpit.core.format import four_digits
-from cockpit.core.metrics.compare import RunFacts
-from cockpit.core.states import GLYPHS
-from cockpit.core.text import fit_apart, fit_left
+from cockpit.core.text import fit_apart
 from cockpit.widgets.ascii_filter import glyphs_of
 
-BESIDE_NAME = 54
-"""Cells for what stands before and behind a run's name."""
-LEAST_NAME = 24
+AROUND = 46
+"""Cells for what stands before and after a name."""
+LEAST_NAME = 20
+NOTHING = "Nothing is drawn: space on a line of the table draws it."
 
 
-class CompareLegend(OptionList):
-    BINDINGS = [
-        Binding("enter", "select", "open run", id="compare.open", tooltip="Open the run under the cursor"),
-        Binding("space", "hide", "hide, show", id="compare.hide", tooltip="Hide the run's lines, or show them again"),
-    ]
+class CompareLegend(Widget):
+    """One line each, above charts that are shown without the table."""
 
-    @dataclass
-    class Toggled(Message):
-        """The lines of the run at this place, from 0, are to be hidden, or shown again."""
-
-        place: int
+    DEFAULT_CSS = """
+    CompareLegend { height: auto; max-height: 8; padding: 0 1; }
+    """
 
     def __init__(self) -> None:
-        self._words: list[Content] = []
-        self._shown: tuple[Sequence[RunFacts], Collection[int]] = ((), ())
-        super().__init__(id="legend", markup=False, compact=True)  # which tells already of a style
+        super().__init__(id="legend")
+        self._lines: Sequence[tuple[int, str, str, str]] = ()
 
-    def show(self, runs: Sequence[RunFacts], hidden: Collection[int]) -> None:
-        """Only lines that differ are painted again."""
-        self._shown = runs, hidden
-        room = max(self.scrollable_content_region.width - BESIDE_NAME, LEAST_NAME)
-        names = fit_apart([run.name for run in runs], min(max(cell_len(run.name) for run in runs), room))
-        words = [
-            self._line(place, run, name, place in hidden)
-            for place, (run, name) in enumerate(zip(runs, names, strict=True))
-        ]
-        if len(self._words) != len(words):
-            self.set_options(Option(line) for line in words)
-            self.highlighted = 0
-        else:
-            for place, (old, new) in enumerate(zip(self._words, words, strict=True)):
-                if not old.is_same(new):
-                    self.replace_option_prompt_at_index(place, new)
-        self._words = words
-
-    def on_resize(self) -> None:
-        if self._words:
-            self.show(*self._shown)
+    def show(self, lines: Sequence[tuple[int, str, str, str]]) -> None:
+        """Take the place in the charts, name, state and score of each line that is drawn."""
+        if lines != self._lines:
+            self._lines = lines
+            self.refresh(layout=True)
 
     def notify_style_update(self) -> None:
-        """In ASCII the charts have other signs."""
+        """In ASCII the lines have other signs."""
         super().notify_style_update()
-        if self._words:
-            self.call_after_refresh(lambda: self.show(*self._shown))  # with what is newest then
+        self.call_after_refresh(self.refresh)
 
-    def _line(self, place: int, run: RunFacts, name: str, hidden: bool) -> Content:
-        sign = glyphs_of(self.app).runs[place]
-        match run.state:
-            case "gone":
-                state = "✖ gone"
-            case _:
-                state = f"{GLYPHS[run.state]} {run.state}"
-        done = f"{run.epochs:,}" if run.epochs or run.planned else ""
-        done += f"/{run.planned:,}" if run.planned else ""
-        best = f"  ★ {four_digits(run.best[1]).strip():<7} ep {run.best[0]}" if run.best is not None else ""
-        return Content.assemble(
-            (f"{sign} ", "$faint" if hidden else f"$run-{place + 1}"),
-            (name, "$faint" if hidden else "$foreground"),
-            (f"  {fit_left(state, 15)} {done:>9}", "$quiet"),
-            (best, "$best"),
-            ("  hidden" if hidden else "", "$quiet"),
-        )
-
-    def action_hide(self) -> None:
-        if self.highlighted is not None:
-            self.post_message(self.Toggled(self.highlighted))
+    def render(self) -> Content | Text:
+        if not self._lines:
+            return Text(NOTHING, style="dim")
+        most = max(self.size.width - AROUND, LEAST_NAME)
+        names = [name for _, name, _, _ in self._lines]
+        names = fit_apart(names, min(max(map(cell_len, names)), most))
+        signs = glyphs_of(self.app).runs
+        return Content("\n").join(
+            Content.assemble(
+                (f"{signs[place]} ", f"$run-{place + 1}"), (name, "$foreground"),
+                (f"  {state:16}", "$quiet"), (f"  ★ {score}" if score else "", "$best"),
+            )
+            for (place, _, state, score), name in zip(self._lines, names, strict=True)
+        )  # fmt: skip

@@ -8,7 +8,7 @@ from itertools import accumulate
 from rich.cells import cell_len
 from rich.text import Text
 
-from cockpit.core.metrics.compare_tables import Table
+from cockpit.core.compare.tables import Table
 from cockpit.core.plot.frame import STYLE
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.text import fit_left
@@ -39,14 +39,16 @@ class CompareTable(LinesOrSentence):
     def __init__(self, *, id: str, title: str) -> None:
         super().__init__(id=id, title=title)
         self._table = Table((), (), "")
+        self._places: list[int] = []
         self._widths: list[int] = []
         self._asides: list[int] = []
         """Widths of what stands beside the cells' words."""
 
-    def show(self, table: Table) -> None:
-        """Take a table; the same again costs nothing."""
-        if table == self._table:
+    def show(self, table: Table, places: Sequence[int]) -> None:
+        """Take a table, and the place in the charts of each line that it has a column of; the same costs nothing."""
+        if table == self._table and places == self._places:
             return
+        self._places = list(places)
         columns = list(zip(*table.rows, strict=True)) or [()] * len(table.header)
         self._widths = _grown(self._widths, [[cell.text for cell in column] for column in columns])
         self._asides = _grown(self._asides, [[cell.aside for cell in column] for column in columns])
@@ -65,6 +67,11 @@ class CompareTable(LinesOrSentence):
         self.ends = self._ends(self._shown_asides)
         self.fixed = self.ends[0] + len(BETWEEN)
         self.fill(len(self._table.rows), self.ends[-1], self._table.instead)
+
+    def notify_style_update(self) -> None:
+        """In ASCII the lines have other signs."""
+        super().notify_style_update()
+        self.call_after_refresh(self.refresh)
 
     def on_resize(self) -> None:
         self._lay_out()
@@ -85,8 +92,9 @@ class CompareTable(LinesOrSentence):
             return Text()
         header, styles = Text(" " * self._widths[0], no_wrap=True), plot_styles(self.app.theme_variables)
         widths = [width + aside for width, aside in zip(self._widths, self._shown_asides, strict=True)][1:]
-        for sign, role, width in zip(glyphs_of(self.app).runs, RUN_ROLES, widths, strict=False):
-            header.append(BETWEEN).append(fit_left(sign, width), styles[STYLE[role]])
+        for place, width in zip(self._places, widths, strict=False):
+            sign, style = glyphs_of(self.app).runs[place], styles[STYLE[RUN_ROLES[place]]]
+            header.append(BETWEEN).append(fit_left(sign, width), style)
         return header
 
     def line(self, index: int) -> Text:

@@ -101,6 +101,7 @@ class EpochTable(LineView):
         if self._best is None or self._newest is None or model.history.started is None:
             return model.history.inherited or ("no epoch yet" if self._newest is None else "")
         parts = [f"best {self._best.epoch}", f"score {number(self._best.score)}"]
+        parts += _against(model.baseline, self._best.score)
         if patience := model.history.patience:
             parts.append(f"patience {self._newest.epoch - self._best.epoch}/{patience}")
         if words := self._weights.words(self._newest):
@@ -139,3 +140,11 @@ def _last(history: History) -> tuple[int, int]:
     planned = history.planned * history.started.steps_per_epoch if history.started else 0
     reached = history.newest.step if history.newest else 0
     return max(history.planned, history.done), max(planned, reached) if planned else 0
+
+
+def _against(baseline: tuple[float | None, str], score: float | None) -> list[str]:
+    """`+0.012 vs slate`."""
+    other, words = baseline
+    if other is None or score is None:
+        return [words] if words and other is None else []
+    return [f"{score - other:+.3f} vs {words}"]

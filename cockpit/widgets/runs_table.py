@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 from textual import events
@@ -18,7 +20,8 @@ from cockpit.core.runs.summary import RunSummary
 from cockpit.core.sparkline import sparkline
 from cockpit.core.states import WIDTH as STATE_WIDTH
 from cockpit.core.states import is_live, label
-from cockpit.core.text import fit_left, fit_right, plain
+from cockpit.core.text import fit_apart, fit_left, fit_right, plain
+from cockpit.core.times import date
 from cockpit.widgets.line_view import LineView
 from cockpit.widgets.run_header import tone
 from engines.basics.amounts import money, short_duration
@@ -26,6 +29,9 @@ from engines.host.queue import ordinal
 from engines.runs import spending
 
 GAP = " "
+BETWEEN = " · "
+"""Between a label and a word."""
+LEAST_LABEL = 12
 NOTE_WIDTH = 20
 CURSOR, MARK = ">", "*"
 """Signs before the line and before the name: seen also where there is no colour."""
@@ -46,32 +52,40 @@ class _Column:
     """Width that it gives up to where there is too little room."""
 
 
+PROJECT = "Project"
+"""Shown where the runs are not all of one."""
 COLUMNS = (
     _Column("State", STATE_WIDTH, True, order="state"),
-    _Column("Run", 30, True, order="name", most=32, least=12),
-    _Column("Project", 9, True, 100),
+    _Column("Run", 30, True, order="name", most=48, least=12),
+    _Column(PROJECT, 9, True, 100),
     _Column("Epoch", 7, False, order="epoch", most=11),
     _Column("Score", 5, False, order="score"),
     _Column("", 14, True, 112),
     _Column("Spent", 7, False, order="spent"),
     _Column("Age", 5, False, order="age"),
     _Column("Device", 8, True, 122),
+    _Column("Date", 10, True, 148),
 )
 
 
 @cache
-def columns_for(width: int) -> dict[int, _Column]:
-    """The columns for which a pane of `width` has room, by their places in COLUMNS.
+def columns_for(width: int, *, projects: bool, longest: int) -> dict[int, _Column]:
+    """The columns for which a pane of `width` has room, by their places in COLUMNS; with `projects` that of those.
 
-    What is left lets the name grow, then what a note does not need the others.
+    What is left lets the names grow up to the `longest`, then what a note does not need the others.
     """
-    there = {place: column for place, column in enumerate(COLUMNS) if column.from_width <= width}
+    there = {
+        place: column
+        for place, column in enumerate(COLUMNS)
+        if column.from_width <= width and (projects or column.title != PROJECT)
+    }
     # the sign at the start takes a cell, and no gap follows the last column
     spare = width - len(CURSOR) - sum(column.width + len(GAP) for column in there.values()) + len(GAP)
     for place, column in there.items():
         note = NOTE_WIDTH + len(GAP)
         free = spare - note if spare >= note and column.order != "name" else spare
-        fitting = min(max(column.width + free, column.least or column.width), column.most or column.width)
+        most = max(column.width, min(column.most, longest)) if column.order == "name" else column.most or column.width
+        fitting = min(max(column.width + free, column.least or column.width), most)
         there[place] = replace(column, width=fitting)
         spare -= fitting - column.width
     return there
@@ -120,6 +134,18 @@ class RunsTable(LineView):
         self._shown: dict[int, Text] = {}
         self._order = ("", False)
         self._marked: frozenset[Path] = frozenset()
+        self._pinned: frozenset[Path] = frozenset()
+        self._projects = False
+        """Whether there are several."""
+        self._longest = 0
+        """Cells of the longest name."""
+        self._names: dict[Path, str] = {}
+        self._measured: tuple[tuple[Path, str], ...] = ()
+        """The runs and labels of which the names are made."""
+        self._words: list[str] = []
+        """Of each run its word; its id where another has the same name."""
+        self._named: tuple[object, int] = ((), 0)
+        """Those, and the width, that names were fitted to."""
 
     @property
     def cursor(self) -> RunSummary | None:
@@ -142,12 +168,22 @@ class RunsTable(LineView):
         *,
         order: tuple[str, bool] = ("", False),
         marked: Collection[Path] = (),
+        pinned: Collection[Path] = (),
     ) -> None:
-        """Take the runs in order (its name, and whether it descends); only lines that changed are drawn again."""
+        """Take the runs in order (its name, and whether it descends); only lines that changed are drawn again.
+
+        `pinned` are the baselines.
+        """
         before, at = self.cursor, self._index()
         self._rows, self._now, self._marked = list(rows), now, frozenset(marked)
+        self._pinned = frozenset(pinned)
+        if (several := len({row.project for row in rows if row.project}) > 1) != self._projects:
+            self._projects = several
+            self._shown.clear()
+            self.refresh()
         if self.cursor is None:  # its run is gone: stay where it was
             self._key = self._rows[min(at, len(self._rows) - 1)].path if self._rows else None
+        self._measure_names()
         if order != self._order:
             self._order = order
             self.refresh_line(0)
@@ -173,7 +209,41 @@ class RunsTable(LineView):
 
     def _fit(self) -> None:
         width = sum(column.width + len(GAP) for column in self._columns()) - len(GAP)
+        self._fit_names()
         self.resize_to(len(self._rows), len(CURSOR) + width)
+
+    def _measure_names(self) -> None:
+        """Find the longest name, where there are other runs or names than before; the column never shrinks."""
+        measured = tuple((row.path, row.label) for row in self._rows)
+        if measured == self._measured:
+            return
+        self._measured = measured
+        often = Counter(row.name for row in self._rows)
+        self._words = [row.word if often[row.name] == 1 else plain(row.id) for row in self._rows]
+        whole = (cell_len(plain(row.label)) + len(BETWEEN) * bool(row.label) for row in self._rows)
+        longest = max((size + cell_len(word) for size, word in zip(whole, self._words, strict=True)), default=0)
+        if longest > self._longest:
+            self._longest = longest
+            self._shown.clear()
+            self.refresh()
+
+    def _fit_names(self) -> None:
+        """Label, then word, in the width of their column; where that is too narrow labels are told apart first."""
+        width = next(column.width for column in self._columns() if column.order == "name")
+        if (self._measured, width) == self._named:
+            return
+        self._named = self._measured, width
+        words = self._words
+        rooms = [max(width - cell_len(word) - len(BETWEEN), LEAST_LABEL) for word in words]
+        labels = [plain(row.label) for row in self._rows]
+        for room in set(rooms):
+            places = [place for place, text in enumerate(labels) if rooms[place] == room and cell_len(text) > room]
+            for place, text in zip(places, fit_apart([labels[place] for place in places], room), strict=True):
+                labels[place] = text.rstrip()
+        self._names = {
+            row.path: f"{text}{BETWEEN}{word}" if text else word
+            for row, text, word in zip(self._rows, labels, words, strict=True)
+        }
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -231,7 +301,12 @@ class RunsTable(LineView):
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def _columns(self) -> Collection[_Column]:
-        return columns_for(self._room).values()
+        return self._placed.values()
+
+    @property
+    def _placed(self) -> dict[int, _Column]:
+        """By their places in COLUMNS."""
+        return columns_for(self._room, projects=self._projects, longest=self._longest)
 
     def header(self) -> Text:
         """The titles; a sign beside the one that orders, in a cell that is free anyway: no column moves."""
@@ -251,7 +326,7 @@ class RunsTable(LineView):
     def _compose_line(self, row: RunSummary) -> Text:
         texts = self._cells(row)
         line = Text(no_wrap=True).append(CURSOR if row.path == self._key else " ", self._style("runs--sign"))
-        for place, column in columns_for(self._room).items():
+        for place, column in self._placed.items():
             text, style = texts[place]
             fit = fit_left if column.left else fit_right
             line.append(fit(text, column.width), self._style(style))
@@ -259,7 +334,7 @@ class RunsTable(LineView):
             line.append(MARK if marked else GAP, self._style("runs--sign"))
         room = self._room - line.cell_len
         if room >= NOTE_WIDTH:
-            line.append(fit_left(_note(row), room), self._style("runs--quiet"))
+            line.append(fit_left(_note(row, row.path in self._pinned), room), self._style("runs--quiet"))
         if row.path == self._key:
             line.append(" " * max(0, self._room - line.cell_len))
             line.stylize(self._style("runs--cursor"))
@@ -270,7 +345,7 @@ class RunsTable(LineView):
         progress = f"{row.done:,.0f}/{row.total:,.0f}" if row.total else "—"
         return [
             (_state(row), "state--bad" if row.alert else f"state--{tone(row.state)}"),
-            (plain(row.id), "runs--name"),
+            (self._names.get(row.path) or row.name, "runs--name"),
             (plain(row.project), "runs--project"),
             (progress, "runs--number"),
             ("—" if row.score is None else fitted(row.score, ".3f", 5), "runs--number"),
@@ -278,6 +353,7 @@ class RunsTable(LineView):
             (_spent(row, self._now), "runs--number"),
             (short_duration(self._now - row.created) if row.created else "—", "runs--quiet"),
             (plain(row.device) or "—", "runs--quiet"),
+            (date(row.created) if row.created else "—", "runs--quiet"),
         ]
 
     def _style(self, name: str) -> Style:
@@ -295,9 +371,10 @@ def _spent(row: RunSummary, now: float) -> str:
     return short_duration(spending.seconds_spent(row.spans, now)) if usd is None else money(usd)
 
 
-def _note(row: RunSummary) -> str:
+def _note(row: RunSummary, is_baseline: bool) -> str:
     """What is wrong with it, else a person's own words, else why it ended as it did, else what it runs."""
     if row.alert is not None:
         return plain(row.alert.text)
-    own = " · ".join(part for part in (row.label, row.notes, row.inherited) if part)
+    tags = " ".join(f"#{tag}" for tag in row.tags)
+    own = " · ".join(part for part in ("baseline" * is_baseline, tags, row.notes, row.inherited) if part)
     return plain(own or ("" if is_live(row.state) else row.detail) or row.title)

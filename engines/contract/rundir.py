@@ -37,6 +37,8 @@ class RunInfo(msgspec.Struct, kw_only=True):
     """The user's label for the run."""
     notes: str = ""
     """The user's notes on it."""
+    tags: list[str] = []
+    """The user's own words to find it by, each without spaces."""
     parent: str | None = None
     fork_step: int | None = None
     fork_best: bool | None = None

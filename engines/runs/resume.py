@@ -14,7 +14,7 @@ from engines.contract import commands as cmd
 from engines.contract import limits
 from engines.contract.config import LoadedConfig
 
-_FREE = (
+FREE = (
     "cost.",
     "launch.device",
     "launch.queue",
@@ -88,7 +88,7 @@ def _command(key: str, recorded: LoadedConfig, wanted: Any, attempt: int) -> cmd
 
 def why_not_on_resume(key: str) -> str:
     """A resume goes on with the training that there is. Whether data lies elsewhere only, its caller has to look."""
-    return "" if key.startswith(_FREE) else "the checkpoint was made with the old value; start a new run for it"
+    return "" if key.startswith(FREE) else "the checkpoint was made with the old value; start a new run for it"
 
 
 def plan_resume(

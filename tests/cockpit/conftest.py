@@ -54,6 +54,7 @@ def _quick_and_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (runs, "POLL_SECONDS"), (runs, "SHOW_SECONDS"), (fleet, "SCAN_SECONDS"), (run, "POLL_SECONDS"),
         (run, "ENDED_POLL_SECONDS"), (run, "FAST_SECONDS"), (run, "SLOW_SECONDS"), (compare, "SHOW_SECONDS"),
+        (compare, "POLL_SECONDS"),
         (followed, "SHOW_SECONDS"), (charts_panel, "POLL_SECONDS"), (charts_panel, "SHOW_SECONDS"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, 0.1)

@@ -202,7 +202,7 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     story.places |= {"LOG…": str(losses), "PATH…": str(losses)}
     assert "loss" in story.tell("watch PATH…", "--once")
     story.tell("import LOG…")
-    for keep in ("label RUN TEXT", "note RUN TEXT", "delete RUN --yes"):
+    for keep in ("label RUN TEXT", "note RUN TEXT", "tag RUN TAG", "baseline RUN", "delete RUN --yes"):
         story.tell(keep)
 
     story.tell("demo --headless", *story.small, "--set", "training.epochs=1")

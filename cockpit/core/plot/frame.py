@@ -12,7 +12,7 @@ from cockpit.core.format import FOUR_DIGITS
 from cockpit.core.plot.axis import AxisName, x_ticks
 from cockpit.core.plot.cells import Cells
 from cockpit.core.plot.glyphs import Glyphs
-from cockpit.core.plot.groups import RUN_ROLES
+from cockpit.core.plot.groups import BAND, RUN_ROLES
 from cockpit.core.plot.lines import Line
 from cockpit.core.plot.scale import LABEL, Scale
 from cockpit.core.series import Floats
@@ -21,6 +21,7 @@ from cockpit.core.text import fit_left
 STYLES = (
     "frame", "title", "selected", "axis", "cursor", "bad", "checkpoint", "resume", "edit", "best",
     "old", "step", "train", "train-faint", "validation", "validation-faint", "test", "score", *RUN_ROLES,
+    *(role + BAND for role in RUN_ROLES),
 )  # fmt: skip
 STYLE = {name: place for place, name in enumerate(STYLES)}
 LEFT, RIGHT = LABEL + 2, 2

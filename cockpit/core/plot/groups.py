@@ -12,6 +12,8 @@ Role = Literal[
 ]  # fmt: skip
 RUN_ROLES: tuple[Role, ...] = ("run-1", "run-2", "run-3", "run-4", "run-5", "run-6", "run-7", "run-8")
 """Of the logs in one chart, where it shows several."""
+BAND = "-band"
+"""Ends the style of what lies around the line of a role."""
 Chart = TypeVar("Chart")
 WORDS: dict[str, Role] = {
     "train": "train", "training": "train", "val": "validation", "valid": "validation", "validation": "validation",

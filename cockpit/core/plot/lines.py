@@ -53,6 +53,8 @@ class Line:
     raw_behind: bool = False
     """Whether it is what a smoothed line was made of: it is faint, and the range of the chart is not its."""
     limits: tuple[float | None, float | None] = (None, None)
+    band: tuple[Floats, Floats, Floats] | None = None
+    """x, lower and upper edge, `(m,)` each, as `points`: how far the runs spread of which this is the mean."""
 
 
 LOOKS: dict[str, tuple[str, str]] = {
@@ -108,7 +110,20 @@ class ChartLines:
         if smooth and style in FAINT:
             lines.append(replace(self._line("", FAINT[style], "thin", on), raw_behind=True))
         line = self._line(kind, style, dash, on, smoother=one.name if smooth else "")
-        return [*lines, replace(line, limits=one.limits)]
+        band = None if one.band is None else self._band(one, one.band, smooth)
+        return [*lines, replace(line, limits=one.limits, band=band)]
+
+    def _band(self, one: Series, edges: tuple[Floats, Floats], smooth: bool) -> tuple[Floats, Floats, Floats]:
+        """Its edges where both can be drawn, smoothed and scaled as the line between them."""
+        look, made = self._look, []
+        x = coordinates(one, look.axis) - look.origin
+        for name, edge in zip(("lower", "upper"), edges, strict=True):
+            at, y = on_axis(x, edge)
+            if smooth:
+                y = self._smoothers.setdefault(f"{one.name} {name}", Smoother(look.smoothing)).smooth(y)
+            made.append(height(y, look.log))
+        there = np.isfinite(made[0]) & np.isfinite(made[1])
+        return at[there], made[0][there], made[1][there]
 
     def _placed(self, one: Series) -> Placed:
         """What smoothing and scale do not change, found once."""

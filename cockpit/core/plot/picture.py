@@ -31,10 +31,12 @@ from cockpit.core.plot.frame import (
     plot_width,
 )
 from cockpit.core.plot.glyphs import UNICODE, Glyphs
+from cockpit.core.plot.groups import BAND
 from cockpit.core.plot.lines import Line, nearest
 from cockpit.core.plot.raster import rasterize
 from cockpit.core.plot.reduce import Columns, reduce
 from cockpit.core.plot.scale import LARGEST, Scale, fit_scale
+from cockpit.core.series import Floats
 
 SIGN_COLUMNS = 24
 RARE = 5
@@ -58,11 +60,14 @@ def paint(
         return cells
     curves = [reduce(line.points, columns * glyphs.dots_wide, view.start, view.end) for line in lines]
     draw_x_axis(cells, view, columns, glyphs)
-    scale = _scale(lines, curves, plot_rows, log)
+    bands = [(line.style, _in_view(line.band, view, columns * glyphs.dots_wide)) for line in lines if line.band]
+    scale = _scale(lines, curves, [band for _, band in bands], plot_rows, log)
     if scale is None:
         _say(cells, "no finite values here")
     else:
         draw_y_axis(cells, scale, plot_rows, glyphs)
+        for style, band in bands:
+            _draw_band(cells, style, band, scale, glyphs)
         for line, curve in zip(lines, curves, strict=True):
             _draw(cells, line, curve, scale, glyphs)
     draw_cursor(cells, view, columns, glyphs)
@@ -95,13 +100,42 @@ def _value(line: Line, view: View, columns: int) -> str:
     return four_digits(float(line.raw[place]))
 
 
-def _scale(lines: Sequence[Line], curves: Sequence[Columns], plot_rows: int, log: bool) -> Scale | None:
+def _in_view(band: tuple[Floats, Floats, Floats], view: View, columns: int) -> Columns:
+    """The edges of a band at each pixel column that it reaches."""
+    x, low, high = band
+    at = view.start + (view.end - view.start) * (np.arange(columns) + 0.5) / columns
+    place = np.flatnonzero((at >= x[0]) & (at <= x[-1])) if len(x) else np.empty(0, dtype=np.int64)
+    lower, upper = (np.interp(at[place], x, edge) if len(x) else np.empty(0) for edge in (low, high))
+    return Columns(place, lower, lower, upper, upper, np.zeros(len(place), dtype=np.bool_))
+
+
+def _draw_band(cells: Cells, style: str, band: Columns, scale: Scale, glyphs: Glyphs) -> None:
+    """Every second dot between the edges, behind all lines."""
+    rows, width = cells.texts.shape
+    columns, plot_rows = plot_width(width), rows - ABOVE - BELOW
+    dots = rasterize(
+        band, columns * glyphs.dots_wide, plot_rows * glyphs.dots_high,
+        max(scale.low, -LARGEST), min(scale.high, LARGEST), "thin",
+    )  # fmt: skip
+    down, across = np.indices(dots.shape)
+    dots &= (down + across) % 2 == 0
+    codes = braille.characters(dots) if glyphs is UNICODE else dots * np.uint32(ord(glyphs.samples["thin"]))
+    there = codes > 0
+    plot = (slice(ABOVE, ABOVE + plot_rows), slice(LEFT, LEFT + columns))
+    cells.texts[plot][there] = codes[there].view("U1")
+    cells.styles[plot][there] = STYLE[style + BAND]
+
+
+def _scale(
+    lines: Sequence[Line], curves: Sequence[Columns], bands: Sequence[Columns], plot_rows: int, log: bool
+) -> Scale | None:
     """Of everything in view but raw values behind smoothed ones, and of the limits; None where there is nothing."""
     drawn = [(line, curve) for line, curve in zip(lines, curves, strict=True) if len(curve.low)]
     telling = [(line, curve) for line, curve in drawn if not line.raw_behind] or drawn
-    if not telling:
-        return None
     ranges = [_range(line, curve) for line, curve in telling]
+    ranges += [(float(band.low.min()), float(band.high.max())) for band in bands if len(band.low)]
+    if not ranges:
+        return None
     ends = [end for line, _ in telling for end in line.limits if end is not None and not log]
     low, high = min(*(low for low, _ in ranges), *ends, math.inf), max(*(high for _, high in ranges), *ends, -math.inf)
     return fit_scale(low, high, max(3, plot_rows // 3), log)

@@ -64,6 +64,8 @@ class RunModel:
         self.log = Log()
         self.damaged: tuple[str, ...] = ()
         self.problem = ""
+        self.baseline: tuple[float | None, str] = (None, "")
+        """Best score and name of the run that it is compared with; without a score why there is none, in words."""
         self._last_seen: dict[int, float] = {}
         self._notable: dict[str, Notable] = {}
         self._in_order: list[Notable] | None = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.run.control import Target
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
@@ -42,12 +41,16 @@ class ChosenRuns:
 
     # -- several at once -------------------------------------------------------------------------------------------
 
+    @property
+    def compared(self) -> list[RunSummary]:
+        """The marked trainings, those that cannot be read among them: tasks have nothing to compare."""
+        return [row for row in self.meant if not row.is_task] if self.marked else []
+
     def why_not_compare(self) -> str:
         """A sentence; empty when the marked runs can be compared."""
-        if not 2 <= len(self.marked) <= len(RUN_ROLES):
-            return f"Mark 2 to {len(RUN_ROLES)} runs to compare them: {len(self.marked) or 'none'} so far."
-        unfit = next((row for row in self.meant if row.is_task or row.state == "broken"), None)
-        return f"{plain(unfit.id)} is not a readable training; unmark it to compare the others." if unfit else ""
+        if (there := len(self.compared)) < 2:
+            return f"Mark two or more trainings to compare them: {there or 'none'} so far."
+        return ""
 
     def why_not_delete(self) -> str:
         """A sentence; empty when there is a run to delete among those meant."""

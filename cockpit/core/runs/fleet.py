@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +39,8 @@ class Fleet:
         self._piece = piece
         self._runs: dict[str, WatchedRun] = {}
         """By name of the entry in the folder."""
+        self._elsewhere: dict[Path, WatchedRun] = {}
+        """Runs in other folders that were asked for."""
         self._unread: list[str] = []
         self._changed: dict[Path, RunSummary] = {}
         self._gone: set[Path] = set()
@@ -68,6 +71,29 @@ class Fleet:
         """Every run as it was when last looked at."""
         with self._one_at_a_time:
             return [watched.summary for watched in self._runs.values() if watched.summary]
+
+    def look_at(self, paths: Iterable[Path]) -> list[RunSummary]:
+        """These runs as they are now, in their order; what is known of those in the folder is not read again.
+
+        What changed is left for the next poll to tell.
+        """
+        with self._one_at_a_time:
+            return [self._look_at(path) for path in paths]
+
+    def _look_at(self, path: Path) -> RunSummary:
+        here = path.parent == self.folder
+        watched = self._runs.get(path.name) if here else self._elsewhere.get(path)
+        if watched is None:
+            watched = WatchedRun(path, self._piece)
+            if here:
+                self._runs[path.name] = watched
+                self._unread = [name for name in self._unread if name != path.name]
+            else:
+                self._elsewhere[path] = watched
+        if watched.poll() and here and watched.summary is not None:
+            self._changed[path] = watched.summary
+        assert watched.summary is not None
+        return watched.summary
 
     @property
     def _loading(self) -> bool:

@@ -7,16 +7,19 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cockpit.core.failures import sentence
 from cockpit.core.run.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
+from cockpit.core.text import plain, run_word
 from engines.basics.errors import UserError
 from engines.basics.lock import lock_holder
-from engines.contract.events import Alert
+from engines.contract.events import Alert, CommandAnswer, Epoch
 from engines.contract.rundir import Attempt, RunDirectory, RunInfo
+from engines.contract.spec import Column
 from engines.host.queue import parse_standing
 from engines.runs import spending
 from engines.runs.state import RunReader
@@ -24,6 +27,8 @@ from engines.runs.state import RunReader
 SCORES_KEPT = 32
 SETTLED_NS = 2_000_000_000
 """The age from which a directory's time tells every later change, on network volumes too."""
+COLUMNS_SHARED = 100
+_COLUMNS: dict[tuple[Column, ...], tuple[Column, ...]] = {}
 RUN_ID = re.compile(r"[^.].*-(\d{8}-\d{6})-[a-z]+")
 
 
@@ -39,6 +44,7 @@ class RunSummary:
     project: str = ""
     label: str = ""
     notes: str = ""
+    tags: tuple[str, ...] = ()
     title: str = ""
     parent: str = ""
     """Id of the run it was forked from."""
@@ -56,6 +62,12 @@ class RunSummary:
     score: float | None = None
     """The best; of a fork that has not beaten its parent, the parent's, as `inherited` says in words."""
     inherited: str = ""
+    best: Epoch | None = None
+    """The best epoch, with all that it measured."""
+    columns: tuple[Column, ...] = ()
+    """Of its table, as it announced them; runs with the same ones share them."""
+    edits: tuple[CommandAnswer, ...] = ()
+    """The live edits in force."""
     scores: tuple[float | None, ...] = ()
     """Of the epochs, thinned to what a sparkline needs."""
     spans: tuple[spending.Span, ...] = ()
@@ -64,6 +76,16 @@ class RunSummary:
     """The newest of what is wrong now."""
     queued: tuple[str, int] | None = None
     """Device and place, from 1, of a run that waits for its device and knows where it stands."""
+
+    @property
+    def word(self) -> str:
+        """What it is called by: the last word of an id of ours, else the whole id."""
+        return run_word(self.id) if RUN_ID.fullmatch(self.id) else plain(self.id)
+
+    @property
+    def name(self) -> str:
+        """`K=60 · amber`: its label, then its word."""
+        return " · ".join(filter(None, (plain(self.label), self.word)))
 
 
 class WatchedRun:
@@ -140,7 +162,7 @@ class WatchedRun:
         history = reader.history
         scores = [row.score for row in history.epochs.values()]
         progress = history.progress
-        best = history.to_beat
+        to_beat = history.to_beat
         if info.kind == "task":
             done, total = (progress.done, progress.total) if progress else (0.0, 0.0)
         else:
@@ -148,11 +170,14 @@ class WatchedRun:
         return RunSummary(
             path=self.run.path, id=info.id, created=info.created, state=status.state,
             detail=status.detail or reader.damage,
-            project=info.project, label=info.label, notes=info.notes, title=info.title, parent=info.parent or "",
+            project=info.project, label=info.label, notes=info.notes, tags=tuple(info.tags),
+            title=info.title, parent=info.parent or "",
             is_task=info.kind == "task", only_stops=info.only_stops, no_resume=info.why_no_resume,
             attempt=attempts[-1].number if attempts else 0,
             last_step=_last_step(attempts), done=done, total=total,
-            score=best.score if best else None, inherited=history.inherited, scores=_thinned(scores),
+            score=to_beat.score if to_beat else None, inherited=history.inherited,
+            best=history.best, scores=_thinned(scores),
+            columns=_shared(history.started.columns) if history.started else (), edits=tuple(history.edits_in_force),
             spans=spending.spans_of(attempts, self._last_seen, live=status.live), device=_device(reader, attempts),
             alert=next(reversed(history.standing.values()), None) if status.live else None,
             queued=parse_standing(status.detail) if status.state == "queued" else None,
@@ -163,8 +188,9 @@ def _unread(path: Path, info: RunInfo, attempts: tuple[Attempt, ...]) -> RunSumm
     """A run of which only the records are read so far."""
     return RunSummary(
         path=path, id=info.id, created=info.created, state="reading", project=info.project, label=info.label,
-        notes=info.notes, title=info.title, parent=info.parent or "", is_task=info.kind == "task",
-        only_stops=info.only_stops, no_resume=info.why_no_resume, attempt=attempts[-1].number if attempts else 0,
+        notes=info.notes, tags=tuple(info.tags), title=info.title, parent=info.parent or "",
+        is_task=info.kind == "task", only_stops=info.only_stops, no_resume=info.why_no_resume,
+        attempt=attempts[-1].number if attempts else 0,
         device=attempts[-1].device if attempts else "",
     )  # fmt: skip
 
@@ -199,6 +225,12 @@ def _modified(path: str) -> int:
         return os.stat(path).st_mtime_ns
     except OSError:
         return 0
+
+
+def _shared(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns, of which a thousand runs of a project have one tuple."""
+    own = tuple(columns)
+    return _COLUMNS.setdefault(own, own) if len(_COLUMNS) < COLUMNS_SHARED else own
 
 
 def _last_step(attempts: tuple[Attempt, ...]) -> int:

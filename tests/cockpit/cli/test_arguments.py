@@ -67,7 +67,7 @@ def test_options_may_stand_before_between_and_behind_names(
     ("typed", "message"),
     [
         (["weights"], "cockpit: the following arguments are required: RUN; see `cockpit weights --help`."),
-        (["compare", "--json"], "cockpit: the following arguments are required: RUN; see `cockpit compare --help`."),
+        (["delete", "--yes"], "cockpit: the following arguments are required: RUN; see `cockpit delete --help`."),
         (["trian"], "cockpit: 'trian' is not a command (did you mean 'train'?); see `cockpit --help`."),
         (["train"], "cockpit: the following arguments are required: CONFIG; see `cockpit train --help`."),
         (["train", "a.yaml", "--detached"], "cockpit: unrecognized arguments: --detached; see `cockpit --help`."),

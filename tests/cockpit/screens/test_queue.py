@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 from cockpit import app
 from cockpit.app import CockpitApp
 from cockpit.cli import main
+from cockpit.core.text import run_word
 from cockpit.screens.compare import CompareScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
@@ -65,7 +66,7 @@ def waiting() -> list[Path]:
 def listed(pilot: Pilot[None], runs: list[RunDirectory]) -> list[tuple[str, int]]:
     """What each waiting run on the screen says of its place, and which of `runs` it is, as listed."""
     lines = [line.partition("○ queued ")[2] for line in text(pilot).splitlines() if "○ queued" in line]
-    names = [run.path.name[:29] for run in runs]
+    names = [run_word(run.path.name) for run in runs]
     return [(line.split()[0], next(at for at, name in enumerate(names) if name in line)) for line in lines]
 
 
@@ -80,7 +81,8 @@ async def test_the_queue_is_shown_in_its_order_changed_and_cancelled(cockpit: Ma
             await until(pilot, lambda: waiting() == [runs[place].path for place in places])
 
         await shows(0, 1, 2)
-        assert text(pilot).index(busy.path.name[:29]) < text(pilot).index(runs[0].path.name[:29])  # what runs is above
+        above, below = (text(pilot).index(f"{run_word(run.path.name)} ") for run in (busy, runs[0]))
+        assert above < below  # what runs is above
         await pilot.press("home", "down", "down", "down")
         await until(pilot, lambda: "3rd for cpu, after" in text(pilot))
         assert "K earlier  J later  x cancel" in text(pilot)
@@ -147,8 +149,10 @@ async def test_a_sweep_is_compared_from_the_start_and_runs_appear_as_they_begin(
             fakes[0].run.write_attempt(msgspec.structs.replace(fakes[0].run.attempt(1), queued=False))
             fakes[0].started().epochs(1, 2, best=2)
             await until(pilot, lambda: text(pilot).count("○ queued") == 1 and "● running" in text(pilot))
-            await until(pilot, lambda: "2/4" in text(pilot) and "validation.action_f1" in text(pilot))
+            await until(pilot, lambda: "2/4" in text(pilot) and "0.200" in text(pilot))
+            await pilot.press("2")
+            await until(pilot, lambda: "validation.action_f1" in text(pilot))
     async with cockpit(compare=more[2:]).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
     async with cockpit(compare=[*runs * 4, more[0]]).run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: "The first 8 of 9 runs" in text(pilot))
+        await until(pilot, lambda: "3 runs · 3 drawn" in text(pilot))  # each once

@@ -1,5 +1,6 @@
 """The screen of one run, driven by keys, over a fabricated run directory."""
 
+import shutil
 import signal
 import threading
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from textual.widget import Widget
 
 from cockpit.app import CockpitApp
 from cockpit.core.run import follow
+from cockpit.core.runs import baseline
+from cockpit.screens import run as run_screen
 from cockpit.screens.choose_runs import ChooseRunsScreen
 from cockpit.screens.confirm import StopHarder
 from cockpit.screens.run import RunScreen
@@ -93,6 +96,22 @@ async def test_rows_appear_and_the_best_is_marked(cockpit: Make, fake: FakeRun) 
             assert [row.endswith("★") for row in rows(pilot)] == [False, False, True]
             assert "best 3 · score 0.300 · patience 0/3" in text(pilot)
             await until(pilot, lambda: "epoch 3/100" in text(pilot))
+
+
+async def test_the_best_stands_beside_the_baseline_until_that_is_gone(
+    cockpit: Make, folder: Path, fake: FakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_screen, "MACHINE_SECONDS", 0.1)
+    fake.begin().started().epochs(1, 2, 3, best=3).end("finished")
+    base = FakeRun(folder, "controls-20261127-201400-slate").begin().started().epochs(1, best=1, score=0.25)
+    async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "best 3 · score 0.300 · patience 0/3" in text(pilot))
+        baseline.pin(folder, base.run)
+        await until(pilot, lambda: "best 3 · score 0.300 · +0.050 vs slate · patience 0/3" in text(pilot))
+        shutil.rmtree(base.run.path)
+        await until(pilot, lambda: "baseline slate is gone" in text(pilot))
+        baseline.pin(folder, fake.run)
+        await until(pilot, lambda: "score 0.300 · baseline · patience" in text(pilot))
 
 
 async def test_the_newest_row_is_in_view_unless_the_person_scrolled(cockpit: Make, fake: FakeRun) -> None:

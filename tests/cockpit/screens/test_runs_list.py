@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from cockpit.app import CockpitApp
+from cockpit.core.runs import baseline, labels
 from cockpit.core.settings import SettingsFile
 from cockpit.screens import runs as screen_module
 from cockpit.screens.delete import DeleteScreen
@@ -56,8 +58,7 @@ def title(pilot: Pilot[None]) -> str:
 
 def marked(pilot: Pilot[None]) -> list[str]:
     """Words of the runs whose line carries the sign."""
-    sign = f"{MARK}controls-"
-    return [line.split(sign)[1].split()[0].rsplit("-", 1)[-1] for line in text(pilot).splitlines() if sign in line]
+    return re.findall(rf"{re.escape(MARK)}(\w+)", text(pilot))
 
 
 async def loaded(pilot: Pilot[None], count: int = 3) -> None:
@@ -154,28 +155,69 @@ async def test_marks_stay_on_their_runs_whatever_is_shown(cockpit: Make, three: 
         await until(pilot, lambda: marked(pilot) == [])
 
 
-async def test_compare_takes_two_to_eight_marked_trainings(
+async def test_compare_takes_any_number_of_marked_trainings(
     cockpit: Make, folder: Path, three: dict[str, FakeRun]
 ) -> None:
     for place in range(6):
         FakeRun(folder, f"controls-20261126-10000{place}-delta", created=NOW - 90000).begin().end("finished")
-    task = FakeRun(folder, "controls-20261125-100000-ember", created=NOW - 99999, kind="task").begin().end("finished")
+    FakeRun(folder, "controls-20261125-100000-ember", created=NOW - 99999, kind="task").begin().end("finished")
     heard: list[Message] = []
     async with cockpit().run_test(size=(120, 30), notifications=True, message_hook=heard.append) as pilot:
         await loaded(pilot, 10)
         await pilot.press("c")
-        await until(pilot, lambda: "Mark 2 to 8 runs to compare them: none so far." in text(pilot))
-        await pilot.press("asterisk", "c")
-        await until(pilot, lambda: "Mark 2 to 8 runs to compare them: 10 so far." in text(pilot))
-        await pilot.press("escape", "space", "end", "space", "c")
-        await until(pilot, lambda: f"{task.id} is no training" in text(pilot))
+        await until(pilot, lambda: "Mark two trainings or more to compare them: none so far." in text(pilot))
+        await pilot.press("space", "end", "space", "c")  # and the task
+        await until(pilot, lambda: "Mark two trainings or more to compare them: 1 so far." in text(pilot))
         assert not keys(pilot)["compare"]
-        await pilot.press("space", "home", "down", "space")
+        await pilot.press("home", "down", "space")
         await until(pilot, lambda: keys(pilot)["compare"])
         await pilot.press("c")
         await until(pilot, lambda: any(isinstance(message, RunsScreen.Compare) for message in heard))
-    asked = next(message for message in heard if isinstance(message, RunsScreen.Compare))
-    assert [run.path for run in asked.runs] == [three["amber"].run.path, three["birch"].run.path]
+        await until(pilot, lambda: "2 runs" in text(pilot))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen))
+        await pilot.press("asterisk", "c")
+        await until(pilot, lambda: "9 runs" in text(pilot))
+    asked = list({id(message): message.runs for message in heard if isinstance(message, RunsScreen.Compare)}.values())
+    assert [run.path for run in asked[0]] == [three["amber"].run.path, three["birch"].run.path]
+    assert len(asked[1]) == 9
+
+
+async def test_a_baseline_is_pinned_and_tags_filter(cockpit: Make, folder: Path, three: dict[str, FakeRun]) -> None:
+    labels.tag(three["birch"].run, ["good"])
+    labels.tag(three["cedar"].run, ["goodbye"])
+    async with cockpit().run_test(size=(160, 30), notifications=True) as pilot:
+        await loaded(pilot)
+        assert "#goodbye" in text(pilot)
+        await pilot.press("slash", *"tag:good", "enter")
+        await until(pilot, lambda: words(pilot) == ["birch"] and isinstance(pilot.app.focused, RunsTable))
+        await pilot.press("b")
+        await until(pilot, lambda: "birch is the baseline of controls" in text(pilot))
+        await until(pilot, lambda: "baseline · #good" in text(pilot))
+        assert baseline.pinned(folder) == {"controls": three["birch"].id}
+        await pilot.press("b")
+        await until(pilot, lambda: "controls has no baseline now." in text(pilot))
+        await until(pilot, lambda: "baseline · #good" not in text(pilot))
+
+
+async def test_labels_come_first_then_words_and_the_project_only_where_several_are(cockpit: Make, folder: Path) -> None:
+    sweep = [f"lr={lr} layers={layers} seed=1" for lr in ("0.0001", "0.0003") for layers in (0, 2)]
+    for place, label in enumerate(sweep):
+        name = f"controls-20261127-10000{place}-{'ash elm fir oak'.split()[place]}"
+        FakeRun(folder, name, label=label, created=NOW - place).begin().end("finished")
+    async with cockpit().run_test(size=(80, 24)) as pilot:
+        await loaded(pilot, 4)
+        names = re.findall(r"finished +(\S.*? · [a-z]+) ", text(pilot))
+        assert [name.rpartition(" · ")[2] for name in names] == ["ash", "elm", "fir", "oak"]
+        assert len({name.rpartition(" · ")[0] for name in names}) == 4  # no two look alike
+        assert all(name.startswith("lr=") for name in names)
+        await pilot.resize_terminal(120, 24)
+        await until(pilot, lambda: all(f"{label} · " in text(pilot) for label in sweep))
+        assert "Project" not in text(pilot)
+        FakeRun(folder, "melee-20261127-100009-moss", project="melee", created=NOW - 9).begin().end("finished")
+        await until(pilot, lambda: "Project" in text(pilot) and "melee" in text(pilot))
+        await pilot.resize_terminal(200, 24)
+        await until(pilot, lambda: "2026-11-27" in text(pilot))
 
 
 async def test_delete_asks_names_and_frees(cockpit: Make, folder: Path, three: dict[str, FakeRun]) -> None:
@@ -321,8 +363,8 @@ async def test_a_name_is_whole_where_there_is_room_and_the_note_keeps_its_own(
     name = "controls-20261127-201400-quarry"
     FakeRun(folder, name, label="wide").begin().started().end("finished")
     async with cockpit().run_test(size=(width, 24)) as pilot:
-        await until(pilot, lambda: name in text(pilot))
-        assert ("Note" in text(pilot)) == (width >= 140)
+        await until(pilot, lambda: "wide · quarry " in text(pilot) and name in text(pilot))
+        assert ("Note" in text(pilot)) == (width >= 100)
 
 
 async def test_a_cursor_that_moves_is_drawn_also_when_nothing_else_is(

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.cli import main
-from cockpit.core.metrics.compare import compare
-from cockpit.core.metrics.compare_tables import values_table
+from cockpit.core.compare.tables import values_table
 from cockpit.core.metrics.run_metrics import RunMetrics
 from cockpit.core.metrics.weight_sets import WeightSets, edited_weights
 from cockpit.core.table.table import TableText
@@ -17,6 +16,7 @@ from cockpit.widgets.charts_words import weights_at
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.spec import Column
+from tests.support.compared import drawn
 from tests.support.fake_run import CONFIG, FakeRun, epoch
 
 USUAL = {"action": 1.0, "look": 0.5}
@@ -90,9 +90,9 @@ def test_a_comparison_of_runs_with_different_weights_says_so(tmp_path: Path) -> 
     runs = [FakeRun(tmp_path, f"controls-20261127-201400-{word}").begin().started() for word in ("amber", "birch")]
     for fake in runs:
         fake.epochs(1, 2, best=2).end("finished")
-    assert "loss weights differ" not in values_table(compare([fake.run for fake in runs])).note
+    assert "loss weights differ" not in values_table(drawn(runs)).note
     runs[1].run.config.write_text(CONFIG.replace("look: 0.5", "look: 0.8"))
-    note = values_table(compare([fake.run for fake in runs])).note
+    note = values_table(drawn(runs)).note
     assert "loss weights differ: compare the losses of heads, or the score" in note
 
 

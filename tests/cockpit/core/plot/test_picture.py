@@ -330,3 +330,33 @@ def test_what_led_to_a_fork_is_drawn_faint_on_every_axis(axis: AxisName) -> None
     assert before.x[-1] < line.x[0]
     start, end = extent([own], axis)
     assert (start, end) == {"step": (0, 19), "epoch": (0, 1.9), "time": (1e9, 1e9 + 509)}[axis]
+
+
+@pytest.mark.parametrize("ascii", [False, True])
+def test_the_band_of_a_mean_lies_between_its_edges_behind_the_lines(ascii: bool) -> None:
+    level = np.full(11, 1.0)
+    mean = series("1:score", [5.0] * 11, band=(2 * level, 8 * level))
+    ramp = series("2:score", [float(value) for value in range(11)])
+    cells = picture(("run-1", mean), ("run-2", ramp), ascii=ascii)
+    banded = np.flatnonzero((cells.styles == STYLE["run-1-band"]).any(axis=1))
+    dots = 1 if ascii else 4  # a character; nine rows of them from 10 to 0, below the frame
+    at = {value: 1 + round((10 - value) / 10 * (9 * dots - 1)) // dots for value in (8, 5, 2)}
+    assert (banded.min(), banded.max()) == (at[8], at[2])
+    assert "run-2-band" not in styles(cells)
+    assert (cells.styles[at[5]] == STYLE["run-1"]).sum() > 20  # the line is over its band
+    alone = rows(picture(("run-1", mean), ascii=ascii))
+    assert {row[1:8].strip() for row in alone} & {"8", "2"}  # the range is that of the band
+    log = ChartLines().make(
+        [("run-1", series("1:loss", [1.0, 10.0], band=(level[:2] * 0, level[:2] * 100)))], Look(log=True)
+    )
+    assert log[0].band is not None
+    assert len(log[0].band[0]) == 0  # an edge that is not above 0 has no place on a logarithmic scale
+
+
+def test_a_band_is_smoothed_as_its_line() -> None:
+    y = [0.0, 1.0] * 20
+    one = series("1:score", y, band=(np.array(y) - 1, np.array(y) + 1))
+    line = ChartLines().make([("run-1", one)], Look(smoothing=0.9))[0]
+    assert line.band is not None
+    assert np.allclose(line.band[1], line.points.y - 1)
+    assert np.allclose(line.band[2], line.points.y + 1)

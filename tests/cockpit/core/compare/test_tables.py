@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from cockpit.core.metrics.compare import CompareSource, compare
-from cockpit.core.metrics.compare_tables import config_table, direction, metric_rows, values_table
-from engines.basics.errors import UserError
+from cockpit.core.compare.columns import direction
+from cockpit.core.compare.tables import config_table, metric_rows, values_table
 from engines.contract import commands as cmd
 from engines.contract import events as ev
+from tests.support.compared import configured, drawn, model_of
 from tests.support.fake_run import CONFIG, FakeRun, epoch
 
 
 def run(folder: Path, word: str, *scores: float, weight: float = 0.5, label: str = "") -> FakeRun:
-    fake = FakeRun(folder, f"controls-20261127-201400-{word}", label=label).begin().started()
+    fake = configured(folder, word, *scores, label=label)
     fake.run.config.write_text(CONFIG.replace("look: 0.5", f"look: {weight}"))
-    top = max(scores, default=0.0)
-    return fake.say(*(epoch(n, score=score, best=score == top) for n, score in enumerate(scores, 1)))
+    return fake
 
 
 @pytest.fixture
@@ -34,7 +32,7 @@ def cells(table: object, name: str) -> list[tuple[str, bool]]:
 
 
 def test_the_best_is_marked_with_its_epoch_and_nothing_guessed(two: tuple[FakeRun, FakeRun]) -> None:
-    table = values_table(compare([fake.run for fake in two]))
+    table = values_table(drawn(two))
     assert table.header == ("", "amber", "K=60")
     assert [row[0].text for row in table.rows] == ["score", "validation.action_f1", "train.loss", "train.action"]
     assert cells(table, "score") == [(" 0.7000 ★ ep 2", True), (" 0.6000   ep 2", False)]
@@ -44,16 +42,15 @@ def test_the_best_is_marked_with_its_epoch_and_nothing_guessed(two: tuple[FakeRu
 
 def test_runs_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     words = [("amber", ""), ("amber", "seed"), ("birch", "seed"), ("cedar", "other"), ("delta-amber", "")]
-    runs = [run(tmp_path / str(n), word, 0.1, label=label).run for n, (word, label) in enumerate(words)]
-    source, long = CompareSource(runs), "controls-20261127-201400-"
+    fakes = [run(tmp_path / str(n), word, 0.1, label=label) for n, (word, label) in enumerate(words)]
+    long = "controls-20261127-201400-"
     names = [f"{long}amber", "amber · seed", "birch · seed", "other", f"{long}delta-amber"]
-    assert list(source.names.values()) == names
-    source.poll()
-    assert values_table(source.comparison).header == ("", *names)
+    assert [entry.name for entry in model_of(fakes).compared.entries] == names
+    assert values_table(drawn(fakes)).header == ("", *names)
 
 
 def test_only_keys_that_differ_are_shown_the_others_counted(two: tuple[FakeRun, FakeRun]) -> None:
-    table = config_table(compare([fake.run for fake in two]))
+    table = config_table(drawn(two))
     assert [[cell.text for cell in row] for row in table.rows] == [["loss_weights.look", "0.5", "0.75"]]
     assert [cell.strong for cell in table.rows[0]] == [False, False, True]
     assert table.note == "5 keys are equal"  # project, data.path, model, loss_weights.action, cost.usd_per_hour
@@ -62,12 +59,12 @@ def test_only_keys_that_differ_are_shown_the_others_counted(two: tuple[FakeRun, 
 def test_a_run_that_measured_nothing_finite_loses(tmp_path: Path) -> None:
     first, second = run(tmp_path, "amber", 0.3), run(tmp_path, "birch")
     second.say(msgspec.structs.replace(epoch(1), score=None, nonfinite=["score"]))
-    table = values_table(compare([first.run, second.run, run(tmp_path, "cedar").run]))
+    table = values_table(drawn([first, second, run(tmp_path, "cedar")]))
     assert cells(table, "score") == [(" 0.3000   ep 1", False), ("nan", False), ("—", False)]
 
 
 def test_equal_values_are_all_the_best(tmp_path: Path) -> None:
-    row = metric_rows(compare([run(tmp_path, "amber", 0.3).run, run(tmp_path, "birch", 0.1, 0.3).run]))[0]
+    row = metric_rows(drawn([run(tmp_path, "amber", 0.3), run(tmp_path, "birch", 0.1, 0.3)]))[0]
     assert (row.name, row.best) == ("score", frozenset({0, 1}))
     assert [value.epoch for value in row.values if value] == [1, 2]
 
@@ -76,28 +73,9 @@ def test_runs_of_several_projects_compare_by_what_they_share(tmp_path: Path) -> 
     ours, other = run(tmp_path, "amber", 0.3), FakeRun(tmp_path, "melee-20261127-201400-birch").begin().started()
     other.run.write_info(msgspec.structs.replace(other.run.info, project="melee"))
     other.say(msgspec.structs.replace(epoch(1), train={"loss": 2.0}, validation={"rollout": 3.0}))
-    compared = compare([ours.run, other.run])
+    compared = drawn([ours, other])
     assert compared.metrics == ("score", "train.loss")
     assert values_table(compared).note.startswith("controls and melee share 2 metrics")
-
-
-def test_what_grows_is_followed_what_is_hidden_has_no_lines_what_is_deleted_is_gone(
-    two: tuple[FakeRun, FakeRun],
-) -> None:
-    first, second = two
-    source = CompareSource([first.run, second.run])
-    assert source.poll()
-    assert not source.poll()
-    first.say(epoch(4, score=0.9, best=True))
-    assert source.poll()
-    assert source.comparison.runs[0].best == (4, 0.9)
-    source.toggle(1)
-    assert source.poll()
-    assert {name[:2] for name in source.series()} == {"1:"}
-    shutil.rmtree(second.run.path)
-    assert source.poll()
-    gone = source.comparison.runs[1]
-    assert (gone.state, gone.name, gone.best) == ("gone", "K=60", (2, 0.6))
 
 
 def test_a_broken_run_and_one_without_a_config_say_why(two: tuple[FakeRun, FakeRun], tmp_path: Path) -> None:
@@ -105,17 +83,10 @@ def test_a_broken_run_and_one_without_a_config_say_why(two: tuple[FakeRun, FakeR
     second.run.info_file.write_text("{garbage")
     third = run(tmp_path, "cedar", 0.5)
     third.run.config.unlink()
-    compared = compare([first.run, second.run, third.run])
-    assert [facts.state for facts in compared.runs][1] == "broken"
-    table = config_table(compared)
+    table = config_table(drawn([first, second, third]))
     assert "run.json" in table.note
     assert f"{third.id} has no config_resolved.yaml" in table.note
     assert (table.rows, table.instead) == ((), "")  # of one config nothing can be said
-
-
-def test_the_same_run_twice_is_refused(two: tuple[FakeRun, FakeRun]) -> None:
-    with pytest.raises(UserError, match="2 to 8 different"):
-        compare([two[0].run, two[0].run])
 
 
 @pytest.mark.parametrize(
@@ -131,5 +102,5 @@ def test_a_live_edit_counts_as_the_setting_it_changed(two: tuple[FakeRun, FakeRu
     first, second = two
     edit = cmd.SetLossWeights(attempt=1, weights={"look": 0.75})
     first.say(ev.CommandAnswer(command=edit, state="applied", step=5))
-    table = config_table(compare([first.run, second.run]))
+    table = config_table(drawn([first, second]))
     assert (table.rows, table.instead) == ((), "No setting differs.")

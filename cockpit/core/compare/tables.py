@@ -1,21 +1,20 @@
-"""The two tables of a comparison: the best values, a row a metric, and the keys of the configs that differ."""
+"""The tables beside the charts: the best values, a row per metric, and the keys of the configs that differ."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from cockpit.core.compare.columns import Direction, direction
+from cockpit.core.compare.drawn import Comparison, LineFacts
 from cockpit.core.config.diff import ABSENT, KeyRow, diff, equal_keys, words
 from cockpit.core.format import four_digits
-from cockpit.core.metrics.compare import Comparison, RunFacts
 from cockpit.core.series import Series
 from cockpit.core.text import plain
 
 BEST_MARK = "★"
-Direction = Literal["highest", "lowest"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,8 @@ class Cell:
     text: str
     strong: bool = False
     aside: str = ""
+    tone: str = ""
+    """`good`, `bad` or `quiet`, where it has one."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,6 @@ class Table:
     instead: str = ""
 
 
-def direction(metric: str) -> Direction | None:
-    """Which value is better: of the score the highest (by it the engine chooses `best.pt`), of a loss the lowest.
-
-    Of other metrics nothing says so, and nothing is guessed.
-    """
-    if metric == "score":
-        return "highest"
-    key = metric.rpartition(".")[2].lower()
-    return "lowest" if key == "loss" or key.endswith("_loss") else None
-
-
 def metric_rows(compared: Comparison) -> list[MetricRow]:
     """A row a metric, in the order of `Comparison.metrics`."""
     return [_row(name, compared) for name in compared.metrics]
@@ -81,8 +71,8 @@ def metric_rows(compared: Comparison) -> list[MetricRow]:
 def _row(name: str, compared: Comparison) -> MetricRow:
     better = direction(name)
     values = tuple(
-        _value(series[name], better, run if name == "score" else None) if name in series else None
-        for run, series in zip(compared.runs, compared.series, strict=True)
+        _value(series[name], better, line if name == "score" else None) if name in series else None
+        for line, series in zip(compared.lines, compared.series, strict=True)
     )
     reached = {place: one.value for place, one in enumerate(values) if one and np.isfinite(one.value)}
     best: frozenset[int] = frozenset()
@@ -92,15 +82,15 @@ def _row(name: str, compared: Comparison) -> MetricRow:
     return MetricRow(name, better, values, best)
 
 
-def _value(series: Series, better: Direction | None, scored: RunFacts | None) -> Value:
-    """`scored` is the run whose score this is: the engine has marked its best epoch."""
+def _value(series: Series, better: Direction | None, scored: LineFacts | None) -> Value:
+    """`scored` is the line whose score this is: the engine has marked its best epoch."""
     finite = np.flatnonzero(np.isfinite(series.value))
     if not len(finite):
         return Value(np.nan, np.nan, np.nan, np.nan, np.nan)
     told = series.value[finite]
     place = {None: -1, "highest": int(np.argmax(told)), "lowest": int(np.argmin(told))}[better]
     if scored is not None and scored.best is not None:
-        marked = np.flatnonzero(series.epoch[finite] == scored.best[0])
+        marked = np.flatnonzero(series.epoch[finite] == scored.best)
         place = int(marked[-1]) if len(marked) else place
     at = finite[place]
     numbers = (series.value[at], series.epoch[at], series.step[at], told.min(), told.max())
@@ -117,14 +107,17 @@ def values_table(compared: Comparison) -> Table:
     if rows and _weighted_differently(compared):
         notes.append("loss weights differ: compare the losses of heads, or the score")
     if compared.several_projects:
-        names = " and ".join(dict.fromkeys(run.project for run in compared.runs if run.project))
+        names = " and ".join(dict.fromkeys(line.project for line in compared.lines if line.project))
         notes.insert(0, f"{plain(names)} share {len(rows)} metric{'' if len(rows) == 1 else 's'}")
-    return Table(("", *(run.name for run in compared.runs)), cells, " · ".join(notes))
+    return Table(("", *(line.name for line in compared.lines)), cells, " · ".join(notes))
 
 
 def _weighted_differently(compared: Comparison) -> bool:
     """Whether the runs' losses, beside those of single heads, are sums with different weights."""
-    weights = [run.config.get("loss_weights") for run in compared.runs if run.config is not None]
+    weights = [
+        {key: value for key, value in line.config.items() if key.startswith("loss_weights.")}
+        for line in compared.lines if line.config is not None
+    ]  # fmt: skip
     return any(one != weights[0] for one in weights)
 
 
@@ -143,14 +136,14 @@ def _words(one: Value | None, row: MetricRow, place: int) -> Cell:
 
 def config_rows(compared: Comparison) -> tuple[list[KeyRow], int]:
     """The keys that differ, with each run's value (`ABSENT` where it has none to read), and how many do not."""
-    readable = [place for place, run in enumerate(compared.runs) if run.config is not None]
-    trees = {str(place): compared.runs[place].config for place in readable}
+    readable = [place for place, line in enumerate(compared.lines) if line.config is not None]
+    trees = {str(place): compared.lines[place].config for place in readable}
     if not trees:
         return [], 0
     rows = [
         KeyRow(
             row.key,
-            tuple(dict(zip(readable, row.values, strict=True)).get(n, ABSENT) for n in range(len(compared.runs))),
+            tuple(dict(zip(readable, row.values, strict=True)).get(n, ABSENT) for n in range(len(compared.lines))),
         )
         for row in diff(trees)
     ]
@@ -162,10 +155,10 @@ def config_table(compared: Comparison) -> Table:
     rows, equal = config_rows(compared)
     cells = tuple((Cell(plain(row.key)), *_config_cells(row.values)) for row in rows)
     notes = [f"{equal} key{' is' if equal == 1 else 's are'} equal"] if rows or equal else []
-    notes += [plain(run.problem) for run in compared.runs if run.config is None and run.problem]
-    readable = sum(run.config is not None for run in compared.runs)
+    notes += [plain(line.problem) for line in compared.lines if line.config is None and line.problem]
+    readable = sum(line.config is not None for line in compared.lines)
     instead = "No setting differs." if readable > 1 and not rows else ""
-    return Table(("", *(run.name for run in compared.runs)), cells, " · ".join(notes), instead)
+    return Table(("", *(line.name for line in compared.lines)), cells, " · ".join(notes), instead)
 
 
 def _config_cells(values: Sequence[object]) -> list[Cell]:
