@@ -92,7 +92,7 @@ def policy_config(
         "version": 2,
         "model": {
             "input_dim": FEATURE_SIZE,
-            **cfg.model.model_dump(),
+            **cfg.model.exported(),
             "num_action": len(ACTION),
             "num_look": len(LOOK),
             "num_hotbar": len(HOTBAR),

@@ -11,6 +11,7 @@ from torch import Tensor
 from engines.basics.errors import DataError
 from engines.tasks.exporting import as_json
 from engines.training.trained import serialised
+from projects.controls.config import PLAIN
 from projects.controls.exported import (
     FLAT_OUTPUTS,
     FLAT_POST,
@@ -21,8 +22,6 @@ from projects.controls.exported import (
 from projects.controls.layout import BINARY, CONTROL_NAMES, HISTORY, STATE_SIZE
 
 STATISTICS = ("feature_mean", "feature_std")
-PLAIN = {"readout": "mean", "look_residual": 0.0, "cursor_residual": 0.0, "whiten": False}
-"""What the document's model is in each of our options: it has none of them."""
 
 
 def flat_files(nested: Mapping[str, Any], state: Mapping[str, Tensor], log: bytes, dropout: float) -> dict[str, bytes]:
@@ -34,7 +33,7 @@ def flat_files(nested: Mapping[str, Any], state: Mapping[str, Tensor], log: byte
     Raises `DataError` where the model has options: their class may load such weights, but would answer otherwise.
     """
     model = nested["model"]
-    if others := [f"model.{name} {model[name]}" for name, plain in PLAIN.items() if model[name] != plain]:
+    if others := [f"model.{name} {model[name]}" for name in PLAIN if name in model]:
         raise DataError(
             f"flat=true: the older document's model has no such thing as {', '.join(others)}, which this one was "
             "trained with; export it without flat=true."
