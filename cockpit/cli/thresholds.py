@@ -93,7 +93,9 @@ def _show(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], *,
         show("no threshold changes")
     show()
     before, after = review.totals(review.saved), review.totals(new)
-    show_table(("overall", "saved", "new"), [(name, before[name], after[name]) for name in before])
+    counts = ("counted",) if review.counted else ()
+    totals = [(name, before[name], after[name], review.counted.get(name, "")) for name in before]
+    show_table(("overall", "saved", "new", *counts), [row[: 3 + len(counts)] for row in totals])
 
 
 def _groups(review: ThresholdReview) -> str:
@@ -145,5 +147,6 @@ def _facts(review: ThresholdReview, rows: list[Row], new: Mapping[str, float], s
             for it in (review.heads[row.name],)
         ],
         "totals": {"saved": review.totals(review.saved), "new": review.totals(new)},
+        "counted": dict(review.counted),
         "saved_to": saved_to,
     }

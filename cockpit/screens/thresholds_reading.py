@@ -201,10 +201,13 @@ class ReviewingScreen(ChangingKeysScreen):
     @on(Summed)
     def _take_totals(self, message: Summed) -> None:
         words = {name: _change(message.before[name], value) for name, value in message.after.items()}
-        parts = [
-            f"{name} {word}" + (f" (sent {words[name + AS_SENT]})" if name + AS_SENT in words else "")
-            for name, word in words.items() if not name.endswith(AS_SENT)
-        ]  # fmt: skip
+        counted = self.tuning.review.counted if self.tuning is not None else {}
+        parts = []
+        for name, word in words.items():
+            more = [f"sent {words[name + AS_SENT]}"] if name + AS_SENT in words else []
+            more += [f"{counted[name]} count"] if name in counted else []
+            if not name.endswith(AS_SENT):
+                parts.append(f"{name} {word}" + (f" ({', '.join(more)})" if more else ""))
         self.query_one("#totals", Static).update(plain("overall: " + " · ".join(parts)), layout=False)
 
     @on(Refused)

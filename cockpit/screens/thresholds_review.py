@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -42,7 +42,7 @@ class ReviewDialog(Dialog[bool]):
             yield Static(plain(f"{about.checkpoint}: epoch {about.epoch}, step {count(about.step)}"), markup=False)
             with VerticalScroll(id="changes"):
                 yield Static("\n".join(self._lines()), markup=False)
-            yield Static("\n".join(_totals(sheet)), classes="question", markup=False)
+            yield Static("\n".join(_totals(sheet, self._review.counted)), classes="question", markup=False)
             if sheet.refusal:
                 yield Static(plain(f"! {sheet.refusal}"), classes="refusal", markup=False)
             elif sheet.rows:
@@ -74,9 +74,11 @@ def _row(row: Row) -> list[str]:
     return [line, *([f"  ! {row.flag}"] if row.flag else [])]
 
 
-def _totals(sheet: Sheet) -> list[str]:
+def _totals(sheet: Sheet, counted: Mapping[str, str]) -> list[str]:
+    counts = {name: f"  {words} count" for name, words in counted.items()}
     return [
-        plain(f"{name:26} {number(sheet.before[name]):>6} → {number(after):<6}") for name, after in sheet.after.items()
+        plain(f"{name:26} {number(sheet.before[name]):>6} → {number(after):<6}{counts.get(name, '')}")
+        for name, after in sheet.after.items()
     ]
 
 

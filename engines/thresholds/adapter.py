@@ -66,6 +66,10 @@ class ThresholdAdapter(ABC):
         """The same of what is sent in the end, each name with AS_SENT after it; nothing where a yes is what is sent."""
         return {}
 
+    def counted(self, arrays: Arrays) -> dict[str, str]:
+        """Of how many heads a total is the mean, as in "10 of 12", by its name; nothing where all count."""
+        return {}
+
 
 def require(arrays: Arrays, names: Sequence[str]) -> None:
     """Raises `DataError` where a review lacks an array, or has one with another number of rows."""

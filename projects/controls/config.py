@@ -71,6 +71,10 @@ class ControlsData(Data):
         return self
 
 
+PLAIN: dict[str, Any] = {"readout": "mean", "look_residual": 0.0, "cursor_residual": 0.0, "whiten": False}
+"""What each option of the model is where nothing says so: as before there were options."""
+
+
 class ControlsModel(Section):
     d_model: Count = 256
     """Width of the transformer."""
@@ -98,6 +102,10 @@ class ControlsModel(Section):
         if self.d_model % self.nhead:
             raise ValueError(f"d_model {self.d_model} must be a multiple of nhead {self.nhead}")
         return self
+
+    def exported(self) -> dict[str, Any]:
+        """As an export holds it: options that are not used are not named, so one without any is as it always was."""
+        return {key: value for key, value in self.model_dump().items() if PLAIN.get(key, ...) != value}
 
 
 class ControlsLoss(Section):

@@ -70,7 +70,7 @@ class ControlsEvaluation(Evaluation):
             values=scores.values,
             score=scores.score,
             review={
-                **review_arrays(prediction, truth, self._sessions),
+                **review_arrays(prediction, truth, self._sessions, self._scoring.least),
                 **self._sending,
                 **self._weights.arrays(),
             },
@@ -81,11 +81,14 @@ class ControlsEvaluation(Evaluation):
         )
 
 
-def review_arrays(prediction: Prediction, truth: Truth, sessions: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
+def review_arrays(
+    prediction: Prediction, truth: Truth, sessions: NDArray[np.int64], least: int = 1
+) -> dict[str, NDArray[np.generic]]:
     """What choosing thresholds needs of n windows.
 
     names: (15,) controls. scores, targets, masks: (n, 15) probabilities, whether pressed, whether judged.
     idle: (n,). groups: (n,) session. hotbar_confidence, hotbar_correct, hotbar_mask: (n,) for the slot chosen.
+    least_support: (), positives from which on a control counts in the totals; not there where one is enough.
     """
     targets, masks = truth.targets, truth.masks
     slot = targets[:, HOTBAR].argmax(1)
@@ -99,6 +102,7 @@ def review_arrays(prediction: Prediction, truth: Truth, sessions: NDArray[np.int
         "hotbar_confidence": prediction.hotbar.max(1),
         "hotbar_correct": prediction.hotbar.argmax(1) == slot,
         "hotbar_mask": masks.hotbar_changed,
+        **({"least_support": np.array(least)} if least > 1 else {}),
     }
 
 

@@ -69,7 +69,7 @@ def write_export(
     validation values. graph: the same weights as a graph, where there is one; an older graph is removed. flat: the
     files of the older document too; older ones are removed.
 
-    Raises OSError with the older files untouched.
+    Raises, with the older files untouched, OSError, and `DataError` where the older document has no such model.
     """
     weights = serialised(state)
     config = policy_config(cfg, review, values, log) | {"policy_sha256": hashlib.sha256(weights).hexdigest()}
@@ -92,7 +92,7 @@ def policy_config(
         "version": 2,
         "model": {
             "input_dim": FEATURE_SIZE,
-            **cfg.model.model_dump(),
+            **cfg.model.exported(),
             "num_action": len(ACTION),
             "num_look": len(LOOK),
             "num_hotbar": len(HOTBAR),

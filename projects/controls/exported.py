@@ -56,7 +56,7 @@ FLAT_OUTPUTS = {
 """Numbers of outputs in a flat config."""
 FLAT_POST = {
     "look_deadzone": "look_deadzone", "look_ema_alpha": "look_smoothing_alpha", "look_rate_limit": "look_rate_limit",
-    "cursor_ema_alpha": "cursor_ema_alpha", "hysteresis_margin": "hysteresis_margin",
+    "cursor_ema_alpha": "cursor_ema_alpha", "hysteresis_margin": "hysteresis_margin", "pulse_margin": "pulse_margin",
 }  # fmt: skip
 """Our names of the post-processing → those in a flat config."""
 _MODEL_LIMITS = {"d_model": 8192, "nhead": 256, "num_layers": 128, "dim_feedforward": 65536, "max_seq_len": 4096}
@@ -188,6 +188,7 @@ class _Reader:
             post=self._post(config, FLAT_POST),
             lagged_state=self._state_columns(config.get("state_lagged_one_frame", [])),
             statistics=self._statistics(config),
+            fps=self._rate(config),
             policy_sha256=self._digest(config),
         )
 
@@ -271,7 +272,7 @@ class _Reader:
             return None
         fps = self._number(features, "frames_per_second", 0.0)
         if not SLOWEST <= fps <= FASTEST:
-            self._refuse("features.frames_per_second", fps, f"a number from {SLOWEST:g} to {FASTEST:g}")
+            self._refuse("frames_per_second", fps, f"a number from {SLOWEST:g} to {FASTEST:g}")
         return fps
 
     def _digest(self, config: Mapping[str, Any]) -> str | None:

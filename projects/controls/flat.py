@@ -8,8 +8,10 @@ from typing import Any
 
 from torch import Tensor
 
+from engines.basics.errors import DataError
 from engines.tasks.exporting import as_json
 from engines.training.trained import serialised
+from projects.controls.config import PLAIN
 from projects.controls.exported import (
     FLAT_OUTPUTS,
     FLAT_POST,
@@ -27,15 +29,24 @@ def flat_files(nested: Mapping[str, Any], state: Mapping[str, Tensor], log: byte
 
     nested: our config of the same export. state: the weights, with mean and deviation of the features among them. log:
     the training log. dropout: of the history in training.
+
+    Raises `DataError` where the model has options: their class may load such weights, but would answer otherwise.
     """
+    model = nested["model"]
+    if others := [f"model.{name} {model[name]}" for name in PLAIN if name in model]:
+        raise DataError(
+            f"flat=true: the older document's model has no such thing as {', '.join(others)}, which this one was "
+            "trained with; export it without flat=true."
+        )
     weights = serialised({name: value for name, value in state.items() if name not in STATISTICS})
     config = flat_config(nested, state, dropout) | {"policy_sha256": hashlib.sha256(weights).hexdigest()}
     return {OLD_POLICY_FILE: weights, OLD_CONFIG_FILE: as_json(config), OLD_LOG_FILE: log}
 
 
 def flat_config(nested: Mapping[str, Any], state: Mapping[str, Tensor], dropout: float) -> dict[str, Any]:
-    """The config; `state_lagged_one_frame` and `hysteresis_margin` are no names of the document, which lacks them."""
+    """The config; what the document has no name for, from the margins to the frame rate, has ours."""
     model, thresholds, training = nested["model"], nested["thresholds"], nested["training"]
+    post, features = nested["post_processing"], nested["features"]
     values = [*thresholds["action"], *thresholds["inv_click"]]
     sizes = ("input_dim", "d_model", "nhead", "num_layers", "dim_feedforward", "dropout", "max_seq_len")
     return {
@@ -47,11 +58,11 @@ def flat_config(nested: Mapping[str, Any], state: Mapping[str, Tensor], dropout:
             **{CONTROL_NAMES[column]: value for column, value in zip(BINARY, values, strict=True)},
             "hotbar_min_confidence": thresholds["hotbar_min_confidence"],
         },
-        **{theirs: nested["post_processing"][ours] for ours, theirs in FLAT_POST.items()},
+        **{theirs: post[ours] for ours, theirs in {**FLAT_POST, "kinds": "kinds"}.items() if ours in post},
         "action_history_length": HISTORY,
         "action_history_dropout": dropout,
         "game_state_dim": STATE_SIZE,
-        "state_lagged_one_frame": nested["features"]["state_lagged_one_frame"],
+        **{name: features[name] for name in ("state_lagged_one_frame", "frames_per_second") if name in features},
         **{name: state[name].cpu().double().tolist() for name in STATISTICS},
         "training": {name: training[name] for name in ("epochs_trained", "best_combined_score", "per_head_metrics")},
     }

@@ -30,6 +30,10 @@ ARRAYS = (
 )  # fmt: skip
 BLOCK = 200
 """Frames that are resampled together: 10 seconds at 20 a second."""
+LEAST = "least_support"
+"""In a review: positives from which on a control counts in the totals, as in the report; one where it is not there."""
+MEANS = {"action F1": slice(len(ACTION)), "inventory F1": slice(len(ACTION), len(BINARY))}
+"""Totals that are means over controls, and their columns."""
 Search = Literal["exact", "grid"]
 SEARCHES = {"exact": exact_optimum, "grid": grid_optimum}
 
@@ -94,6 +98,13 @@ class ControlThresholds(ThresholdAdapter):
             if (sent := heads[name].sent) is not None:
                 on[arrays["masks"][:, k], k] = sent(thresholds[name])
         return {f"{name}{AS_SENT}": value for name, value in _totals(on, arrays).items()}
+
+    def counted(self, arrays: Arrays) -> dict[str, str]:
+        """By `LEAST_SUPPORT`; nothing in the review of a run that began when one positive was enough."""
+        if LEAST not in arrays:
+            return {}
+        enough = _enough(arrays)
+        return {name: f"{enough[of].sum()} of {len(enough[of])}" for name, of in MEANS.items()}
 
 
 THRESHOLDS = ControlThresholds()
@@ -188,11 +199,9 @@ def _named(values: list[Any]) -> dict[str, float]:
 
 def _totals(on: NDArray[np.bool_], arrays: Arrays) -> dict[str, float | None]:
     """Of the decisions `on: (n, 15)`."""
-    actions = slice(len(ACTION))
-    idle = on[arrays["idle"].astype(np.bool_), actions]
+    idle = on[arrays["idle"].astype(np.bool_), : len(ACTION)]
     return {
-        "action F1": _mean_f1(on, arrays, actions),
-        "inventory F1": _mean_f1(on, arrays, slice(len(ACTION), None)),
+        **{name: _mean_f1(on, arrays, columns) for name, columns in MEANS.items()},
         "idle accuracy": float((~idle.any(axis=1)).mean()) if len(idle) else None,
     }
 
@@ -202,4 +211,11 @@ def _mean_f1(on: NDArray[np.bool_], arrays: Arrays, columns: slice) -> float | N
     wanted, pressed = arrays["targets"][:, columns] & judged, on[:, columns] & judged
     positives = wanted.sum(axis=0)
     f1 = 2 * (wanted & pressed).sum(axis=0) / np.maximum(pressed.sum(axis=0) + positives, 1)
-    return float(f1[positives > 0].mean()) if positives.any() else None
+    enough = _enough(arrays)[columns]
+    return float(f1[enough].mean()) if enough.any() else None
+
+
+def _enough(arrays: Arrays) -> NDArray[np.bool_]:
+    """(15,): which controls have positives enough to count."""
+    positives = (arrays["targets"] & arrays["masks"]).sum(axis=0)
+    return np.asarray(positives >= int(arrays.get(LEAST, 1)), np.bool_)

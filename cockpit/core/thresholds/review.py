@@ -270,6 +270,11 @@ class ThresholdReview:
         arrays, heads = self._review.arrays, {name: it.head for name, it in self.heads.items()}
         return {**self._adapter.totals(arrays, thresholds), **self._adapter.sent_totals(arrays, heads, thresholds)}
 
+    @cached_property
+    def counted(self) -> Mapping[str, str]:
+        """Of how many heads a total is the mean, by its name; nothing where all count."""
+        return self._adapter.counted(self._review.arrays)
+
     @property
     def sends(self) -> bool:
         """Whether what is sent is not just what is on."""

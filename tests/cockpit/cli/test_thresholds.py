@@ -110,6 +110,25 @@ def test_what_is_sent_is_shown_beside_what_is_on(cockpit: Cockpit, runs: Path) -
     assert "new sent F1" in cockpit("thresholds", "last", "--set", "jump=0.4", "--diff").stdout
 
 
+def test_how_many_controls_a_total_counts_is_said(cockpit: Cockpit, runs: Path) -> None:
+    arrays = {**review_arrays(), "least_support": np.array(20)}
+    reviewed_run(runs, arrays)
+    positives = (arrays["targets"] & arrays["masks"]).sum(axis=0)
+    actions, inventory = (f"{(some >= 20).sum()} of {len(some)}" for some in (positives[:12], positives[12:]))
+    assert actions != "12 of 12"
+    lines = {line[:12].strip(): line for line in cockpit("thresholds", "last").stdout.splitlines()[-6:]}
+    assert lines["overall"].endswith("counted")
+    assert lines["action F1"].endswith(actions)
+    assert lines["inventory F1"].endswith(inventory)
+    found = json.loads(cockpit("thresholds", "last", "--json").stdout)
+    assert found["counted"] == {"action F1": actions, "inventory F1": inventory}
+    enough = positives >= 20
+    on = arrays["scores"] >= np.array([head["saved"] for head in found["heads"]][:15])
+    yes = on & arrays["masks"]
+    f1 = 2 * (yes & arrays["targets"]).sum(axis=0) / (yes.sum(axis=0) + positives)
+    assert found["totals"]["saved"]["action F1"] == pytest.approx(f1[:12][enough[:12]].mean())
+
+
 @pytest.mark.behaviour("equal-scores-throughout-said")
 def test_mistakes_are_sentences_and_save_nothing(cockpit: Cockpit, exported: Path) -> None:
     before = exported.read_bytes()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engines.contract.config import check_config
 from projects.controls.batches import WHITEN_FLOOR, WindowSource
-from projects.controls.config import ControlsConfig
+from projects.controls.config import PLAIN, ControlsConfig
 from projects.controls.exported import read_exported
 from projects.controls.features import frame_features
 from projects.controls.layout import CURSOR, HISTORY_FEATURES, LOOK
@@ -184,6 +184,24 @@ def test_a_run_saved_before_there_were_options_loads_as_it_was() -> None:
         del saved["model"][key]
     del saved["training"]["beta2"]
     assert loaded(saved) == loaded({"model": {"d_model": 64}})
+
+
+def test_an_export_names_the_options_that_are_used_alone(tmp_path: Path) -> None:
+    """An older run's is, byte for byte, as it was before there were any."""
+    old = loaded({}).model.exported()
+    assert list(old.items()) == [
+        ("d_model", 256), ("nhead", 8), ("num_layers", 6), ("dim_feedforward", 512), ("dropout", 0.3),
+        ("max_seq_len", 30),
+    ]  # fmt: skip
+    new = loaded({"version": 2, "model": SIZES}).model
+    named = {key: value for key, value in new.exported().items() if key not in old}
+    assert named == {"readout": "filter", "cursor_residual": 0.8, "whiten": True}
+    config = nested()
+    config["model"] |= new.exported()
+    read = read_exported(write(tmp_path, config, {})).model
+    dumped = new.model_dump()
+    assert {key: dumped[key] for key in read} == read
+    assert set(PLAIN) < set(read)
 
 
 def test_of_version_2_what_is_left_out_is_new_and_what_is_said_holds() -> None:

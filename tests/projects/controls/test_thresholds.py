@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from engines.basics.errors import DataError
+from projects.controls.evaluation import review_arrays as review_arrays_of
 from projects.controls.layout import ACTION, INV
 from projects.controls.masks import Masks
-from projects.controls.metrics import Prediction, Scoring, Thresholds, Truth, score_controls
-from projects.controls.thresholds import NAMES, THRESHOLDS, search_thresholds
+from projects.controls.metrics import LEAST_SUPPORT, Prediction, Scoring, Thresholds, Truth, score_controls
+from projects.controls.thresholds import MEANS, NAMES, THRESHOLDS, search_thresholds
 from tests.support.fake_review import exported_config, review_arrays
 
 HOTBAR_NAME = "hotbar_min_confidence"
@@ -32,8 +33,11 @@ def test_a_head_holds_the_frames_on_which_its_control_is_judged() -> None:
     assert heads[HOTBAR_NAME].targets.sum() == (arrays["hotbar_correct"] & arrays["hotbar_mask"]).sum()
 
 
-def test_totals_are_those_of_the_metrics() -> None:
+@pytest.mark.parametrize("least", [1, LEAST_SUPPORT])
+def test_totals_are_those_of_the_metrics(least: int) -> None:
     arrays, random = review_arrays(), np.random.default_rng(1)
+    if least > 1:
+        arrays["least_support"] = np.array(least)
     chosen = {name: float(value) for name, value in zip((*NAMES, HOTBAR_NAME), random.random(16), strict=True)}
     n = len(arrays["idle"])
     targets = np.zeros((n, 28), np.float32)
@@ -44,8 +48,14 @@ def test_totals_are_those_of_the_metrics() -> None:
     prediction = Prediction(arrays["scores"][:, :12], nothing[:, :2], nothing, nothing[:, :2], arrays["scores"][:, 12:])
     values = list(chosen.values())
     thresholds = Thresholds(np.array(values[:12]), np.array(values[12:15]))
-    scores = score_controls(prediction, Truth(targets, targets, masks), thresholds, scoring=Scoring(1)).values
-    totals = THRESHOLDS.totals(arrays, chosen)
+    of = Truth(targets, targets, masks)
+    assert review_arrays_of(prediction, of, arrays["groups"], least).get("least_support", 1) == least
+    found = score_controls(prediction, of, thresholds, scoring=Scoring(least))
+    scores, totals = found.values, THRESHOLDS.totals(arrays, chosen)
+    counted = [[found.counts(control) for control in some] for some in (found.controls[:12], found.controls[12:])]
+    assert least == 1 or sum(map(sum, counted)) < 14, "some are rare"
+    words = [f"{sum(some)} of {len(some)}" for some in counted]
+    assert THRESHOLDS.counted(arrays) == (dict(zip(MEANS, words, strict=True)) if least > 1 else {})
     assert totals["action F1"] == pytest.approx(scores["action_f1"])
     assert totals["inventory F1"] == pytest.approx(scores["inv_f1"])
     assert totals["idle accuracy"] == pytest.approx(scores["idle_accuracy"])
