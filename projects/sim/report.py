@@ -167,7 +167,7 @@ def threshold_table(cfg: SimConfig, review: Mapping[str, NDArray[Any]]) -> Table
 def speed_table(
     network: SimNetwork, source: Source, batch_size: int, clock: Callable[[], float] = time.perf_counter
 ) -> Table:
-    """The median time of an answer for one window and for a batch, after a first one that is not timed."""
+    """The time of an answer for one window and for a batch."""
     trained = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
     layers = network.llm.layers if network.llm is not None else 0
     rows = []

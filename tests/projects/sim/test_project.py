@@ -197,8 +197,8 @@ def test_an_answer_is_timed_alone_and_in_a_batch_after_one_that_is_not(folder: P
     moments = iter(float(2**k) for k in range(99))
     rows = speed_table(model.eval(), project.validation, 16, clock=lambda: next(moments)).rows
     trained = sum(p.numel() for name, p in model.named_parameters() if not name.startswith("llm."))
-    # 1 begins the first; 2 to 4, 8 to 16 and 32 to 64 are timed; 128 begins the next
-    assert rows == ((2, trained, 1, 8000.0, 8000.0), (2, trained, 16, 1024000.0, 64000.0))
+    # 1 begins the first; 2 to 4 is the fastest; of the batch 2¹¹ begins the first and 2¹² to 2¹³ is the fastest
+    assert rows == ((2, trained, 1, 2000.0, 2000.0), (2, trained, 16, 4096000.0, 256000.0))
 
 
 def test_an_evaluation_times_the_answer_for_one_window(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
