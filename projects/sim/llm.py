@@ -31,6 +31,8 @@ TINY_SEED = 0
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 STACKS = ("layers", "h")
 """What models of transformers call their list of layers."""
+AFTER_ATTENTION = ("self_attn.o_proj", "attn.c_proj", "mlp")
+"""What they call the parts of a layer that see each position by itself."""
 
 
 class FrozenLM(nn.Module):
@@ -55,6 +57,7 @@ class FrozenLM(nn.Module):
         self._longest = getattr(model.config, "max_position_embeddings", None)
         if self.prompt:
             self._remember(torch.tensor([prompt]))
+        self._read_last()
         model.set_input_embeddings(nn.Embedding(1, self.width).requires_grad_(False).to(table.weight))  # never read
 
     def _keep(self, model: Any, layers: int | None) -> None:
@@ -71,7 +74,7 @@ class FrozenLM(nn.Module):
                 )
             setattr(model, name, stack[:layers])
             model.config.num_hidden_layers = layers
-        self.layers = len(getattr(model, name))
+        self._stack, self.layers = name, len(getattr(model, name))
 
     def _remember(self, prompt: Tensor) -> None:
         with torch.no_grad():
@@ -79,6 +82,16 @@ class FrozenLM(nn.Module):
         for place, layer in enumerate(cache.layers):
             self.register_buffer(f"keys_{place}", layer.keys, persistent=False)
             self.register_buffer(f"values_{place}", layer.values, persistent=False)
+
+    def _read_last(self) -> None:
+        """Let the last layer's output projection and MLP work on the last position alone, the only one that is read.
+
+        What they give is added to all positions, which makes the others wrong. It is seven tenths of a layer's time.
+        """
+        layer = getattr(self.model, self._stack)[-1]
+        for name in AFTER_ATTENTION:
+            with contextlib.suppress(AttributeError):
+                layer.get_submodule(name).register_forward_pre_hook(_last_position)
 
     def train(self, mode: bool = True) -> FrozenLM:
         """Eval mode, whatever is asked for: there is nothing to train, and dropout would be noise."""
@@ -104,6 +117,11 @@ class FrozenLM(nn.Module):
             keys, values = getattr(self, f"keys_{place}"), getattr(self, f"values_{place}")
             cache.update(keys.expand(batch, -1, -1, -1), values.expand(batch, -1, -1, -1), place)
         return cache
+
+
+def _last_position(_module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Contiguous, since a CPU multiplies a strided one in bf16 at a sixth of its speed."""
+    return (inputs[0][:, -1:].contiguous(), *inputs[1:])
 
 
 def open_llm(

@@ -138,7 +138,7 @@ class SimSession:
         rows: list[Words | Gauge] = []
         for place, name in enumerate(LABELS[task]):
             signs = [
-                Span("●", "first") if place == truth else Span("·", "faint"),
+                Span("◆", "first") if place == truth else Span("·", "faint"),
                 Span("●", "second") if place == best else Span("·", "faint"),
             ]
             alarm = task == "risk" and place == HIGH
@@ -150,7 +150,7 @@ class SimSession:
                     differs=best >= 0 and truth != ABSENT and truth != best and place in (truth, best),
                 )
             )  # fmt: skip
-        return Panel(f"{task}: ● truth ● model" if truth != ABSENT else f"{task}: no truth", rows)
+        return Panel(f"{task}: ◆ truth ● model" if truth != ABSENT else f"{task}: no truth", rows)
 
     def _truth(self, task: str, position: int) -> int:
         return int(self._drive.labels[position, list(LABELS).index(task)])

@@ -3,7 +3,6 @@ it sees), what its thresholds do, and how long it takes to answer."""
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from torch import Tensor
 from engines.training.comparison import comparison
 from engines.training.project import Table
 from projects.sim.config import SimConfig
-from projects.sim.evaluation import SimResult
+from projects.sim.evaluation import SimResult, answer_ms
 from projects.sim.items import ItemSource
 from projects.sim.labels import ABSENT, LABELS
 from projects.sim.losses import ClassWeights, sim_losses
@@ -35,7 +34,6 @@ LOSSES = {f"{task} loss": task for task in LABELS}
 PERFECT = {**dict.fromkeys(SHOWN, 1.0), **dict.fromkeys(LOSSES, 0.0)}
 STEPS, RATE, DECAY = 200, 0.05, 1e-3
 CHUNK = 512
-TURNS = 3
 
 
 @dataclass(frozen=True)
@@ -180,19 +178,13 @@ def threshold_table(cfg: SimConfig, review: Mapping[str, NDArray[Any]]) -> Table
 def speed_table(
     network: SimNetwork, source: Source, batch_size: int, clock: Callable[[], float] = time.perf_counter
 ) -> Table:
-    """The median time of an answer for one window and for a batch, after a first one that is not timed."""
+    """The time of an answer for one window and for a batch."""
     trained = sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
     layers = network.llm.layers if network.llm is not None else 0
     rows = []
     for count in sorted({1, min(batch_size, len(source))}):
         batch = source.batch(torch.arange(count), None)
-        times = []
-        for turn in range(TURNS + 1):
-            began = clock()
-            network(batch)["risk_logits"].cpu()  # which waits for a GPU
-            if turn:
-                times.append(1000 * (clock() - began))
-        ms = statistics.median(times)
+        ms = answer_ms(network, batch, clock)
         rows.append((layers, trained, count, ms, ms / count))
     raw = "frames" in batch
     note = (

@@ -12,6 +12,7 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from engines.contract.rundir import RunDirectory
@@ -19,11 +20,17 @@ from engines.tasks.study import Study, interval, markdown
 
 ROWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "none": ("no LLM", ("model.llm=none",)),
-    "random_2": ("random weights, 2 layers", ("model.random_weights=true", "model.llm_layers=2")),
+    **{
+        f"random_{layers}": (
+            f"random weights, {layers} layers",
+            ("model.random_weights=true", f"model.llm_layers={layers}"),
+        )
+        for layers in (2, 6)
+    },
     **{f"llm_{layers}": (f"the LLM, {layers} layers", (f"model.llm_layers={layers}",)) for layers in (2, 6, 12, 30)},
 }
 """By name: what a row is called, and the settings that make it. All train the same number of parameters."""
-AGAINST = ("none", "random_2")
+AGAINST = ("none", "random_2", "random_6")
 """What the others are compared with, seed by seed."""
 SCORES = ("risk F1", "action F1")
 
@@ -50,7 +57,8 @@ def outcome(run: RunDirectory) -> Outcome:
     """What a run that is over has come to."""
     tables = _final(run)
     columns = tables["baselines"]["columns"]
-    rows = [dict(zip(columns, row, strict=True)) for row in tables["baselines"]["rows"]]
+    predictors = takewhile(lambda row: not row[0].startswith("skill over "), tables["baselines"]["rows"])
+    rows = [dict(zip(columns, row, strict=True)) for row in predictors]
     speed = dict(zip(tables["speed"]["columns"], tables["speed"]["rows"][-1], strict=True))
     epochs = [json.loads(line) for line in run.train_metrics.read_text().splitlines()]
     seconds = {epoch["epoch"]: epoch["seconds"] for epoch in epochs}  # one that was trained again counts once
@@ -64,7 +72,7 @@ def table(found: Mapping[str, Mapping[int, Outcome]]) -> str:
     lines = [["", "seeds", *SCORES, *differences, "ms", "minutes"]]
     first = next((one for outcomes in found.values() for one in outcomes.values()), None)
     for name, scores in first.scores.items() if first is not None else ():
-        if name != "this run" and not name.startswith("skill over "):
+        if name != "this run":
             lines.append([name, "", *(_number(scores[score]) for score in SCORES), *[""] * (len(differences) + 2)])
     references = [(row, found[row]) for row in against]
     lines += [_line(row, outcomes, references) for row, outcomes in found.items() if outcomes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 from pathlib import Path
@@ -10,12 +11,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from transformers import ResNetConfig, ResNetModel, ViTConfig, ViTModel
+from transformers import AutoConfig, AutoModel, ResNetConfig, ResNetModel, ViTConfig, ViTModel
 
 from engines.basics.errors import UserError
 from engines.training.precision import Precision
 from projects.sim.labels import ACTION, REASON, RISK, ModelError
-from projects.sim.llm import DTYPES, _gguf, _random, open_llm
+from projects.sim.llm import DTYPES, FrozenLM, _gguf, _random, open_llm
 from projects.sim.losses import ClassWeights, sim_losses
 from projects.sim.network import SimNetwork, build, segment_weights, trainable_names
 from projects.sim.vision import as_input, encoded, encoder_digest, open_vision
@@ -124,6 +125,30 @@ def test_a_prompts_cached_keys_equal_the_prompt_in_the_sequence(llm: str) -> Non
         prompted(prefix), expected, rtol=0, atol=1e-5
     )  # again: nothing was kept of the first call
     assert (prompted(prefix) - open_llm(llm)(prefix)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "qwen3", "gpt_neox", "gemma2", "mixtral"])
+def test_the_last_layer_works_on_the_position_that_is_read_and_changes_nothing(kind: str) -> None:
+    shape: dict[str, Any] = {
+        "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "vocab_size": 256, "bos_token_id": None, "eos_token_id": None,
+    }  # fmt: skip
+    make: Any = AutoModel.from_config
+    whole = make(AutoConfig.for_model(kind, **shape)).eval()
+    ours = FrozenLM(copy.deepcopy(whole))
+    seen: list[int] = []
+    stack = ours.model.h if kind == "gpt2" else ours.model.layers
+    for layer in stack:
+        layer.mlp.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[1]))
+    prefix, random = torch.randn(3, 6, 64), torch.randn(3, 64)
+    found = []
+    for read in (lambda x: whole(inputs_embeds=x, use_cache=False).last_hidden_state[:, -1], ours):
+        given = prefix.clone().requires_grad_()
+        output = read(given)  # type: ignore[no-untyped-call]
+        (output * random).sum().backward()
+        found.append((output, given.grad))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-5, atol=1e-5)
+    assert seen == [6, 1]
 
 
 def test_the_first_layers_are_those_of_the_whole_model() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from cockpit.core.ascii import text_in_ascii
 from engines.basics.errors import DataError
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import LONGEST_SCENE, Box, Gauge, Image, Line, encode
@@ -106,6 +107,11 @@ def test_scenes_show_frame_curve_truth_and_alarms(drive: Drive, windows: Windows
     assert isinstance(high, Gauge)
     assert high.mark == pytest.approx(threshold, abs=1e-3)
     assert high.value == pytest.approx(decided.high[first], abs=1e-3)
+    signs = [[span.text for span in row.signs] for row in risk.rows if isinstance(row, Gauge)]
+    said, truth = int(decided.chances["risk"][first].argmax()), int(drive.labels[first, 0])
+    assert signs == [["◆" if k == truth else "·", "●" if k == said else "·"] for k in range(4)]
+    assert text_in_ascii("◆") != text_in_ascii("●")  # the two differ by shape, there too
+    assert risk.title == "risk: ◆ truth ● model"
     assert session.act("previous", 39) > session.act("previous", int(session.act("previous", 39)))
     assert scene.strip is not None
     assert max(scene.strip.levels) == pytest.approx(np.nanmax(decided.high), abs=1e-3)

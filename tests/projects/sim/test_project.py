@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from engines.basics.errors import DataError, UserError
 from engines.training.comparison import LOSES
-from engines.training.project import Context
+from engines.training.evaluate import evaluate
+from engines.training.project import Batch, Context
 from projects.sim.config import SimConfig
 from projects.sim.drives import write_drive
 from projects.sim.labels import LABELS
@@ -196,8 +197,27 @@ def test_an_answer_is_timed_alone_and_in_a_batch_after_one_that_is_not(folder: P
     moments = iter(float(2**k) for k in range(99))
     rows = speed_table(model.eval(), project.validation, 16, clock=lambda: next(moments)).rows
     trained = sum(p.numel() for name, p in model.named_parameters() if not name.startswith("llm."))
-    # 1 begins the first; 2 to 4, 8 to 16 and 32 to 64 are timed; 128 begins the next
-    assert rows == ((2, trained, 1, 8000.0, 8000.0), (2, trained, 16, 1024000.0, 64000.0))
+    # 1 begins the first; 2 to 4 is the fastest; of the batch 2¹¹ begins the first and 2¹² to 2¹³ is the fastest
+    assert rows == ((2, trained, 1, 2000.0, 2000.0), (2, trained, 16, 4096000.0, 256000.0))
+
+
+def test_an_evaluation_times_the_answer_for_one_window(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = []
+
+    def answer_ms(model: SimNetwork, batch: Batch) -> float:
+        timed.append(batch)
+        return 7.0
+
+    monkeypatch.setattr("projects.sim.evaluation.answer_ms", answer_ms)
+    cfg = config(folder)
+    project, split, model = opened(cfg)
+    result = evaluate(project, cfg, split, model, CONTEXT, {"risk": 1.0}, heads=["risk"], interrupted=lambda: False)
+    assert result is not None
+    assert result.values["ms"] == 7.0
+    first = split.validation.batch(torch.arange(1), None)
+    assert len(timed) == 1
+    assert all(torch.equal(timed[0][name], first[name]) for name in ("telemetry", "vis_feats"))
+    assert "validation.ms" in [column.source for column in SPEC.columns]
 
 
 def test_classes_that_never_train_are_noted(folder: Path) -> None:

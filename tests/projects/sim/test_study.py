@@ -14,6 +14,7 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.tables import Table, encode
 from engines.runs import launch
 from engines.tasks.study import interval
+from engines.training.comparison import comparison
 from projects.sim.config import SimConfig
 from projects.sim.drives import write_drive
 from projects.sim.study import ROWS, main, study
@@ -41,9 +42,9 @@ class Trainings:
         cfg = load_config(run.config).settings
         assert isinstance(cfg, SimConfig)
         scores = F1[run.path.parent.name][cfg.training.seed]
-        rows = (("this run", *scores), ("majority", 0.25, 0.1), ("skill over majority", 0.2, 0.1))
+        named = [dict(zip(("risk F1", "action F1"), values, strict=True)) for values in (scores, (0.25, 0.1))]
         tables = {
-            "baselines": Table(("", "risk F1", "action F1"), rows),
+            "baselines": comparison(named[0], {"majority": named[1]}, dict.fromkeys(named[0], 1.0), title=""),
             "speed": Table(("windows", "ms"), ((1, 3.0), (16, 40.0))),
         }
         run.report.write_bytes(encode(tables))
