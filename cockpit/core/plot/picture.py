@@ -43,7 +43,7 @@ RARE = 5
 
 def paint(
     title: str, lines: Sequence[Line], signs: Sequence[Sign], view: View, size: tuple[int, int], glyphs: Glyphs,
-    *, log: bool = False, selected: bool = False, legend: bool = False,
+    *, log: bool = False, trimmed: bool = False, selected: bool = False, legend: bool = False,
 ) -> Cells:  # fmt: skip
     """The picture, `size` (width, height) characters large; too small a one is only a frame."""
     width, rows = size
@@ -58,7 +58,7 @@ def paint(
         return cells
     curves = [reduce(line.points, columns * glyphs.dots_wide, view.start, view.end) for line in lines]
     draw_x_axis(cells, view, columns, glyphs)
-    scale = _scale(lines, curves, plot_rows, log)
+    scale = _scale(lines, curves, plot_rows, log, trimmed)
     if scale is None:
         _say(cells, "nothing finite here")
     else:
@@ -95,24 +95,26 @@ def _value(line: Line, view: View, columns: int) -> str:
     return four_digits(float(line.raw[place]))
 
 
-def _scale(lines: Sequence[Line], curves: Sequence[Columns], plot_rows: int, log: bool) -> Scale | None:
+def _scale(lines: Sequence[Line], curves: Sequence[Columns], plot_rows: int, log: bool, trimmed: bool) -> Scale | None:
     """Of everything in view but raw values behind smoothed ones, and of the limits; None where there is nothing."""
     drawn = [(line, curve) for line, curve in zip(lines, curves, strict=True) if len(curve.low)]
     telling = [(line, curve) for line, curve in drawn if not line.raw_behind] or drawn
     if not telling:
         return None
-    ranges = [_range(line, curve) for line, curve in telling]
+    ranges = [_range(line, curve, trimmed) for line, curve in telling]
     ends = [end for line, _ in telling for end in line.limits if end is not None and not log]
     low, high = min(*(low for low, _ in ranges), *ends, math.inf), max(*(high for _, high in ranges), *ends, -math.inf)
     return fit_scale(low, high, max(3, plot_rows // 3), log)
 
 
-def _range(line: Line, curve: Columns) -> tuple[float, float]:
+def _range(line: Line, curve: Columns, trimmed: bool) -> tuple[float, float]:
     """Lowest and highest; of every step behind epochs without what is rare, or wild steps would flatten these.
+
+    So of all lines where the chart is `trimmed`.
 
     Steps are sampled, two a column: of a column's highest and lowest none would be rare.
     """
-    if line.name != "step":
+    if line.name != "step" and not trimmed:
         return float(curve.low.min()), float(curve.high.max())
     low, high = np.percentile([curve.first, curve.last], (RARE, 100 - RARE))
     return float(low), float(high)

@@ -330,3 +330,17 @@ def test_what_led_to_a_fork_is_drawn_faint_on_every_axis(axis: AxisName) -> None
     assert before.x[-1] < line.x[0]
     start, end = extent([own], axis)
     assert (start, end) == {"step": (0, 19), "epoch": (0, 1.9), "time": (1e9, 1e9 + 509)}[axis]
+
+
+@pytest.mark.behaviour("outliers-leave-the-range")
+def test_outliers_are_left_out_of_the_range_where_that_is_asked_for() -> None:
+    wild = series("loss", [1.0 + (step == 200) * 1e6 for step in range(400)])
+    (line,) = ChartLines().make([("logged", wild)], Look())
+    view = View("step", 0.0, 400.0)
+    tops = []
+    for trimmed in (False, True):
+        cells = paint("loss", (line,), (), view, (50, 12), UNICODE, trimmed=trimmed)
+        tops.append(labels(cells)[0])
+    assert tops[0] == "1.00M"
+    assert float(tops[1]) < 2
+    assert rows(cells)[1][9:-2].strip()  # seen at the upper edge all the same
