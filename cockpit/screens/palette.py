@@ -1,4 +1,4 @@
-"""Every key of a screen in the command palette, named `area: verb`, as long as it can be used now."""
+"""Every key of a screen in the command palette, named `area: verb` with the key, as long as it can be used now."""
 
 from __future__ import annotations
 
@@ -31,4 +31,5 @@ class ActionProvider(Provider):
             if binding.id and active.tooltip and active.enabled:
                 area, _, _ = binding.id.partition(".")
                 run = partial(self.app.run_action, binding.action, active.node)
-                yield f"{area}: {binding.description}", run, active.tooltip
+                key = self.app.get_key_display(binding)
+                yield f"{area}: {binding.description}", run, f"{key}  {active.tooltip}"

@@ -47,6 +47,8 @@ class ChartsPanel(Vertical):
         Binding("slash", "filter", "filter", id="charts.filter", tooltip="Filter charts by words in their names"),
         Binding("m", "smooth", "smooth", id="charts.smooth", tooltip="Smoothing of steps: off, 0.6, 0.9, 0.98"),
         Binding("o", "log", "log", show=False, id="charts.log", tooltip="Logarithmic or linear values"),
+        Binding("H", "trim", "hide outliers", show=False, id="charts.trim",
+                tooltip="Leave rare values out of the range, and back"),
         Binding("b", "axis", "axis", id="charts.axis", tooltip="Horizontal axis: steps, epochs or hours"),
         Binding("plus,equals_sign", "zoom(True)", "zoom in", show=False, id="charts.closer", key_display="+",
                 tooltip="Zoom in around the cursor (also the wheel on an enlarged chart, elsewhere with ctrl)"),
@@ -254,6 +256,9 @@ class ChartsPanel(Vertical):
 
     def action_log(self) -> None:
         self._look(self.view.other_scale())
+
+    def action_trim(self) -> None:
+        self._look(self.view.trim())
 
     def action_axis(self) -> None:
         self._look(self.view.next_axis(self._series).over(self._series))

@@ -35,6 +35,7 @@ def state_words(view: ChartsView) -> list[str]:
     if look.smoothing != USUAL_SMOOTHING:
         words.append(f"smoothing {look.smoothing}" if look.smoothing else "raw")
     words += ["log"] if look.log else []
+    words += ["without outliers"] if look.trimmed else []
     start, end = (place_name(axis, x) for x in (view.viewport.start, view.viewport.end))
     words += [] if view.viewport.whole else [f"{start} to {end}"]
     return words + ([f"at {place_name(axis, cursor)}"] if cursor is not None else [])

@@ -86,7 +86,7 @@ class MetricChart(Widget, can_focus=True):
         title = plain(" · ".join(filter(None, (self.name, drawing.about))))
         return paint(
             title, self.lines, drawing.signs, drawing.view, self.size, drawing.glyphs,
-            log=drawing.look.log, selected=self.has_focus, legend=drawing.legend,
+            log=drawing.look.log, trimmed=drawing.look.trimmed, selected=self.has_focus, legend=drawing.legend,
         )  # fmt: skip
 
     @property

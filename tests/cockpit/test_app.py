@@ -75,6 +75,7 @@ async def test_help_tells_the_keys_of_the_screen_below(cockpit: Make, fake: Fake
             await until(pilot, lambda: isinstance(app.screen, RunsScreen))
 
 
+@pytest.mark.behaviour("palette-shows-keys")
 async def test_the_palette_offers_what_can_be_done_now_and_does_it(cockpit: Make, fake: FakeRun) -> None:
     fake.begin().started()
     with fake.locked():
@@ -83,6 +84,7 @@ async def test_the_palette_offers_what_can_be_done_now_and_does_it(cockpit: Make
             await pilot.press("ctrl+p")
             await until(pilot, lambda: "run: pause" in text(pilot))
             assert "run: stop" in text(pilot)
+            assert "p  Pause before the next step" in text(pilot)  # the key beside what it does
             assert "run: resume" not in text(pilot)
             assert "run: continue" not in text(pilot)
             assert "show: charts" in text(pilot)

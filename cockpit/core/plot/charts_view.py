@@ -91,6 +91,10 @@ class ChartsView:
         """Logarithmic instead of linear, and back."""
         return replace(self, look=replace(self.look, log=not self.look.log))
 
+    def trim(self) -> ChartsView:
+        """Rare values left out of the ranges, and back."""
+        return replace(self, look=replace(self.look, trimmed=not self.look.trimmed))
+
     # -- which charts ----------------------------------------------------------------------------------------------
 
     def filter(self, text: str) -> ChartsView:

@@ -29,6 +29,8 @@ class Look:
     smoothing: float = 0.0
     """Weight of the past; 0 smooths nothing. Values per epoch are never smoothed."""
     log: bool = False
+    trimmed: bool = False
+    """Whether rare values are left out of the range, and drawn at its edge."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,7 +45,7 @@ RARE = 5
 
 def paint(
     title: str, lines: Sequence[Line], signs: Sequence[Sign], view: View, size: tuple[int, int], glyphs: Glyphs,
-    *, log: bool = False, selected: bool = False, legend: bool = False,
+    *, log: bool = False, trimmed: bool = False, selected: bool = False, legend: bool = False,
 ) -> Cells:  # fmt: skip
     """The picture, `size` (width, height) characters large; too small a one is only a frame."""
     width, rows = size
@@ -61,7 +61,7 @@ def paint(
     curves = [reduce(line.points, columns * glyphs.dots_wide, view.start, view.end) for line in lines]
     draw_x_axis(cells, view, columns, glyphs)
     bands = [(line.style, _in_view(line.band, view, columns * glyphs.dots_wide)) for line in lines if line.band]
-    scale = _scale(lines, curves, [band for _, band in bands], plot_rows, log)
+    scale = _scale(lines, curves, [band for _, band in bands], plot_rows, log, trimmed)
     if scale is None:
         _say(cells, "no finite values here")
     else:
@@ -127,12 +127,12 @@ def _draw_band(cells: Cells, style: str, band: Columns, scale: Scale, glyphs: Gl
 
 
 def _scale(
-    lines: Sequence[Line], curves: Sequence[Columns], bands: Sequence[Columns], plot_rows: int, log: bool
+    lines: Sequence[Line], curves: Sequence[Columns], bands: Sequence[Columns], plot_rows: int, log: bool, trimmed: bool
 ) -> Scale | None:
     """Of everything in view but raw values behind smoothed ones, and of the limits; None where there is nothing."""
     drawn = [(line, curve) for line, curve in zip(lines, curves, strict=True) if len(curve.low)]
     telling = [(line, curve) for line, curve in drawn if not line.raw_behind] or drawn
-    ranges = [_range(line, curve) for line, curve in telling]
+    ranges = [_range(line, curve, trimmed) for line, curve in telling]
     ranges += [(float(band.low.min()), float(band.high.max())) for band in bands if len(band.low)]
     if not ranges:
         return None
@@ -141,12 +141,14 @@ def _scale(
     return fit_scale(low, high, max(3, plot_rows // 3), log)
 
 
-def _range(line: Line, curve: Columns) -> tuple[float, float]:
+def _range(line: Line, curve: Columns, trimmed: bool) -> tuple[float, float]:
     """Lowest and highest; of every step behind epochs without what is rare, or wild steps would flatten these.
+
+    So of all lines where the chart is `trimmed`.
 
     Steps are sampled, two a column: of a column's highest and lowest none would be rare.
     """
-    if line.name != "step":
+    if line.name != "step" and not trimmed:
         return float(curve.low.min()), float(curve.high.max())
     low, high = np.percentile([curve.first, curve.last], (RARE, 100 - RARE))
     return float(low), float(high)

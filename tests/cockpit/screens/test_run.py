@@ -443,14 +443,18 @@ async def test_what_it_cost_is_in_the_header(cockpit: Make, fake: FakeRun) -> No
 
 
 @pytest.mark.parametrize(
-    ("label", "shown", "hidden"),
-    [("", "·····", "x" * 9), ("x" * 20, "xxxxx", "-20"), ("y" * 40, "yyyyy", "·····")],
+    ("project", "label", "shown", "hidden"),
+    [
+        ("controls", "", "2026", "x" * 9),
+        ("controls", "x" * 20, "·····", "2026"),
+        ("a_project_with_a_long_name", "y" * 40, "yyyyy", "·····"),
+    ],
 )
 @pytest.mark.behaviour("money-last-in-the-header")
 async def test_the_date_and_then_the_bar_give_way_to_the_money(
-    cockpit: Make, folder: Path, label: str, shown: str, hidden: str
+    cockpit: Make, folder: Path, project: str, label: str, shown: str, hidden: str
 ) -> None:
-    fake = FakeRun(folder, "controls-20261127-204000-wide", label=label).begin().started()
+    fake = FakeRun(folder, f"{project}-20261127-204000-wide", label=label).begin().started()
     fake.run.config.write_text("cost:\n  usd_per_hour: 2.5\n  budget_usd: 100\n")
     attempt = fake.run.attempt(1)
     attempt.usd_per_hour, attempt.started = 2.5, 1_795_812_000.0 - 1800

@@ -360,3 +360,17 @@ def test_a_band_is_smoothed_as_its_line() -> None:
     assert line.band is not None
     assert np.allclose(line.band[1], line.points.y - 1)
     assert np.allclose(line.band[2], line.points.y + 1)
+
+
+@pytest.mark.behaviour("outliers-leave-the-range")
+def test_outliers_are_left_out_of_the_range_where_that_is_asked_for() -> None:
+    wild = series("loss", [1.0 + (step == 200) * 1e6 for step in range(400)])
+    (line,) = ChartLines().make([("logged", wild)], Look())
+    view = View("step", 0.0, 400.0)
+    tops = []
+    for trimmed in (False, True):
+        cells = paint("loss", (line,), (), view, (50, 12), UNICODE, trimmed=trimmed)
+        tops.append(labels(cells)[0])
+    assert tops[0].endswith("M")
+    assert float(tops[1]) < 2
+    assert rows(cells)[1][9:-2].strip()  # seen at the upper edge all the same
