@@ -19,6 +19,10 @@ from cockpit.core.text import plain
 Log = Mapping[str, Series]
 
 
+PIECE = 32
+"""Runs that one poll reads for the first time: a group of hundreds must leave time for keys."""
+
+
 @dataclass(frozen=True)
 class Slot:
     """A line that is drawn."""
@@ -96,17 +100,24 @@ class DrawnLines:
         self._drawn = wanted
         polled: dict[Path, bool] = {}
         changed = [slot.paths if slot else () for slot in wanted] != [slot.paths if slot else () for slot in before]
+        fresh = 0
         for place, slot in enumerate(wanted, 1):
             if slot is None:
                 continue
             new = self._paths.get(place) != slot.paths
+            if new:
+                self._series.pop(place, None)  # of what was drawn there before
             for entry in slot.line.entries:
                 path = entry.run.path
+                if path not in self._readers:
+                    if fresh == PIECE:
+                        break
+                    fresh += 1
+                    self._readers[path] = RunMetrics(entry.run, entry.name)
                 if path not in polled:
-                    reader = self._readers.setdefault(path, RunMetrics(entry.run, entry.name))
-                    polled[path] = reader.poll()
+                    polled[path] = self._readers[path].poll()
                 new |= polled[path]
-            if new:
+            if new and all(path in self._readers for path in slot.paths):
                 logs = [from_start(self._readers[path].series()) for path in slot.paths]
                 self._series[place] = logs[0] if len(logs) == 1 else mean_of(logs)
                 self._paths[place] = slot.paths
@@ -126,13 +137,18 @@ class DrawnLines:
     def series(self) -> Log:
         """Of the metrics that are compared."""
         compared = set(self.comparison.metrics)
-        drawn = {place: self._series[place] for place, slot in enumerate(self._drawn, 1) if slot is not None}
+        drawn = {place: self._series.get(place, {}) for place, slot in enumerate(self._drawn, 1) if slot is not None}
         every = over_one_another(drawn)
         return {name: one for name, one in every.items() if name.partition(":")[2] in compared}
 
     def problems(self) -> Sequence[str]:
         paths = {path: slot.line.name for slot in self._drawn if slot is not None for path in slot.paths}
-        return [f"{name}: {problem}" for path, name in paths.items() for problem in self._readers[path].problems()]
+        return [
+            f"{name}: {problem}"
+            for path, name in paths.items()
+            if path in self._readers
+            for problem in self._readers[path].problems()
+        ]
 
 
 def mean_of(logs: Sequence[Log]) -> dict[str, Series]:
