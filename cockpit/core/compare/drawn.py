@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,11 @@ class Slot:
 
     line: Line
 
-    @property
+    @cached_property
+    def facts(self) -> LineFacts:
+        return facts_of(self.line)
+
+    @cached_property
     def paths(self) -> tuple[Path, ...]:
         return tuple(entry.run.path for entry in self.line.entries)
 
@@ -129,7 +134,7 @@ class DrawnLines:
         """The lines that are drawn, in their order, with what is compared of them."""
         there = [(place, slot) for place, slot in enumerate(self._drawn) if slot is not None]
         return Comparison(
-            tuple(facts_of(slot.line) for _, slot in there),
+            tuple(slot.facts for _, slot in there),
             tuple(self._series.get(place + 1, {}) for place, _ in there),
             tuple(place for place, _ in there),
         )
@@ -191,10 +196,9 @@ def facts_of(line: Line) -> LineFacts:
     if not trees:
         return LineFacts(line.name, project, problem=first.problem)
     best = summary.best.epoch if summary is not None and summary.best is not None and not line.is_group else None
-    config = dict(trees[0])
-    for tree in trees[1:]:
-        for key in {**config, **tree}:
-            values = [one.get(key, ABSENT) for one in trees]
-            if any(value != values[0] for value in values[1:]):
-                config[key] = ", ".join(dict.fromkeys(plain(words(value)) for value in values))
+    config: dict[str, Any] = {}
+    for key in dict.fromkeys(key for tree in trees for key in tree):
+        values = [tree.get(key, ABSENT) for tree in trees]
+        same = all(value == values[0] for value in values)
+        config[key] = values[0] if same else ", ".join(dict.fromkeys(plain(words(value)) for value in values))
     return LineFacts(line.name, project, best, config, first.problem)
