@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,21 @@ from cockpit.core.text import plain
 Log = Mapping[str, Series]
 
 
+PIECE = 32
+"""Runs that one poll reads for the first time: a group of hundreds must leave time for keys."""
+
+
 @dataclass(frozen=True)
 class Slot:
     """A line that is drawn."""
 
     line: Line
 
-    @property
+    @cached_property
+    def facts(self) -> LineFacts:
+        return facts_of(self.line)
+
+    @cached_property
     def paths(self) -> tuple[Path, ...]:
         return tuple(entry.run.path for entry in self.line.entries)
 
@@ -96,17 +105,24 @@ class DrawnLines:
         self._drawn = wanted
         polled: dict[Path, bool] = {}
         changed = [slot.paths if slot else () for slot in wanted] != [slot.paths if slot else () for slot in before]
+        fresh = 0
         for place, slot in enumerate(wanted, 1):
             if slot is None:
                 continue
             new = self._paths.get(place) != slot.paths
+            if new:
+                self._series.pop(place, None)  # of what was drawn there before
             for entry in slot.line.entries:
                 path = entry.run.path
+                if path not in self._readers:
+                    if fresh == PIECE:
+                        break
+                    fresh += 1
+                    self._readers[path] = RunMetrics(entry.run, entry.name)
                 if path not in polled:
-                    reader = self._readers.setdefault(path, RunMetrics(entry.run, entry.name))
-                    polled[path] = reader.poll()
+                    polled[path] = self._readers[path].poll()
                 new |= polled[path]
-            if new:
+            if new and all(path in self._readers for path in slot.paths):
                 logs = [from_start(self._readers[path].series()) for path in slot.paths]
                 self._series[place] = logs[0] if len(logs) == 1 else mean_of(logs)
                 self._paths[place] = slot.paths
@@ -118,7 +134,7 @@ class DrawnLines:
         """The lines that are drawn, in their order, with what is compared of them."""
         there = [(place, slot) for place, slot in enumerate(self._drawn) if slot is not None]
         return Comparison(
-            tuple(facts_of(slot.line) for _, slot in there),
+            tuple(slot.facts for _, slot in there),
             tuple(self._series.get(place + 1, {}) for place, _ in there),
             tuple(place for place, _ in there),
         )
@@ -126,13 +142,18 @@ class DrawnLines:
     def series(self) -> Log:
         """Of the metrics that are compared."""
         compared = set(self.comparison.metrics)
-        drawn = {place: self._series[place] for place, slot in enumerate(self._drawn, 1) if slot is not None}
+        drawn = {place: self._series.get(place, {}) for place, slot in enumerate(self._drawn, 1) if slot is not None}
         every = over_one_another(drawn)
         return {name: one for name, one in every.items() if name.partition(":")[2] in compared}
 
     def problems(self) -> Sequence[str]:
         paths = {path: slot.line.name for slot in self._drawn if slot is not None for path in slot.paths}
-        return [f"{name}: {problem}" for path, name in paths.items() for problem in self._readers[path].problems()]
+        return [
+            f"{name}: {problem}"
+            for path, name in paths.items()
+            if path in self._readers
+            for problem in self._readers[path].problems()
+        ]
 
 
 def mean_of(logs: Sequence[Log]) -> dict[str, Series]:
@@ -175,10 +196,9 @@ def facts_of(line: Line) -> LineFacts:
     if not trees:
         return LineFacts(line.name, project, problem=first.problem)
     best = summary.best.epoch if summary is not None and summary.best is not None and not line.is_group else None
-    config = dict(trees[0])
-    for tree in trees[1:]:
-        for key in {**config, **tree}:
-            values = [one.get(key, ABSENT) for one in trees]
-            if any(value != values[0] for value in values[1:]):
-                config[key] = ", ".join(dict.fromkeys(plain(words(value)) for value in values))
+    config: dict[str, Any] = {}
+    for key in dict.fromkeys(key for tree in trees for key in tree):
+        values = [tree.get(key, ABSENT) for tree in trees]
+        same = all(value == values[0] for value in values)
+        config[key] = values[0] if same else ", ".join(dict.fromkeys(plain(words(value)) for value in values))
     return LineFacts(line.name, project, best, config, first.problem)

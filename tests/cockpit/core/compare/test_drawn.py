@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cockpit.core.compare import drawn as module
 from cockpit.core.compare.drawn import DrawnLines, Slot, facts_of, mean_of
 from cockpit.core.series import Series
 from tests.support.compared import configured, model_of
@@ -80,3 +81,20 @@ def test_a_group_is_a_mean_with_the_settings_of_its_runs(tmp_path: Path) -> None
     facts = facts_of(group)
     assert facts.config is not None
     assert (facts.config["training.seed"], facts.config["training.lr"], facts.best) == ("0, 1", 5, None)
+
+
+def test_a_large_group_is_read_in_pieces_and_drawn_once_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PIECE", 2)
+    fakes = [configured(tmp_path, "amber", n / 10, at=n, seed=n) for n in range(5)]
+    (group,) = model_of(fakes).table.lines
+    lines = DrawnLines()
+    lines.draw([Slot(group)])
+    polls = 0
+    while not lines.series():
+        lines.poll()
+        polls += 1
+    assert polls == 3
+    assert lines.series()["1:score"].value.tolist() == pytest.approx([0.2])
+    assert not lines.poll()
