@@ -187,10 +187,10 @@ def _actions(shown: Shown, frame: int) -> Panel:
             Span("recorded ", "quiet"), Span(way(done), "first"),
             Span(" changes" if shown.changed[frame] else "", "accent"),
         ]),
+        Gauge(label="chance", value=round(float(chances[done]), 3) if known and done != UNKNOWN else None),
         Words([
             Span("predicted ", "quiet"), Span(way(likeliest), "second"), Span(" ≠" if differs else "", "bad"),
         ]),
-        Gauge(label="P(recorded)", value=round(float(chances[done]), 3) if known and done != UNKNOWN else None),
     ]  # fmt: skip
     for index, name in enumerate(ABILITIES):
         if not shown.used[index]:

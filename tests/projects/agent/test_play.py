@@ -153,7 +153,7 @@ def test_recorded_and_predicted_actions_are_named_and_marked_where_they_differ(o
     marked = []
     for frame in range(1, 40):
         done, said = int(shown.movement[frame]), int(shown.said_movement[frame].argmax())
-        recorded, predicted = ("".join(span.text for span in words(session.scene(frame), row)) for row in (0, 1))
+        recorded, predicted = ("".join(span.text for span in words(session.scene(frame), row)) for row in (0, 2))
         assert recorded.split(" changes")[0] == f"recorded {way(done)}"
         assert recorded.endswith(" changes") == (done != int(shown.movement[frame - 1]))
         assert predicted == f"predicted {way(said)}{' ≠' * (done != said)}"
@@ -161,7 +161,7 @@ def test_recorded_and_predicted_actions_are_named_and_marked_where_they_differ(o
     assert {True} <= set(marked)
     frame = 20
     scene = session.scene(frame)
-    chance = next(row for row in scene.panels[0].rows if isinstance(row, Gauge) and row.label == "P(recorded)")
+    chance = next(row for row in scene.panels[0].rows if isinstance(row, Gauge) and row.label == "chance")
     assert chance.value == pytest.approx(shown.said_movement[frame][shown.movement[frame]], abs=1e-3)
     horizons = [row for row in scene.panels[2].rows if isinstance(row, Gauge)]
     assert [row.label for row in horizons] == ["1 frame", "2 frames", "4 frames", "8 frames", "here"]
@@ -180,6 +180,7 @@ def test_what_is_said_fits_80_columns(opened: Opened, shown: Shown, filmed: list
             width = 23 if len(panel.rows) > 8 else 47
             said = [row.spans for row in panel.rows if isinstance(row, Words)]
             assert all(sum(len(span.text) for span in spans) <= width for spans in said)
+            assert all(len(row.label) <= 0.4 * width for row in panel.rows if isinstance(row, Gauge))
 
 
 def words(scene: Scene, row: int) -> list[Text]:
