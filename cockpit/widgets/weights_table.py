@@ -171,7 +171,7 @@ class WeightsTable(NumbersTable):
         return ""
 
     def _tell_locked(self) -> None:
-        self.tell(f"{plain(self.head)} is locked; x frees it.")
+        self.tell(f"{plain(self.head)} is locked; L unlocks it.")
 
     def action_nudge(self, direction: int, fine: bool = False) -> None:
         if not self.head or not self.take_typed():
