@@ -113,7 +113,7 @@ class WeightsScreen(FollowedRunScreen):
 
     def _last_orders(self) -> list[Content]:
         if not (last := self.orders.known(SetLossWeights, MeasureGradients)[:LAST_ORDERS]):
-            return [Content.styled("↑↓ head   ←→ weight   0-9 type   x lock   d defaults   o presets", "$quiet")]
+            return [Content.styled("↑↓ head   ←→ weight   0-9 type   L lock   del defaults   o presets", "$quiet")]
         return [self.orders.told(one, _asked(one)) for one in last]
 
     def _show_chart(self) -> None:

@@ -189,7 +189,7 @@ class Person:
         self.see("as saved")
         self.press("]")
         new = self.see(r"> \* move_forward +([\d.]+) ")[1]
-        self.press("d")
+        self.press("S")
         self.see(rf"move_forward +[\d.]+ → {new} ")
         self.see("save to")
         self.press("Enter")

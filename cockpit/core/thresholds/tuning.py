@@ -149,7 +149,7 @@ class Tuning:
     def save(self, *, who: str, now: float) -> None:
         """Raises `UserError` where these very thresholds were not reviewed, else as `ThresholdReview.save`."""
         if self._shown != self.new:
-            raise UserError("Nothing was saved: review these thresholds first. d shows what would change.")
+            raise UserError("Nothing was saved: review these thresholds first. S shows what would change.")
         self.review.save(self.new, who=who, now=now)
 
 

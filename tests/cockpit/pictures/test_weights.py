@@ -75,7 +75,7 @@ async def test_steering(pictures: Pictures, cockpit: Make, training: FakeRun, si
         await pilot.press("escape", "escape")
         await until(pilot, lambda: "Unapplied changes" in text(pilot))
         await pictures.take(pilot)
-        await pilot.press("delete")
+        await pilot.press("d")
         await until(pilot, lambda: keys(pilot).get("lr & stop"))
         await pilot.press("l")
         await until(pilot, lambda: "Patience, epochs" in text(pilot) and "No change" in text(pilot))

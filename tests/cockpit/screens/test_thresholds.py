@@ -205,7 +205,7 @@ async def test_only_what_was_reviewed_is_saved_and_the_history_tells(cockpit: Ma
         await until(pilot, lambda: "History of saves" in text(pilot))
         assert "1970-01-01 00:00:05" in text(pilot)
         assert "move_forward            0.500 → 0.600" in text(pilot)
-        await pilot.press("escape", "u", "d")
+        await pilot.press("escape", "u", "S")
         await until(pilot, lambda: "0.600 → 0.500" in text(pilot))
         await pilot.press("enter")
         await until(pilot, lambda: config_of(run)["thresholds"]["action"][0] == 0.5)
@@ -230,7 +230,7 @@ async def test_without_an_export_there_is_a_review_but_no_save(cockpit: Make, fo
     async with cockpit().run_test(size=SIZE, notifications=True) as pilot:
         await ready(pilot, run)
         assert "! There is no exported config to save to yet: make one with `cockpit export controls-" in text(pilot)
-        await pilot.press("O", "d")
+        await pilot.press("O", "S")
         await until(pilot, lambda: "What saving changes" in text(pilot))
         assert keys(pilot)["Save"] is False
         await pilot.press("enter")
@@ -271,7 +271,7 @@ async def test_a_newer_best_epoch_is_told_and_read_with_the_changes_kept(cockpit
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
         await leaving(pilot, "Unapplied changes")
-        await pilot.press("S")
+        await pilot.press("d")
         await until(pilot, lambda: not isinstance(pilot.app.screen, UnappliedScreen | ThresholdsScreen))
 
 
@@ -286,5 +286,5 @@ async def test_a_damaged_review_is_a_sentence(cockpit: Make, run: RunDirectory) 
         await pilot.app.push_screen(ThresholdsScreen(run))
         await until(pilot, lambda: "cannot be read as the record of a review" in " ".join(text(pilot).split()))
         assert not any(keys(pilot)[name] for name in ("optimise", "all", "review"))
-        await pilot.press("o", "O", "left", "d", "h", "=", "1", "u", "L", "j", "backspace")
+        await pilot.press("o", "O", "left", "S", "h", "=", "1", "u", "L", "j", "backspace")
         assert pilot.app.is_running

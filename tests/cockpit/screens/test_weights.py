@@ -153,7 +153,7 @@ async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training:
             await pilot.press("enter")  # stays, with the draft
             await until(pilot, lambda: isinstance(app.screen, WeightsScreen) and "1 change " in text(pilot))
             await leave("discard and close")
-            await pilot.press("delete")
+            await pilot.press("d")
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await open_weights(pilot)
             assert "no changes" in text(pilot)
@@ -179,7 +179,7 @@ async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training:
             training.say(ev.CommandAnswer(command=answers[3], state="refused", step=30, reason="no"))
             await until(pilot, lambda: "action 3: refused because no" in text(pilot))
             await leave("Loss weights: action 1 → 3")
-            await pilot.press("delete")
+            await pilot.press("d")
 
             await until(pilot, lambda: isinstance(app.screen, RunScreen))
             await pilot.press("l")
@@ -203,7 +203,7 @@ async def test_equal_shares_lock_undo_and_defaults(cockpit: Make, training: Fake
             assert table.draft.new == {"action": 0.667, "look": 0.5, "idle": 0.5}  # type: ignore[attr-defined]
             await pilot.press("u")
             assert table.draft.changes == {}  # type: ignore[attr-defined]
-            await pilot.press("up", "right", "d", "1", ".", ".", "enter")
+            await pilot.press("up", "right", "delete", "1", ".", ".", "enter")
             await until(pilot, lambda: "1.. is not a weight; expected a number of 0 or more." in text(pilot))
             await pilot.press(*"1e-1", "down", *"-5", "up")  # a sign and an exponent belong to what is typed
             await until(pilot, lambda: "-5 is not a weight" in text(pilot))
