@@ -226,10 +226,10 @@ def _stage_faults(cfg: AgentConfig, stage: Stage, heads: set[str], learned: set[
             f"objective.shortcut_share {share} of a batch of {rows} is no row, so no step is trained but 1 / {finest}; "
             f"set it higher, or imagination.steps to {finest}"
         )
-    missing = [head for head in ("dynamics", "reward", "bc") if head not in learned]
+    missing = [head for head in ("dynamics", "reward", "bc") if head not in heads | learned]
     if heads & {"value", "policy"} and missing:
         yield (
-            f"training.stages: {stage.name!r} learns in dreams, but no stage before it trains {', '.join(missing)}; "
+            f"training.stages: {stage.name!r} learns in dreams, but neither it nor a stage before trains {', '.join(missing)}; "
             "see configs/agent_demo.yaml"
         )
     if "policy" in heads and "value" not in heads | learned:

@@ -42,7 +42,7 @@ def test_a_file_that_is_there_stays_and_no_project_is_asked_for(cockpit: Cockpit
     refused = cockpit("init", "controls", "mine.yaml")
     assert (refused.returncode, (tmp_path / "mine.yaml").read_text()) == (2, "mine")
     assert "already exists" in refused.stderr
-    assert "of which project: agent, controls" in cockpit("init").stderr
+    assert "name a project: agent, controls" in cockpit("init").stderr
 
 
 @pytest.mark.behaviour("wheel-has-configs")

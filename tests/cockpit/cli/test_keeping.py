@@ -28,7 +28,7 @@ def test_words_on_a_run_are_shown_and_taken_away(cockpit: Cockpit, runs: Path) -
     assert json.loads(cockpit("ls", "--json").stdout)[0]["label"] == ""
     long = cockpit("note", "last", "x" * 1001)
     assert long.returncode == 2
-    assert "would have 1001 characters; at most 1000 fit." in long.stderr
+    assert "has 1001 characters; at most 1000 are allowed." in long.stderr
     assert fake.run.info.notes == "K=60"
 
 
@@ -42,7 +42,7 @@ def test_ls_filters_and_sorts(cockpit: Cockpit, runs: Path) -> None:
     assert listed() == ["fir", "elm", "oak"]
     assert listed("--filter", "it TRIAL1") == ["elm"]
     assert listed("--filter", "/oak|fir/", "--sort", "name") == ["fir", "oak"]
-    assert cockpit("ls", "--filter", "ash").stderr == "cockpit: none of the 3 runs matches 'ash'\n"
+    assert cockpit("ls", "--filter", "ash").stderr == "cockpit: none of the 3 runs match 'ash'\n"
     bad = cockpit("ls", "--filter", "/[/")
     assert bad.returncode == 2
     assert "not a regular expression, unterminated character set" in bad.stderr

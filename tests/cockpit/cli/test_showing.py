@@ -126,7 +126,7 @@ def test_show_tells_attempts_edits_and_alerts(cockpit: Cockpit, runs: Path) -> N
 
 def test_an_attempt_that_nobody_ended_is_lost_unless_it_goes_on(cockpit: Cockpit, runs: Path) -> None:
     fake = FakeRun(runs).begin().started().epochs(1).begin().started(resumed_step=10)
-    lost = r"^ +{} .*  lost +no end recorded (machine rebooted?)$"
+    lost = r"^ +{} .*  lost +no end recorded \(machine rebooted\?\)$"
     with fake.locked():
         text = cockpit("show", "last").stdout
     assert re.search(lost.format(1), text, re.MULTILINE)

@@ -136,7 +136,7 @@ def test_mistakes_are_sentences_and_save_nothing(cockpit: Cockpit, exported: Pat
     answer = cockpit("thresholds", "last", *faults, "--save")
     assert answer.returncode == 2
     lines = answer.stderr.splitlines()
-    assert "no control is called 'jmp' (did you mean 'jump'?)" in lines[0]
+    assert "there is no control 'jmp' (did you mean 'jump'?)" in lines[0]
     assert lines[1].endswith("--set sprint=1.5: the threshold of sprint must be a number from 0 to 1.")
     assert lines[2].endswith("--set sneak=x: the threshold of sneak must be a number from 0 to 1.")
     assert "expected control=threshold" in lines[3]

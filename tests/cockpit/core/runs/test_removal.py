@@ -125,7 +125,7 @@ def test_words_on_a_run_live_or_not(tmp_path: Path) -> None:
     assert fake.run.path.name == fake.id == fake.run.info.id
     describe(fake.run, label="")
     assert (fake.run.info.label, fake.run.info.notes) == ("", "one two")
-    with pytest.raises(UserError, match=r"The label of .*amber would have 81 characters; at most 80 fit\."):
+    with pytest.raises(UserError, match=r"The label of .*amber has 81 characters; at most 80 are allowed\."):
         describe(fake.run, label="x" * 81)
     fake.run.info_file.write_text("{garbage")
     with pytest.raises(DataError, match=r"run\.json cannot be read"):
