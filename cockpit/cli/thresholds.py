@@ -105,7 +105,8 @@ def _groups(review: ThresholdReview) -> str:
     if found:
         most = max(found, key=lambda interval: interval.groups)
         lines = {f"Intervals: {most.resamples:,} resamples of {most.groups} {titles.groups}": None, **lines}
-    rule = f"nearly best: loses no more than {LEVEL:.0%} of resamples do; a smaller gain, or one under {LEAST_GAIN:g},"
+    of = f"{LEVEL:.0%} of resamples do, corrected for few {titles.groups}"
+    rule = f"nearly best: loses no more than {of}; a smaller gain, or one under {LEAST_GAIN:g},"
     return "\n".join(f"{line}." for line in [*lines, f"{rule} moves no threshold"])
 
 

@@ -136,17 +136,20 @@ class ControlTransformer(nn.Module):
         else:
             positions = sine_positions(rows.shape[1], rows.shape[2], rows.device)
             pooled = self._newest(rows + positions, padded) + self._filtered(rows, mask)
-        look, cursor = self.look(pooled).float(), self.cursor(pooled).float()
+        # in the order of the first version: it is that of gradients' sums and of dropout's draws, so of every bit
+        action, look, hotbar, cursor, inv = (
+            head(pooled).float() for head in (self.action, self.look, self.hotbar, self.cursor, self.inv)
+        )
         if self._look_residual or self._cursor_residual:
             last_look, last_cursor = last_shown(past)
             look = look + self._look_residual * last_look.clamp(-MOST_LOOK, MOST_LOOK).atanh()
             cursor = cursor + self._cursor_residual * last_cursor.clamp(LEAST_CURSOR, 1 - LEAST_CURSOR).logit()
         return {
-            "action_logits": self.action(pooled).float(),
+            "action_logits": action,
             "look": look.tanh(),
-            "hotbar_logits": self.hotbar(pooled).float(),
+            "hotbar_logits": hotbar,
             "cursor": cursor.sigmoid(),
-            "inv_click_logits": self.inv(pooled).float(),
+            "inv_click_logits": inv,
         }
 
     def _pool(self, encoded: Tensor, mask: Tensor) -> Tensor:

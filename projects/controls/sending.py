@@ -126,15 +126,18 @@ class SentControl:
         return on
 
     def _fired(self, edge: Bools) -> Bools:
-        """Without what is within the cooldown of the last one."""
+        """Without what is within the cooldown of the last one: from each that fires to the next that may."""
         at = np.flatnonzero(edge)
-        wait, last, now = PULSE_COOLDOWN - ROUNDING, -math.inf, -1
-        fires = []
-        for time, stream in zip(self._times[at].tolist(), self._stream[at].tolist(), strict=True):
-            fire = stream != now or time - last >= wait
-            if fire:
-                last, now = time, stream
-            fires.append(fire)
+        times, stream = self._times[at], self._stream[at]
+        first = np.append(True, stream[1:] != stream[:-1])[: len(at)]
+        begins = times[np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))]
+        clock = times - begins  # with streams so far apart that the first of each may always fire
+        clock += np.cumsum(first) * (clock.max(initial=0.0) + 1)
+        following = np.searchsorted(clock, clock + (PULSE_COOLDOWN - ROUNDING)).tolist()
+        fires, place = [], 0
+        while place < len(at):
+            fires.append(place)
+            place = following[place]
         sent = np.zeros(len(edge), np.bool_)
         sent[at[fires]] = True
         return sent

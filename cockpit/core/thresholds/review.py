@@ -87,6 +87,8 @@ class HeadReview:
         self._made = tally
         self._sent: dict[float, Counts] = {}
         """By threshold, of the last ones that were asked for."""
+        self._row: Row | None = None
+        """The last one: table and cursor show the same."""
 
     def aimed_at(self, objective: Objective) -> HeadReview:
         """The same frames, judged by another objective."""
@@ -192,13 +194,16 @@ class HeadReview:
 
     def row(self, saved: float, new: float) -> Row:
         """What the threshold in force and a new one reach."""
-        head = self.head
-        return Row(
+        head, last = self.head, self._row
+        if last is not None and (last.saved, last.new) == (saved, new):
+            return last
+        self._row = Row(
             name=head.name, objective=head.objective.title, saved=saved, new=new,
             positives=head.positives, negatives=head.negatives,
             before=self.at(saved), after=self.at(new), flag=self.flag, gain=self.gain(saved),
             raw=self.raw_at(new), sent_before=self.sent_at(saved), sent=self.sent_at(new),
         )  # fmt: skip
+        return self._row
 
 
 def span(of: Interval | RegretSet | None, otherwise: str = "") -> str:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from engines.thresholds import bootstrap
-from engines.thresholds.bootstrap import LEAST_GAIN, SEED, Interval, certainty
+from engines.thresholds.bootstrap import LEAST_GAIN, SEED, Interval, certainty, widened
 from engines.thresholds.head import Head, blocks_of
 from engines.thresholds.objectives import ACCURACY_COVERAGE, F1, F1_LESS_ALARMS, Objective
 from engines.thresholds.search import exact_optimum
 from engines.thresholds.sweep import Sweep
+
+T_5 = 2.570582
+"""The .975 quantile of Student's t with 5 degrees of freedom, from a table."""
 
 
 def head_of(sessions: int, frames: int, seed: int = 3, shift: float = 0.0, block: int = 0, digits: int = 2) -> Head:
@@ -78,7 +83,8 @@ def test_interval_and_regret_set_are_those_of_copied_blocks(
         return f1 if objective is F1 else f1 - 0.5 * int(head.quiet[on].sum()) / int(head.quiet.sum())
 
     best = value(exact_optimum(head).threshold)
-    regret = np.sort([best - value(threshold) for threshold in thresholds])[int(np.ceil(0.95 * (len(thresholds) - 1)))]
+    level = 2 * NormalDist().cdf(math.sqrt(6 / 5) * T_5) - 1
+    regret = np.sort([best - value(threshold) for threshold in thresholds])[int(np.ceil(level * (len(thresholds) - 1)))]
     assert found.regret_set is not None
     assert found.regret_set.regret == pytest.approx(regret, abs=1e-12)
     assert found.least_gain == max(LEAST_GAIN, found.regret_set.regret)
@@ -88,6 +94,13 @@ def test_interval_and_regret_set_are_those_of_copied_blocks(
     assert (ends[0], ends[-1]) == (inside[0], inside[-1])
     for end in (found.regret_set.low, found.regret_set.high):
         assert best - value(end) <= regret + 1e-12
+
+
+@pytest.mark.parametrize(("groups", "t"), [(2, 12.7062), (6, T_5), (8, 2.36462), (31, 2.04227)])
+def test_few_groups_widen_the_regret_as_students_t_does(groups: int, t: float) -> None:
+    expected = 2 * NormalDist().cdf(math.sqrt(groups / (groups - 1)) * t) - 1
+    assert widened(groups) == pytest.approx(expected, abs=1e-6)
+    assert widened(100_000) == pytest.approx(0.95, abs=1e-4)
 
 
 @pytest.mark.behaviour("threshold-interval-holds-best")

@@ -53,10 +53,6 @@ def test_the_configs_that_come_with_it_can_be_read(name: str) -> None:
         ({"objective": {"independent": 1.0}}, "independent\n.*less than 1"),
         ({"objective": {"history_dropout": 1.0}}, "history_dropout\n.*less than 1"),
         ({"played": {"windows": 0}}, "windows\n.*greater than or equal to 1"),
-        (
-            {"training": {"stages": []}},
-            "'all heads at once' learns in dreams, but no stage before it trains dynamics, ",
-        ),
         ({"training": {"stages": [STAGES[0], STAGES[2]]}}, "'dream' learns in dreams, .* trains reward, bc"),
         ({"training": {"stages": [*STAGES[:2], PMPO]}}, "'dream' trains the policy without a value"),
         ({"training": {"stages": [{"name": "world", "heads": []}]}}, "heads\n.*at least 1 item"),

@@ -53,6 +53,28 @@ def test_the_last_layer_gives_the_newest_row_of_the_whole_encoder() -> None:
     torch.testing.assert_close(model._newest(rows, padded), model.encoder(rows, src_key_padding_mask=padded)[:, -1])
 
 
+def test_the_first_version_runs_its_heads_in_their_order() -> None:
+    """Dropout's draws and the sums of gradients follow it: replays of older runs are the same bit by bit."""
+    model = small().train()
+    features, mask = window(3)
+
+    def gradients(outputs: list[Tensor]) -> tuple[Tensor, ...]:
+        total = torch.stack([output.square().sum() for output in outputs]).sum()
+        return torch.autograd.grad(total, tuple(model.parameters()))
+
+    torch.manual_seed(5)
+    found = list(model(features, mask).values())
+    ours = gradients(found)
+    torch.manual_seed(5)
+    pooled = model._pool(model.encoder(model.embed(features) + model.positions.weight), mask)
+    expected = [
+        model.action(pooled), model.look(pooled).tanh(), model.hotbar(pooled), model.cursor(pooled).sigmoid(),
+        model.inv(pooled),
+    ]  # fmt: skip
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(ours, gradients(expected), strict=True))
+
+
 def test_the_filter_is_a_sum_over_real_rows_with_the_decay_as_its_envelope() -> None:
     model = small(readout="filter")
     rows = torch.randn(1, 30, 32, generator=torch.Generator().manual_seed(2))
