@@ -229,8 +229,8 @@ def _stage_faults(cfg: AgentConfig, stage: Stage, heads: set[str], learned: set[
     missing = [head for head in ("dynamics", "reward", "bc") if head not in heads | learned]
     if heads & {"value", "policy"} and missing:
         yield (
-            f"training.stages: {stage.name!r} learns in dreams, but neither it nor a stage before trains {', '.join(missing)}; "
-            "see configs/agent_demo.yaml"
+            f"training.stages: {stage.name!r} learns in dreams, but neither it nor an earlier stage trains "
+            f"{', '.join(missing)}; see configs/agent_demo.yaml"
         )
     if "policy" in heads and "value" not in heads | learned:
         yield f"training.stages: {stage.name!r} trains the policy without a value; add value to its heads"
