@@ -25,7 +25,7 @@ COLUMNS = (
     ("Thr", 6), (SAVED, 6), ("F1", 6), (SENT, 6), ("Prec", 6), ("Rec", 6), (ALARMS, 8), ("n+", 8),
 )  # fmt: skip
 """F1 of what is sent is left out where a yes is what is sent, SAVED where all are too wide: the cursor shows it too."""
-EXTRAS = (("best, 95 % CI", 13), ("nearly best", 13), ("gain", 7))
+EXTRAS = (("best, 95 % CI", 14), ("nearly best", 13), ("gain", 7))
 """As many as there is space for, the first ones first."""
 NAME, FLAG_LEAST = 22, 12
 SIGNS = 4

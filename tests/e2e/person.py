@@ -60,15 +60,15 @@ class Person:
         self.press("n")
         self.see(r"story\.yaml")
         self.press("Enter")
-        self.see("nothing changed\n")
+        self.see("no changes\n")
         self.press("/")
         self.see("filter: words")
         self.press("patience", "Enter")
         self.see("Epochs without")
         self.see("⏎ edit")
         self.press("Enter")
-        self.see("⏎ take it")
-        self.press("0", "0")  # it ends when it is told to, however slow the person is
+        self.see("⏎ accept")
+        self.press("1000")  # it ends when it is stopped, however slow the person is
         self.see("patience +1000 ")
         self.press("Enter")
         self.see("--set training.patience=1000")
@@ -117,7 +117,7 @@ class Person:
         self.press("Escape")
         self.see("2 runs")
         self.press("Home", *["Down"] * place)
-        self.see(rf">.*{run.path.name[:26]}")
+        self.see(rf">.* {run.path.name.rpartition('-')[2]} ")
         self.press("Enter")
         self.see(f"◢ {run.path.name}")
 

@@ -50,7 +50,7 @@ def test_a_cut_connection_costs_nothing(
     wait_for("epochs that nobody sees", lambda: len(lines_of(run.train_metrics)) >= before + 2)
 
     again = Person(terminal(connect, (120, 160)), tmp_path / "runs")
-    again.see(rf"● running +{run.path.name} ")
+    again.see(rf"● running +{run.path.name.rpartition('-')[2]} ")
     again.press("Enter")
     again.see(rf"◢ {run.path.name} .*● running")
     again.stop()

@@ -181,13 +181,13 @@ async def test_an_axis_that_the_log_does_not_know_is_left_out(cockpit: Make, mon
     monkeypatch.setattr(source, "series", lambda: whole)
     async with opened(cockpit, source) as (pilot, panel):
         await pilot.press("b")
-        assert panel.view.look.axis == "time"
+        await until(pilot, lambda: panel.view.look.axis == "time")
 
 
 async def test_one_cursor_tells_the_values_of_all_charts(cockpit: Make) -> None:
     async with opened(cockpit, FakeMetrics()) as (pilot, _):
         await pilot.press("comma")  # the last epoch of the score, which is selected
-        assert "at step 400" in title(pilot)
+        await until(pilot, lambda: "at step 400" in title(pilot))
         await pilot.press("comma", "comma")
         assert "at step 360" in title(pilot)
         assert told(pilot, "loss")[1:] == [f"{2 / 4.6:.4g}", f"{2 / 4.6 + 0.1:.4g}"]

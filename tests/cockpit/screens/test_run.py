@@ -157,7 +157,7 @@ async def test_an_order_and_its_answers_are_told(cockpit: Make, fake: FakeRun) -
             assert isinstance(order, cmd.Pause)
             assert order.attempt == 1
             fake.say(ev.CommandAnswer(command=order, state="seen", step=7))
-            await until(pilot, lambda: "pause seen" in text(pilot))
+            await until(pilot, lambda: "pause  received" in text(pilot))
             fake.say(ev.CommandAnswer(command=order, state="applied", step=8), ev.Phase(phase="paused", step=8))
             await until(pilot, lambda: "pause  applied at step 8" in text(pilot))
             await until(pilot, lambda: "‖ paused" in text(pilot) and keys(pilot).get("continue"))
@@ -407,7 +407,7 @@ async def test_the_machine_has_room_for_all_its_bars_also_when_it_is_read_late(c
 
 async def test_the_footer_has_the_keys_of_use_now_and_always_the_ways_out(cockpit: Make, fake: FakeRun) -> None:
     def footer() -> list[str]:
-        return [key.split(" ")[-1] for key in text(pilot).splitlines()[-1].strip().split("  ")]
+        return [key.partition(" ")[2] for key in text(pilot).splitlines()[-1].strip().split("  ")]
 
     ways_out = ["runs", "help", "commands", "quit"]
     fake.begin().started().epochs(1, best=1)
@@ -415,15 +415,15 @@ async def test_the_footer_has_the_keys_of_use_now_and_always_the_ways_out(cockpi
     async with app.run_test(size=(80, 24)) as pilot:
         with fake.locked():
             await until(pilot, lambda: "● running" in text(pilot))
-            await until(pilot, lambda: footer() == ["pause", "stop", "weights", "rate", "save", *ways_out])
+            await until(pilot, lambda: footer() == ["pause", "stop", "weights", "lr & stop", *ways_out])
             await pilot.resize_terminal(200, 50)
-            steer = ["pause", "stop", "weights", "rate", "save", "compare", "fork"]
+            steer = ["pause", "stop", "weights", "lr & stop", "checkpoint", "compare", "fork"]
             await until(pilot, lambda: footer() == [*steer, *ways_out])
             await pilot.resize_terminal(40, 24)
             await until(pilot, lambda: footer() == ways_out)
         fake.end("stopped")
-        await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: footer() == ["resume", "weights", "rate", "compare", *ways_out])
+        await pilot.resize_terminal(84, 24)
+        await until(pilot, lambda: footer() == ["resume", "weights", "lr & stop", "compare", *ways_out])
         line = text(pilot).splitlines()[-1]
         await pilot.click(Footer, offset=(line.index("compare") - 1, 0))
         await until(pilot, lambda: isinstance(app.screen, ChooseRunsScreen))

@@ -109,7 +109,7 @@ async def test_two_cockpits_show_one_run_and_either_may_steer(cockpit: Make, fak
             await until(one, lambda: "epoch 1/4" in text(one))
             await until(other, lambda: "epoch 1/4" in text(other))
             await one.press("p")
-            await until(one, lambda: "pause seen" in text(one))
+            await until(one, lambda: "pause  received" in text(one))
             await until(other, lambda: "received" in text(other) and "pause" in text(other))
             await one.press("q")
             fake.epochs(2)

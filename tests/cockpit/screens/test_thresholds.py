@@ -137,7 +137,7 @@ async def test_a_number_is_typed(cockpit: Make, run: RunDirectory) -> None:
         await pilot.press("=", "2", "enter")
         await until(pilot, lambda: "The threshold of move_forward must be" in text(pilot))
         await pilot.press("=", "x", "enter")
-        await until(pilot, lambda: "'x' is no number" in text(pilot))
+        await until(pilot, lambda: "'x' is not a number" in text(pilot))
         await pilot.press("9", "escape")
         assert values(screen)["move_forward"] == 0.3
         assert isinstance(pilot.app.focused, ThresholdsTable)

@@ -194,7 +194,7 @@ async def test_a_draft_is_asked_about_before_it_is_left(cockpit: Make, training:
 
 async def test_equal_shares_lock_undo_and_defaults(cockpit: Make, training: FakeRun) -> None:
     with training.locked():
-        async with cockpit(open_run=training.run).run_test(size=(110, 30), notifications=True) as pilot:
+        async with cockpit(open_run=training.run).run_test(size=(120, 30), notifications=True) as pilot:
             await open_weights(pilot)
             table = pilot.app.screen.query_one("WeightsTable")
             await pilot.press("down", "L", "right")
@@ -297,9 +297,9 @@ async def test_the_end_says_what_it_will_do_and_does_it(cockpit: Make, training:
             await pilot.press("enter")
             await until(pilot, lambda: "learning rate × 0.5: applied at step 30" in text(pilot))
             await pilot.press("down", "shift+right")
-            await until(pilot, lambda: "ends after epoch 5 instead of 4" in text(pilot))
+            await until(pilot, lambda: "ends after epoch 5 (was 4)" in text(pilot))
             await pilot.press("shift+left", "right")
-            await until(pilot, lambda: "ends after epoch 14 instead of 4" in text(pilot))
+            await until(pilot, lambda: "ends after epoch 14 (was 4)" in text(pilot))
             await pilot.press("enter")
             await until(pilot, lambda: f"epochs 14: refused because {why}" in in_one_line(pilot))
             await pilot.press("u", "down", "right")
