@@ -88,10 +88,10 @@ class Study(Generic[Outcome]):
                 time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
             launch.send_stop(run, commands.Stop(attempt=max(run.attempt_numbers())))
-            said = f"{run.path}: stops after this step; start the study again to go on."
+            said = f"{run.path}: stops after this step; start the study again to resume."
             raise UserError(said, exit_code=130) from None
         if not self.is_over(run):
-            raise UserError(f"{run.path}: {reader.status().detail or 'has no report'}; start the study again to go on.")
+            raise UserError(f"{run.path}: {reader.status().detail or 'has no report'}; start the study again to resume.")
 
     def main(self, prog: str, description: str, seeds: int, arguments: Sequence[str] | None = None) -> int:
         """The command: 0, or the code of the error that it says. seeds: how many where none are asked for."""

@@ -130,7 +130,7 @@ class LineReader:
     def _nothing(self) -> str:
         """Of lines none of which gave a row: what they hold all the same."""
         if 2 * self._with_digits < self._line:
-            return f"None of its {self._line:,} lines gives a number."
+            return f"None of its {self._line:,} lines contains a number."
         return (
             f"{self._with_digits:,} of its {self._line:,} lines hold numbers, in a form that is not read, such as a "
             "printed table: log CSV or JSON lines instead, or lines such as `step 10 loss 0.5`."

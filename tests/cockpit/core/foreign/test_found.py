@@ -254,7 +254,7 @@ def test_a_printed_table_is_not_called_a_file_without_numbers(tmp_path: Path, te
          ["3 cells are text in a column of numbers and left out: the first is “x9” in acc."]),
         ("step,loss,note\n1,0.5,begun\n2,,\n3,N/A,over\n", []),
         ("step,loss\n1,0.5\n2,0.4,9\n3,0.3,7,8\n",
-         ["2 lines are damaged and were passed over, the first is line 3: it has 3 cells under 2 names."]),
+         ["2 damaged lines skipped, the first is line 3: it has 3 cells under 2 names."]),
     ],
 )  # fmt: skip
 def test_cells_that_are_no_numbers_and_rows_that_do_not_fit_are_said(

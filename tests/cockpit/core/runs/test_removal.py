@@ -52,7 +52,7 @@ def test_a_live_run_is_refused_whole(tmp_path: Path) -> None:
 def test_one_that_came_alive_in_the_last_moment_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = ended(tmp_path)
     monkeypatch.setattr(RunLock, "acquire", lambda lock: True)  # as if it had been free just before
-    with fake.locked(), pytest.raises(UserError, match="is alive"):
+    with fake.locked(), pytest.raises(UserError, match="is live"):
         removal.remove(fake.run.path)
     assert os.listdir(tmp_path) == [fake.id]
     assert fake.run.attempt(1).ended is not None
@@ -65,7 +65,7 @@ def test_of_a_link_only_the_link_goes(tmp_path: Path) -> None:
     link = folder / "controls-20261127-110000-birch"
     link.symlink_to(fake.run.path)
     assert removal.look(link) == removal.Removal(link, 0, fake.run.path)
-    with fake.locked(), pytest.raises(UserError, match="is alive"):
+    with fake.locked(), pytest.raises(UserError, match="is live"):
         removal.remove(link)
     removal.remove(link)
     assert os.listdir(folder) == []

@@ -105,13 +105,13 @@ def test_read_again_it_goes_on_where_it_was_also_when_others_have_saved(tuning: 
 def test_what_was_not_reviewed_is_not_saved(tuning: Tuning) -> None:
     before = tuning.review.file.path.read_bytes()
     tuning.set("jump", 0.9)
-    with pytest.raises(UserError, match="were not reviewed"):
+    with pytest.raises(UserError, match="review these thresholds first"):
         tuning.save(who="me", now=1.0)
     sheet = tuning.sheet(tuning.new)
     assert [row.name for row in sheet.rows] == ["jump"]
     tuning.shown(sheet)
     tuning.set("jump", 0.8)
-    with pytest.raises(UserError, match="were not reviewed"):
+    with pytest.raises(UserError, match="review these thresholds first"):
         tuning.save(who="me", now=1.0)
     assert tuning.review.file.path.read_bytes() == before
     tuning.set("jump", 0.9)
