@@ -125,7 +125,7 @@ async def test_an_engine_that_has_ended_leaves_its_last_scene(cockpit: Make, pla
         play.end("finished", exit_code=0)
         await until(pilot, lambda: "✓ finished" in text(pilot))
         assert "P1 Fox" in text(pilot)
-        assert "nobody has looked for 10 minutes. press escape to go back" in text(pilot)
+        assert "no viewer for 10 minutes. press escape to go back" in text(pilot)
 
 
 async def test_hostile_scenes_are_text_and_bind_no_key_of_ours(cockpit: Make, play: FakeRun) -> None:

@@ -165,9 +165,9 @@ async def test_compare_takes_any_number_of_marked_trainings(
     async with cockpit().run_test(size=(120, 30), notifications=True, message_hook=heard.append) as pilot:
         await loaded(pilot, 10)
         await pilot.press("c")
-        await until(pilot, lambda: "Mark two trainings or more to compare them: none so far." in text(pilot))
+        await until(pilot, lambda: "Mark two or more trainings to compare them: none so far." in text(pilot))
         await pilot.press("space", "end", "space", "c")  # and the task
-        await until(pilot, lambda: "Mark two trainings or more to compare them: 1 so far." in text(pilot))
+        await until(pilot, lambda: "Mark two or more trainings to compare them: 1 so far." in text(pilot))
         assert not keys(pilot)["compare"]
         await pilot.press("home", "down", "space")
         await until(pilot, lambda: keys(pilot)["compare"])
@@ -259,7 +259,7 @@ async def test_a_live_run_is_never_deleted(cockpit: Make, folder: Path, three: d
             assert "1 of the marked runs is live and was not deleted." in text(pilot)
             with three["amber"].locked():  # comes alive while it is asked
                 await pilot.press("y")
-                await until(pilot, lambda: "amber is alive" in text(pilot) and len(words(pilot)) == 2)
+                await until(pilot, lambda: "amber is live" in text(pilot) and len(words(pilot)) == 2)
                 await until(pilot, lambda: sorted(os.listdir(folder)) == sorted([live.id, three["amber"].id]))
 
 
