@@ -14,6 +14,7 @@ from projects.agent.layout import DEATH_REWARD, REFRACTORY
 Share = Annotated[float, Field(ge=0, le=1)]
 ShareButAll = Annotated[float, Field(ge=0, lt=1)]
 InnerShare = Annotated[float, Field(gt=0, lt=1)]
+Span = Annotated[float, Field(gt=0, le=50)]
 SIZES = {"tiny": (256, 6, 4), "small": (512, 12, 8), "medium": (768, 18, 12), "large": (512, 24, 8)}
 """Width, layers and heads of the dynamics by the names that the original gives them."""
 
@@ -62,9 +63,9 @@ class AgentModel(Section):
     """L: how many frames ahead the policy and the reward head say something of."""
     joint: Literal["none", "162", "171"] = "none"
     """The policy over movement and abilities apart, or over 18 × 9 or 19 × 9 pairs as in the original."""
-    reward_range: Positive = 3.0
+    reward_range: Span = 3.0
     """Reward bins span symexp of ± this."""
-    value_range: Positive = 10.0
+    value_range: Span = 10.0
     """Value bins span symexp of ± this: a death every 20 frames is worth -10 / (1 - discount ** 20)."""
     bins: Annotated[int, Field(ge=3)] = 255
     """Bins of reward and value."""
