@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from engines.basics.errors import DataError
+from engines.compare import compare
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runtime.attempt import carry_out
@@ -68,6 +70,16 @@ def test_a_run_leaves_what_the_plan_says(trained: RunDirectory) -> None:
     assert {task: list(names.values()) for task, names in labels.items()} == {
         task: list(names) for task, names in LABELS.items()
     }
+
+
+def test_the_time_of_an_answer_is_no_difference_of_two_runs(trained: RunDirectory, tmp_path: Path) -> None:
+    for name, differs in (("ms", None), ("risk_f1", 1)):
+        again = RunDirectory(tmp_path / name)
+        shutil.copytree(trained.path, again.path, symlinks=True, ignore=shutil.ignore_patterns("*.sock"))
+        changed = re.sub(rf'"{name}":[^,}}]+', f'"{name}":0.125', trained.events.read_text())
+        assert changed != trained.events.read_text()
+        again.events.write_text(changed)
+        assert compare(trained, again)["first_epoch"] == differs
 
 
 def test_on_the_drive_that_validated_it_scores_as_the_run_said(trained: RunDirectory, tmp_path: Path) -> None:
