@@ -23,6 +23,8 @@ Rows = dict[int, dict[str, Any]]
 """By epoch, the value of each column."""
 HOST_COLUMNS = ("step", "attempt", "time", DATA_WAIT)
 """What differs from run to run whatever they compute."""
+HOST_VALUE = "ms"
+"""So does the validation value that a project calls this, the time of its model's answer."""
 
 
 def compare(one: RunDirectory, other: RunDirectory) -> dict[str, Any]:
@@ -85,7 +87,7 @@ def _rows(run: RunDirectory, done: int) -> Rows:
     return {
         row.epoch: {
             **{f"train.{key}": value for key, value in row.train.items()},
-            **{f"validation.{key}": value for key, value in row.validation.items()},
+            **{f"validation.{key}": value for key, value in row.validation.items() if key != HOST_VALUE},
             **{name: getattr(row, name) for name in ("score", "best", "lr", "stage", "weights", "nonfinite")},
         }
         for row in reader.history.epochs.values()

@@ -212,7 +212,13 @@ def _unpacked(file: Path) -> Any:
             model = AutoModel.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
         _save(model, folder)
         return model
-    return AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+    try:
+        return AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+    except Exception as error:  # as above
+        raise ModelError(
+            f"{folder}: the unpacked weights of {file.name} are damaged ({_short(error)}); delete the folder, they are "
+            "made again."
+        ) from None
 
 
 def _save(model: Any, folder: Path) -> None:

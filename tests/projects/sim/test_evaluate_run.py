@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from engines.basics.errors import DataError
+from engines.compare import compare
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runtime.attempt import carry_out
@@ -18,6 +20,7 @@ from engines.training.engine import train
 from engines.training.trained import open_run
 from projects.sim.drives import write_drive
 from projects.sim.evaluate_run import evaluate
+from projects.sim.labels import LABELS
 from projects.sim.project import SimProject
 from projects.sim.spec import SPEC
 from tests.projects.controls.task_context import Listener
@@ -29,6 +32,7 @@ data: {path: DRIVES}
 model: {llm: tiny-llama, vision: grid, frames: 8, tokens: 4}
 training: {epochs: 2, steps_per_epoch: 3, batch_size: 16}
 launch: {device: cpu, threads: 1}
+output: {keep_epochs: 1}
 """
 
 
@@ -50,6 +54,32 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 @pytest.fixture(autouse=True)
 def cached(trained: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(trained.path.parent / "cache"))
+
+
+def test_a_run_leaves_what_the_plan_says(trained: RunDirectory) -> None:
+    below = {str(path.relative_to(trained.path)) for path in trained.path.rglob("*")}
+    assert below >= {
+        "config_resolved.yaml", "checkpoints/best.pt", "checkpoints/last.pt", "checkpoints/epoch_001.pt",
+        "metrics/train_metrics.jsonl", "metrics/val_metrics.jsonl", "export/sim_v0_infer.py", "export/labels.json",
+    }  # fmt: skip
+    for line in trained.val_metrics.read_text().splitlines():
+        assert {"risk_high_recall", "risk_high_fn_rate", "action_accuracy", "risk_f1", "action_f1", "ms"} < set(
+            json.loads(line)
+        )
+    labels = json.loads((trained.path / "export" / "labels.json").read_text())
+    assert {task: list(names.values()) for task, names in labels.items()} == {
+        task: list(names) for task, names in LABELS.items()
+    }
+
+
+def test_the_time_of_an_answer_is_no_difference_of_two_runs(trained: RunDirectory, tmp_path: Path) -> None:
+    for name, differs in (("ms", None), ("risk_f1", 1)):
+        again = RunDirectory(tmp_path / name)
+        shutil.copytree(trained.path, again.path, symlinks=True, ignore=shutil.ignore_patterns("*.sock"))
+        changed = re.sub(rf'"{name}":[^,}}]+', f'"{name}":0.125', trained.events.read_text())
+        assert changed != trained.events.read_text()
+        again.events.write_text(changed)
+        assert compare(trained, again)["first_epoch"] == differs
 
 
 def test_on_the_drive_that_validated_it_scores_as_the_run_said(trained: RunDirectory, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import importlib.util
 import json
 from pathlib import Path
@@ -289,6 +290,21 @@ def test_a_gguf_file_is_found_by_its_path_its_folder_or_its_package(
     (package / "other.gguf").touch()
     with pytest.raises(ModelError, match=r"holds 2 \.gguf files"):
         _gguf("some-llm")
+
+
+def test_damaged_unpacked_weights_are_said_with_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"weights")
+    folder = tmp_path / "cockpit" / "llm" / hashlib.sha256(b"weights").hexdigest()[:32]
+    _random("tiny-llama").save_pretrained(folder)
+    torch.testing.assert_close(open_llm(str(file)).std, open_llm("tiny-llama").std)
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(
+        ModelError, match=rf"{folder}: the unpacked weights of model\.gguf are damaged .* delete the fol"
+    ):
+        open_llm(str(file))
 
 
 def test_only_fp16_on_a_gpu_scales_its_gradients() -> None:

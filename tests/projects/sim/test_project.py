@@ -266,4 +266,5 @@ def test_the_plans_defaults_are_ours() -> None:
     assert (ours.model.frames, ours.model.tokens, ours.training.batch_size, ours.training.epochs) == (8, 4, 64, 10)
     assert (ours.training.lr, ours.training.weight_decay, ours.training.grad_clip) == (1e-3, 0.01, 1.0)
     assert ours.training.warmup_epochs == 0
+    assert (ours.thresholds.best_by, ours.model.confidence) == ("composite", False)
     assert ours.loss_weights.model_dump() == {"risk": 1.0, "reason": 0.5, "action": 1.0, "confidence": 0.1}
