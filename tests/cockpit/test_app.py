@@ -37,7 +37,7 @@ async def test_leaving_while_a_screen_is_built_is_no_fault(cockpit: Make, fake: 
     fake.begin().started()
     app = cockpit()
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: fake.id in text(pilot))
+        await until(pilot, lambda: "amber" in text(pilot))
         app.open_run(fake.run)
         app.action_leave()
     assert app.return_code == 0
