@@ -47,10 +47,11 @@ def recorded_losses(net: AgentNet, batch: Batch, cfg: AgentConfig, heads: Collec
     teaches = torch.ones_like(relevant) if both else ~relevant
     cloned = relevant | both
     independent = (torch.rand(len(relevant), device=present.device) < objective.independent) & teaches
+    steady = ~teaches[:, None] | (torch.rand(present.shape, device=present.device) < objective.looked_back)
     hidden = torch.rand(present.shape, device=present.device) < objective.history_dropout
     forced = shortcut_loss(
         net.dynamics, batch["latents"], actions(batch, batch["acted"] & ~hidden), present, independent=independent,
-        counted=teaches, steady=~teaches, share=objective.shortcut_share, noise=cfg.imagination.noise,
+        counted=teaches, steady=steady, share=objective.shortcut_share, noise=cfg.imagination.noise,
         with_agent=not {"reward", "bc"}.isdisjoint(heads),
     )  # fmt: skip
     losses = {"dynamics": Loss((forced.loss * forced.weight).sum(), (forced.weight > 0).sum())}

@@ -21,7 +21,7 @@ from projects.agent.latents import write_latents
 from projects.agent.recordings import FEATURES, FILE, LATENTS
 
 NOTES = "demo.json"
-GENERATOR = 1
+GENERATOR = 2
 """Goes up when the same seed would give other games, so that old and new ones are never mixed."""
 _NAME = re.compile(rf"{FEATURES}/demo_\d{{3,4}}/{re.escape(FILE)}|({LATENTS}|{FOLDER})/demo_\d{{3,4}}\.npz")
 
