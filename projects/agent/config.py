@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from engines.contract.settings import Count, Data, NonNegative, Positive, RunConfig, Section, Training
+from engines.contract.settings import Count, Data, NonNegative, Positive, RunConfig, Section, Stage, Training
+from projects.agent.layout import DEATH_REWARD
 
 Share = Annotated[float, Field(ge=0, le=1)]
+ShareButAll = Annotated[float, Field(ge=0, lt=1)]
 InnerShare = Annotated[float, Field(gt=0, lt=1)]
 SIZES = {"tiny": (256, 6, 4), "small": (512, 12, 8), "medium": (768, 18, 12), "large": (512, 24, 8)}
 """Width, layers and heads of the dynamics by the names that the original gives them."""
@@ -84,11 +88,11 @@ class AgentLossWeights(Section):
 
 
 class Objective(Section):
-    finest: Annotated[int, Field(ge=1, le=256)] = 8
+    finest: Annotated[int, Field(ge=2, le=256)] = 8
     """k_max: the smallest step of the shortcut is 1 / this, a power of two."""
     shortcut_share: Share = 0.25
     """Share of the batch whose steps are compared with two half steps."""
-    independent: Share = 0.3
+    independent: ShareButAll = 0.3
     """Share of the examples whose frames do not see each other."""
     masked_halves: bool = True
     """Dynamics learn from the draws over all windows alone and cloning from those with an event, as in the paper."""
@@ -96,7 +100,7 @@ class Objective(Section):
     """Divide the gradient of each loss by its running root mean square."""
     looked_back: Share = 0.0
     """Share of the frames that have the noise of `imagination.noise` in training, as the past has in dreams."""
-    history_dropout: Share = 0.0
+    history_dropout: ShareButAll = 0.0
     """Chance that a training frame's own action is hidden from the model."""
 
     @model_validator(mode="after")
@@ -112,8 +116,8 @@ class Imagination(Section):
     context: Count = 8
     """True frames before them."""
     steps: Count = 4
-    """Passes that make one frame."""
-    noise: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """Passes that make one frame: a power of two, objective.finest at most."""
+    noise: ShareButAll = 0.1
     """Noise on the frames that a dream looks back at."""
     discount: InnerShare = 0.997
     lam: Share = 0.95
@@ -177,8 +181,52 @@ class AgentConfig(RunConfig):
             if name not in stages:
                 known = ", ".join(stages) or "none"
                 raise ValueError(f"rates: no stage of training.stages is called {name!r}; there are {known}")
-        if self.imagination.context > self.data.frames:
-            raise ValueError(
-                f"imagination.context {self.imagination.context} must be at most data.frames {self.data.frames}"
-            )
+        if fault := next(_faults(self), ""):
+            raise ValueError(fault)
         return self
+
+
+def _faults(cfg: AgentConfig) -> Iterator[str]:
+    """What settings that are fine each by itself cannot do together, a sentence for each."""
+    frames, model, objective, dream = cfg.data.frames, cfg.model, cfg.objective, cfg.imagination
+    for name, most in (("data.frames", frames), ("model.context", model.context)):
+        if dream.context > most:
+            yield f"imagination.context {dream.context} must be at most {name} {most}"
+    if model.offsets >= frames:
+        yield f"model.offsets {model.offsets} must be below data.frames {frames}: no window shows what is so far ahead"
+    if dream.steps & (dream.steps - 1) or dream.steps > objective.finest:
+        yield f"imagination.steps {dream.steps} must be a power of two, at most objective.finest {objective.finest}"
+    if (1 - dream.noise) * objective.finest < 1:
+        yield (
+            f"imagination.noise {dream.noise} leaves nothing to look back at: 1 / objective.finest {objective.finest} "
+            "is the lowest level above noise"
+        )
+    if (most_reward := math.expm1(model.reward_range)) < -DEATH_REWARD:
+        yield (
+            f"model.reward_range {model.reward_range} ends at rewards of ±{most_reward:.1f}, but a death is "
+            f"{DEATH_REWARD:g}; set it to {math.log1p(-DEATH_REWARD):.1f} or more"
+        )
+    learned: set[str] = set()
+    for stage in cfg.training.stages or [Stage(name="all heads at once")]:
+        heads = set(stage.heads or AgentLossWeights.model_fields)
+        yield from _stage_faults(cfg, stage, heads, learned)
+        learned |= heads
+
+
+def _stage_faults(cfg: AgentConfig, stage: Stage, heads: set[str], learned: set[str]) -> Iterator[str]:
+    """What a stage with these `heads` cannot do after others have `learned`."""
+    finest, share = cfg.objective.finest, cfg.objective.shortcut_share
+    rows = stage.batch_size or cfg.training.batch_size
+    if "dynamics" in heads and cfg.imagination.steps < finest and not round(share * rows):
+        yield (
+            f"objective.shortcut_share {share} of a batch of {rows} is no row, so no step is trained but 1 / {finest}; "
+            f"set it higher, or imagination.steps to {finest}"
+        )
+    missing = [head for head in ("dynamics", "reward", "bc") if head not in learned]
+    if heads & {"value", "policy"} and missing:
+        yield (
+            f"training.stages: {stage.name!r} learns in dreams, but no stage before it trains {', '.join(missing)}; "
+            "see configs/agent_demo.yaml"
+        )
+    if "policy" in heads and "value" not in heads | learned:
+        yield f"training.stages: {stage.name!r} trains the policy without a value; add value to its heads"

@@ -148,8 +148,10 @@ class Dynamics(nn.Module):
         groups = kv_heads or max(1, heads // 2)
         if high % patch or wide % patch:
             raise ValueError(f"latents of {high} × {wide} cells do not divide into patches of {patch}")
-        if layers < time_every or context > PERIOD:
-            raise ValueError(f"{layers} layers, one of {time_every} over time, a context of {context} frames")
+        if layers < time_every:
+            raise ValueError(f"of {layers} layers none attends over time with time_every {time_every}")
+        if context > PERIOD:
+            raise ValueError(f"context {context} must be at most {PERIOD} frames")
         self.latent, self.patch, self.context, self.finest, self.width = latent, patch, context, finest, width
         self.patches = (high // patch) * (wide // patch)
         cells = channels * patch * patch

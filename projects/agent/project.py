@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -16,10 +17,11 @@ from engines.training.samples import Ranges
 from projects.agent.config import AgentConfig
 from projects.agent.evaluation import AgentEvaluation, AgentResult, Fixed
 from projects.agent.export import layout, write_export
+from projects.agent.layout import NONE
 from projects.agent.losses import DREAMED, agent_losses
 from projects.agent.net import AgentNet, build
 from projects.agent.playing import is_arena
-from projects.agent.recordings import read_recordings
+from projects.agent.recordings import Recording, read_recordings
 from projects.agent.report import report_tables
 from projects.agent.windows import Windows, statistics
 
@@ -54,7 +56,7 @@ class Agent(Project[AgentConfig]):
             "with_event": len(self.train.relevant),
             "drawn_with_event": f"{_drawn(cfg, share):.3f}, of all windows {share:.3f}; an epoch counts draws",
             "validation_windows": len(self.validation),
-        }
+        } | _unsaid(cfg, training)  # fmt: skip
         return Split(self.train, self.validation, summary)
 
     def model(self, cfg: AgentConfig, data: Split) -> nn.Module:
@@ -129,3 +131,16 @@ def part_of(name: str) -> str:
 def _drawn(cfg: AgentConfig, share: float) -> float:
     """The share of draws whose window holds an event: r + (1 - r) p."""
     return cfg.data.relevant + (1 - cfg.data.relevant) * share if share else 0.0
+
+
+def _unsaid(cfg: AgentConfig, games: list[Recording]) -> dict[str, str]:
+    """What a joint policy cannot say of the training games: several abilities at once; of 18 movements, none."""
+    if cfg.model.joint == "none":
+        return {}
+    acted = np.concatenate([game.acted for game in games])
+    several = np.concatenate([game.abilities.sum(axis=1) for game in games])[acted] > 1
+    still = np.concatenate([game.movement for game in games])[acted] == NONE
+    said = f"{several.sum()} of {len(several):,} frames have several abilities, of which the first is learned"
+    if cfg.model.joint == "162":
+        said += f"; {still.sum():,} without movement teach nothing"
+    return {"joint_actions": said}
