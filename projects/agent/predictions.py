@@ -17,9 +17,6 @@ from projects.agent.net import AgentNet
 from projects.agent.scores import auc, changes, r2, share
 from projects.agent.twohot import log_softmax, symexp
 
-EVENT = GOLD_REWARD * EVENT_GOLD / 2
-"""Bins of rewards farther from 0 than this are those of events: the reward of an event is twice as large at least."""
-
 
 @dataclass(frozen=True)
 class Predictions:
@@ -96,12 +93,20 @@ class Predictions:
 def event_chance(net: AgentNet, agent: Tensor) -> tuple[Tensor, Tensor]:
     """Chance of an event and mean reward (…, offsets) by the reward head, of agent tokens (…, width)."""
     logits = net.reward(agent)
-    return log_softmax(logits).exp() @ (raw_bins(net).abs() > EVENT).float(), net.reward.twohot.mean(logits)
+    return log_softmax(logits).exp() @ event_bins(net).float(), net.reward.twohot.mean(logits)
 
 
 def death_chance(net: AgentNet, agent: Tensor) -> Tensor:
     """Chance (…) that the transition that ended in this frame was a death: bins below half of its reward."""
     return log_softmax(net.reward(agent)[..., 0, :]).exp() @ (raw_bins(net) < DEATH_REWARD / 2).float()
+
+
+def event_bins(net: AgentNet) -> Tensor:
+    """Which bins are the rewards of `events`: deaths, and gold from the bin above 0 next to the least step on."""
+    bins = raw_bins(net)
+    gained = bins[bins > 0]
+    least = gained[(gained - GOLD_REWARD * EVENT_GOLD).abs().argmin()]
+    return (bins < DEATH_REWARD / 2) | (bins >= least)
 
 
 def raw_bins(net: AgentNet) -> Tensor:

@@ -18,7 +18,7 @@ class Rewards:
     """Of the n frames of some features, or of a timeline.
 
     reward: (n,) float32, 0 where it is not known. known: (n,), frames that the rule could judge: their 5 frames before
-    and 3 after are all there. death, event: (n,), in known frames alone; an event is a gold step of 10, or a death.
+    and 3 after are all there. death, event: (n,), in known frames alone.
     """
 
     reward: NDArray[np.float32]
@@ -39,7 +39,12 @@ def rewards(features: Features) -> Rewards:
     known = whole[place]
     death = deaths(present, there)[place] & known
     reward = np.where(known, GOLD_REWARD * features.gold + DEATH_REWARD * death, 0.0).astype(np.float32)
-    return Rewards(reward, known, death, known & (death | (features.gold >= EVENT_GOLD)))
+    return Rewards(reward, known, death, known & events(features.gold, death))
+
+
+def events(gold: NDArray[np.floating], death: Bools) -> Bools:
+    """Where something happens that windows are drawn for and chances are given of: a gold step of 10, or a death."""
+    return death | (gold >= EVENT_GOLD)
 
 
 def deaths(present: Bools, there: Bools) -> Bools:

@@ -14,11 +14,12 @@ from engines.basics.errors import DataError
 from projects.agent.config import AgentConfig
 from projects.agent.dynamics import Actions
 from projects.agent.imagine import continued, look_back
-from projects.agent.layout import ABILITIES, DEATH_REWARD, EVENT_GOLD, MOVEMENTS
+from projects.agent.layout import ABILITIES, MOVEMENTS
 from projects.agent.net import AgentNet, dreaming
 from projects.agent.playing import play
 from projects.agent.predictions import event_chance
 from projects.agent.recordings import Recording
+from projects.agent.rewards import events
 from projects.agent.scores import changes
 
 BATCH = 32
@@ -66,13 +67,14 @@ class Shown:
 
 @dataclass(frozen=True)
 class Filmed:
-    """A played episode of F frames: latents (F, C, H, W), reward, value, movement, gold (F,), abilities (F, 8)."""
+    """A played episode of F frames: latents (F, C, H, W), reward, value, movement, events (F,), abilities (F, 8)."""
 
     latents: Floats
     reward: Floats
     value: Floats
     movement: NDArray[np.int64]
     abilities: Bools
+    events: Bools
     gold: float
     deaths: int
 
@@ -83,11 +85,6 @@ class Filmed:
     def total(self) -> float:
         """The return."""
         return float(self.reward.sum())
-
-    @property
-    def events(self) -> Bools:
-        """Frames with a gold step of 10 or more, or a death."""
-        return np.abs(self.reward) >= EVENT_GOLD / 100
 
 
 def show(net: AgentNet, cfg: AgentConfig, game: Recording, horizon: int, tick: Tick) -> Shown:
@@ -188,12 +185,12 @@ def film(net: AgentNet, cfg: AgentConfig, episodes: int, frames: int, tick: Tick
         except StopIteration as stop:
             played = stop.value
             break
-    rewards = played.rewards.astype(np.float32)
+    rewards, happened = played.rewards.astype(np.float32), events(played.gold, played.death)
     order = np.argsort(played.returns, kind="stable")
     return [
         Filmed(
             played.latents[k, 1:], rewards[k], played.value[k], played.movement[k], played.abilities[k],
-            float(played.gold[k].sum()), int((rewards[k] < DEATH_REWARD / 2).sum()),
+            happened[k], float(played.gold[k].sum()), int(played.death[k].sum()),
         )
         for k in order
     ]  # fmt: skip

@@ -20,7 +20,8 @@ from engines.basics.errors import DataError
 from engines.basics.files import replace_with
 from projects.agent.demo.arena import Arena, Floats, State
 from projects.agent.demo.expert import Expert, Habits, Mind
-from projects.agent.layout import ABILITIES, EVENT_GOLD, MOVEMENTS, OFFSETS
+from projects.agent.layout import ABILITIES, MOVEMENTS, OFFSETS
+from projects.agent.rewards import events
 
 FOLDER = "odds"
 COPIES = 32
@@ -48,7 +49,7 @@ def event_odds(state: State, mind: Mind, habits: Habits, random: np.random.Gener
     chances = np.empty((count, OFFSETS))
     for offset in range(OFFSETS):
         gold, death = arena.step(*expert.act(arena.state))
-        chances[:, offset] = (death | (gold >= EVENT_GOLD)).reshape(count, copies).mean(axis=1)
+        chances[:, offset] = events(gold, death).reshape(count, copies).mean(axis=1)
     return chances
 
 

@@ -15,7 +15,7 @@ from projects.agent.demo.expert import EXPERT, Expert, Mind, action_odds
 from projects.agent.demo.odds import Odds, event_odds
 from projects.agent.demo.picture import SIZE
 from projects.agent.features import Features
-from projects.agent.layout import EVENT_GOLD
+from projects.agent.rewards import events
 
 PIXELS = 256
 Part = TypeVar("Part", State, Mind)
@@ -50,7 +50,7 @@ def record(seed: int, number: int, frames: int) -> Game:
     moved, pressed, gained, died = (np.concatenate(part) for part in zip(*rows, strict=True))
     before, state = stacked(states[:-1]), stacked(states[1:])
     coming = event_odds(state, stacked(minds[1:]), EXPERT, np.random.default_rng((seed, number, 2)))
-    happened = died | (gained >= EVENT_GOLD)
+    happened = events(gained, died)
     features = Features(
         name=f"demo_{number:03d}",
         number=FIRST_FRAME + APART * number + np.arange(frames),
