@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,14 @@ class Run:
     def train(self) -> str:
         with self._listener:
             return self.trainer.train()
+
+
+def flat(content: Any, name: str = "") -> dict[str, Any]:
+    """Every part of a checkpoint by its place."""
+    if isinstance(content, Mapping):
+        pairs = [(str(key), value) for key, value in content.items()]
+    elif isinstance(content, list | tuple):
+        pairs = [(str(place), value) for place, value in enumerate(content)]
+    else:
+        return {name: content}
+    return {place: part for key, value in pairs for place, part in flat(value, f"{name}.{key}").items()}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,7 +12,7 @@ from engines.training import checkpoint
 from engines.training.project import Context
 from projects.agent.net import SCALED
 from projects.agent.project import Agent
-from tests.projects.agent.runs import Run, config, games
+from tests.projects.agent.runs import Run, config, flat, games
 
 
 class KilledError(Exception):
@@ -43,17 +41,6 @@ def steady(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     run = Run(tmp_path_factory.mktemp("steady") / "run", config(data))
     assert run.train() == "finished"
     return run
-
-
-def flat(content: Any, name: str = "") -> dict[str, Any]:
-    """Every part of a checkpoint by its place; the seconds that something took are left out."""
-    if isinstance(content, Mapping):
-        pairs = [(str(key), value) for key, value in content.items()]
-    elif isinstance(content, list | tuple):
-        pairs = [(str(place), value) for place, value in enumerate(content)]
-    else:
-        return {name: content}
-    return {place: part for key, value in pairs for place, part in flat(value, f"{name}.{key}").items()}
 
 
 @pytest.mark.parametrize("steps", [(7,), (8, 11)])
