@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from engines.contract.settings import Count, Data, NonNegative, Positive, RunConfig, Section, Stage, Training
-from projects.agent.layout import DEATH_REWARD
+from projects.agent.layout import DEATH_REWARD, REFRACTORY
 
 Share = Annotated[float, Field(ge=0, le=1)]
 ShareButAll = Annotated[float, Field(ge=0, lt=1)]
@@ -64,8 +64,8 @@ class AgentModel(Section):
     """The policy over movement and abilities apart, or over 18 × 9 or 19 × 9 pairs as in the original."""
     reward_range: Positive = 3.0
     """Reward bins span symexp of ± this."""
-    value_range: Positive = 5.0
-    """Value bins span symexp of ± this."""
+    value_range: Positive = 10.0
+    """Value bins span symexp of ± this: a death every 20 frames is worth -10 / (1 - discount ** 20)."""
     bins: Annotated[int, Field(ge=3)] = 255
     """Bins of reward and value."""
     twohot: Literal["symexp", "symlog"] = "symexp"
@@ -205,6 +205,12 @@ def _faults(cfg: AgentConfig) -> Iterator[str]:
         yield (
             f"model.reward_range {model.reward_range} ends at rewards of ±{most_reward:.1f}, but a death is "
             f"{DEATH_REWARD:g}; set it to {math.log1p(-DEATH_REWARD):.1f} or more"
+        )
+    worst = DEATH_REWARD / (1 - dream.discount**REFRACTORY)
+    if (most_value := math.expm1(model.value_range)) < -worst:
+        yield (
+            f"model.value_range {model.value_range} ends at returns of ±{most_value:.0f}, but deaths as often as they "
+            f"can be are worth {worst:.0f} at imagination.discount {dream.discount}; set it higher"
         )
     learned: set[str] = set()
     for stage in cfg.training.stages or [Stage(name="all heads at once")]:

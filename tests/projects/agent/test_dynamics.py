@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from engines.training.precision import Precision
 from projects.agent.attention import (
     SOFTCAP,
     Attention,
@@ -19,6 +20,7 @@ from projects.agent.attention import (
     When,
     rotate,
 )  # fmt: skip
+from projects.agent.config import AgentTraining
 from projects.agent.dynamics import Actions, ActionToken, Dynamics
 from projects.agent.heads import PolicyHead, RewardHead, ValueHead
 from projects.agent.twohot import TwoHot
@@ -314,6 +316,13 @@ def test_patches_lie_where_they_came_from() -> None:
             torch.testing.assert_close(
                 said[..., row : row + 2, column : column + 2], patch / size, atol=1e-4, rtol=1e-4
             )
+
+
+def test_b12_nothing_but_a_gpu_is_autocast_and_bf16_needs_no_scaler() -> None:
+    cpu = torch.device("cpu")
+    assert AgentTraining().amp == "auto"
+    assert [Precision("auto", torch.device(kind)).name for kind in ("cpu", "mps")] == ["off", "off"]
+    assert not any(Precision(kind, cpu).scaler.is_enabled() for kind in ("auto", "bf16"))
 
 
 def test_b12_bf16_keeps_norms_and_logits_in_float32() -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Bernoulli, Categorical, kl_divergence
 
+from projects.agent.config import AgentModel
 from projects.agent.heads import (
     PRIORITY,
     Ahead,
@@ -146,6 +147,8 @@ def test_b4_bins_and_what_uses_them() -> None:
     for span, bins in ((5.0, 102), (3.0, 170), (20.0, 25)):
         used = TwoHot(255, span).used(rewards)
         assert bins <= int((used > 0).sum()) <= bins + 3
+    worst = -10 / (1 - 0.997**20)  # a return of deaths as often as they can be: values need more than ±5
+    assert float(TwoHot(255, 5.0).centres[0]) > worst > float(TwoHot(255, AgentModel().value_range).centres[0])
     assert TwoHot(5, 1.0).used(torch.tensor([0.0, 0.0, 9.0, -0.1])).tolist() == [0, 1, 3, 0, 1]
 
 

@@ -18,6 +18,7 @@ from engines.contract.spec import Column
 from engines.training.samples import Ranges
 from engines.training.step import scale_in
 from projects.agent.config import AgentConfig
+from projects.agent.dynamics import Actions
 from projects.agent.evaluation import AgentEvaluation, AgentResult
 from projects.agent.imagine import Dream
 from projects.agent.layout import NONE
@@ -62,7 +63,7 @@ def test_b8_epochs_count_draws_and_half_of_them_come_from_windows_with_an_event(
     drawn = torch.cat([order.indices(epoch, step) for epoch in range(60) for step in range(order.steps_per_pass)])
     assert order.steps_per_pass == windows.count // cfg.training.batch_size
     assert float((drawn >= windows.count).float().mean()) == pytest.approx(0.5, abs=0.04)
-    real = np.isin(drawn.numpy() % (windows.count + 0), windows.relevant) | (drawn.numpy() >= windows.count)
+    real = np.isin(drawn.numpy(), windows.relevant) | (drawn.numpy() >= windows.count)
     share = len(windows.relevant) / windows.count
     assert real.mean() == pytest.approx(0.5 + 0.5 * share, abs=0.04)
     assert split.summary["drawn_with_event"].startswith(f"{0.5 + 0.5 * share:.3f}")
@@ -95,6 +96,43 @@ def test_b8_dynamics_learn_from_one_half_and_cloning_from_the_other(data: Path) 
     assert losses(events)["bc"] != pytest.approx(before["bc"], rel=1e-5)
     whole = losses(none, masked_halves=False)
     assert losses(events, masked_halves=False)["dynamics"] != pytest.approx(whole["dynamics"], rel=1e-3)
+
+
+class Asked(Exception):
+    """Ends a loss where the transformer is asked."""
+
+
+@pytest.mark.parametrize("halves", [True, False])
+def test_b11_examples_are_drawn_each_by_itself_and_actions_frame_by_frame(
+    data: Path, monkeypatch: pytest.MonkeyPatch, halves: bool
+) -> None:
+    """30 % of the examples that teach dynamics, not of the batches; as many actions hidden as history_dropout says."""
+    cfg = config(data, objective={"independent": 0.3, "history_dropout": 0.15, "masked_halves": halves})
+    _, split, net = opened(cfg)
+    batch = split.train.batch(torch.arange(6), None)
+    batch["relevant"] = torch.tensor([False, True] * 3)
+    batch["acted"][:, 4] = False
+    alone, hidden = [], []
+
+    def asked(dynamics: Any, latents: Tensor, acts: Actions, *given: Any, independent: Tensor, **more: Any) -> Any:
+        alone.append(independent)
+        hidden.append(~acts.known)
+        raise Asked
+
+    monkeypatch.setattr("projects.agent.losses.shortcut_loss", asked)
+    torch.manual_seed(0)
+    for _ in range(600):
+        with pytest.raises(Asked):
+            recorded_losses(net, batch, cfg, RECORDED)
+    rows, frames = torch.stack(alone).float(), torch.stack(hidden).float()
+    expected = [0.3, 0.0 if halves else 0.3] * 3
+    assert rows.mean(0).tolist() == pytest.approx(expected, abs=0.06)
+    mixed = (rows.amax(1) > rows.amin(1)).float().mean()
+    teach = 3 if halves else 6
+    assert float(mixed) == pytest.approx(1 - 0.7**teach - (0 if halves else 0.3**teach), abs=0.06)
+    shares = frames.mean((0, 1)).tolist()
+    assert shares.pop(4) == 1
+    assert shares == pytest.approx([0.15] * 9, abs=0.03)
 
 
 def test_b13_rates_are_by_stage_and_part_and_what_is_no_matrix_does_not_decay(data: Path) -> None:
@@ -298,6 +336,11 @@ def test_what_a_joint_policy_cannot_say_is_counted(tmp_path: Path) -> None:
         ({"imagination": {"noise": 0.8}}, "noise 0.8 leaves nothing to look back at"),
         ({"model": {"offsets": 10}}, "offsets 10 must be below data.frames 10"),
         ({"model": {"reward_range": 2.0}}, r"reward_range 2.0 ends at rewards of ±6.4, but a death is -10"),
+        (
+            {"model": {"value_range": 2.0}, "imagination": {"discount": 0.9}},
+            "value_range 2.0 .* are worth -11 at .* 0.9",
+        ),
+        ({"model": {"value_range": 5.0}, "imagination": {"discount": 0.997}}, "±147, but .* are worth -171 at"),
         ({"objective": {"shortcut_share": 0.05}}, "shortcut_share 0.05 of a batch of 6 is no row"),
         ({"objective": {"finest": 1}}, "finest\n.*greater than or equal to 2"),
         ({"objective": {"independent": 1.0}}, "independent\n.*less than 1"),
@@ -321,7 +364,8 @@ def test_settings_that_do_not_fit_are_named(data: Path, changes: dict[str, Any],
     "changes",
     [
         {"imagination": {"steps": 4}, "objective": {"shortcut_share": 0.0}},
-        {"imagination": {"noise": 0.75, "context": 10}, "model": {"offsets": 9}},
+        {"imagination": {"noise": 0.75, "context": 10}, "model": {"offsets": 9, "reward_range": 2.4}},
+        {"imagination": {"discount": 0.997}, "model": {"value_range": 5.2}},
         {"training": {"stages": [*STAGES[:2], {**STAGES[2], "heads": ["value"]}, {**PMPO, "name": "acts"}]}},
         {"training": {"stages": [{"name": "agent", "heads": ["dynamics", "reward", "bc"]}]}},
     ],
