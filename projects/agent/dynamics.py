@@ -1,7 +1,8 @@
 """The world model: a transformer over the tokens of frames, which cleans the latents of noised frames.
 
 Frame t is made of latent patches, one token for the action that *produced* it, one for its noise level and step size,
-and registers. An agent token per frame reads all of them and is read by none. Noise level 1 is clean.
+and registers. An agent token per frame begins as the task and the frame's action, reads all tokens and is read by none.
+Noise level 1 is clean.
 """
 
 from __future__ import annotations
@@ -102,7 +103,10 @@ class AgentBlock(nn.Module):
 
 
 class AgentToken(nn.Module):
-    """A learned task embedding, and the blocks by which it reads the frame, each after one layer of the transformer."""
+    """A learned task embedding, and the blocks by which it reads the frame, each after one layer of the transformer.
+
+    It begins as the task and the action that produced the frame, which most often is the next one too.
+    """
 
     def __init__(self, width: int, heads: int, groups: int, depths: list[int]) -> None:
         super().__init__()
@@ -229,7 +233,7 @@ class Dynamics(nn.Module):
     def _run(self, x: Tensor, when: When, cache: Cache | None, with_agent: bool) -> tuple[Tensor, Tensor]:
         trunk: list[Past | None] = cache.trunk if cache else [None] * len(self.layers)
         own: list[Past | None] = list(cache.agent) if cache else [None] * len(self.agent.blocks)
-        agent = self.agent.task.expand(*x.shape[:2], 1, -1)
+        agent = (self.agent.task + x[:, :, self.patches])[:, :, None]
         for depth, (layer, past) in enumerate(zip(self.layers, trunk, strict=True)):
             x = layer(x, when, past)
             if with_agent:

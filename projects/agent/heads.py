@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -23,11 +24,17 @@ PRIORITY = (3, 0, 2, 1, 4, 5, 6, 7)
 
 
 class Readout(nn.Module):
-    """Two layers of SiLU and a last one, whose weights begin small, or at zero."""
+    """Two layers of SiLU and a last one, whose weights begin small, or at zero.
+
+    The first two begin by He, so that what the last one sees is as large as the token: with torch's own weights it is a
+    tenth of it, and cloning took three times the steps to copy the last movement.
+    """
 
     def __init__(self, width: int, hidden: int, outputs: int, last_std: float = LAST_STD) -> None:
         super().__init__()
         self.body = nn.Sequential(nn.Linear(width, hidden), nn.SiLU(), nn.Linear(hidden, hidden), nn.SiLU())
+        for layer in (self.body[0], self.body[2]):
+            nn.init.kaiming_normal_(cast(nn.Linear, layer).weight, nonlinearity="relu")
         self.last = nn.Linear(hidden, outputs)
         nn.init.normal_(self.last.weight, std=last_std)
         nn.init.zeros_(self.last.bias)

@@ -163,6 +163,20 @@ def test_the_dynamics_are_bit_equal_with_and_without_the_agent() -> None:
     assert not torch.allclose(other, agent)
 
 
+def test_the_agent_token_begins_as_the_task_and_the_action_of_its_frame() -> None:
+    """Which is all that is left of it where its blocks add nothing."""
+    model = dynamics()
+    for name, parameter in model.agent.blocks.named_parameters():
+        if "out." in name or "narrow." in name:
+            nn.init.zeros_(parameter)
+    (z, tau, size), acts = frames(model, 3, 7), actions(3, 7)
+    with torch.no_grad():
+        agent = model(z, tau, size, acts)[1]
+        begun = model.agent.task + model.action_token(acts)
+        expected = begun / begun.square().mean(-1, keepdim=True).sqrt() * model.agent.norm.weight
+    torch.testing.assert_close(agent, expected, atol=1e-4, rtol=1e-4)
+
+
 def outputs(model: Dynamics, z: Tensor, tau: Tensor, size: Tensor, acts: Actions) -> dict[str, Tensor]:
     """What is said of each frame: (batch, time, …)."""
     torch.manual_seed(3)

@@ -222,6 +222,21 @@ def test_b5_zero_initialised_last_layers_learn(kind: str) -> None:
     assert losses[-1] < 0.5 * losses[0]
 
 
+def test_heads_learn_to_copy_in_40_steps() -> None:
+    """A movement that the token shows: what the last layer sees is about as large as the token, not a tenth of it."""
+    torch.manual_seed(0)
+    tokens, moved, nothing = torch.randn(19, 96), torch.arange(19), torch.zeros(19, 8)
+    head = PolicyHead(96, 128, 1)
+    assert 0.5 < float(head.readout.body(tokens).std().detach()) < 1.2
+    optimizer = torch.optim.Adam(head.parameters(), lr=1e-3)
+    for _ in range(40):
+        loss = -head(tokens).at(0).log_prob(moved, nothing).mean()
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+    assert float(loss.detach()) < 0.1
+
+
 def test_b14_masked_logits_give_no_nan() -> None:
     """0 · -inf never appears: in two-hot, means, policies and their gradients; a masked class has no chance."""
     twohot = TwoHot(5, 2.0)
