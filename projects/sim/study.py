@@ -14,19 +14,16 @@ import contextlib
 import json
 import statistics
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from engines.basics.errors import UserError
 from engines.basics.files import replace_bytes
-from engines.contract import commands
-from engines.contract.config import load_config, with_recorded_environment
 from engines.contract.rundir import RunDirectory
-from engines.runs import launch
-from engines.runs.state import RunReader
+from engines.runs.studies import check, train
 
 ROWS: dict[str, tuple[str, tuple[str, ...]]] = {
     "none": ("no LLM", ("model.llm=none",)),
@@ -40,7 +37,8 @@ SCORES = ("risk F1", "action F1")
 MOST_SEEDS = 10
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """Student's t of 95 % intervals, by degrees of freedom from 1 on."""
-POLL_SECONDS = 1.0
+SECTIONS = ("data", "model", "training", "loss_weights")
+"""Of a config, that must be those of a run that is there."""
 Train = Callable[[Path, RunDirectory, Sequence[str]], None]
 
 
@@ -54,7 +52,7 @@ class Outcome:
 
 
 def study(
-    config: Path, folder: Path, rows: Sequence[str], seeds: int, overrides: Sequence[str], train: Train | None = None
+    config: Path, folder: Path, rows: Sequence[str], seeds: int, overrides: Sequence[str], instead: Train | None = None
 ) -> str:
     """Train what is missing and give the table. Raises `UserError` for bad settings before any run is made."""
     wanted = [
@@ -63,42 +61,16 @@ def study(
         for seed in range(1, seeds + 1)
     ]
     for row, seed, settings in wanted:
-        _check(config, RunDirectory(folder / row / f"seed_{seed}"), settings)
+        check(config, RunDirectory(folder / row / f"seed_{seed}"), settings, SECTIONS)
     found: dict[str, dict[int, Outcome]] = {row: {} for row in rows}
     for row, seed, settings in wanted:
         run = RunDirectory(folder / row / f"seed_{seed}")
         if not _final(run):
             print(f"{ROWS[row][0]}, seed {seed}: {run.path}", flush=True)
-            (train or _train)(config, run, settings)
+            (instead or partial(train, final=_final))(config, run, settings)
         found[row][seed] = outcome(run)
         replace_bytes(folder / "study.md", table(found).encode())
     return table(found)
-
-
-def _check(config: Path, run: RunDirectory, settings: Sequence[str]) -> None:
-    """Raises `UserError` for settings that cannot be, or that are not those of the run that is there."""
-    loaded = with_recorded_environment(load_config(config, settings))
-    parts = {"data", "model", "training", "loss_weights"}
-    wanted = loaded.settings.model_dump(include=parts)
-    if run.config.is_file() and load_config(run.config).settings.model_dump(include=parts) != wanted:
-        raise UserError(f"{run.path}: was trained with other settings; name another folder, or remove this run.")
-
-
-def _train(config: Path, run: RunDirectory, settings: Sequence[str]) -> None:
-    """Start or resume a run and stay until it has ended. Raises `UserError` where it has not come to its report."""
-    reader = RunReader(run)
-    if not run.path.is_dir():
-        launch.start(launch.prepare_training(config, settings, run_dir=run.path))
-    elif not reader.status().live:
-        launch.start(run, launch.prepare_resume(run)[0])
-    try:
-        while reader.status().live:
-            time.sleep(POLL_SECONDS)
-    except KeyboardInterrupt:
-        launch.send_stop(run, commands.Stop(attempt=max(run.attempt_numbers())))
-        raise UserError(f"{run.path}: stops after this step; start the study again to go on.", exit_code=130) from None
-    if not _final(run):
-        raise UserError(f"{run.path}: {reader.status().detail or 'has no report'}; start the study again to go on.")
 
 
 def _final(run: RunDirectory) -> dict[str, Any]:
