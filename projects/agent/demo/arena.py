@@ -31,8 +31,8 @@ DRAIN, HEALING = 0.6, 0.02
 """Life that a frame takes at no distance, and that a frame away from the hunter gives back; all of it is 1."""
 TOUCH, REACH = 0.25, 0.55
 """Gold is taken within the first by itself, within the second with `q`."""
-DEAD = 20
-"""Frames that a player is gone after a death."""
+DEAD, SINKING = 20, 0.1
+"""Frames that a player is gone after a death; its life goes on falling by so much a frame, and up to 0 again."""
 LEAST_GOLD, MOST_GOLD = 30, 70
 PASSIVE_EVERY = 10
 """Frames from one gold that everyone gets to the next."""
@@ -51,7 +51,7 @@ class State:
     player: Floats
     """(E, 2) in cells, y upwards; also of a dead one, where it fell."""
     life: Floats
-    """(E,) of a player, 1 at most; 0 while it is dead."""
+    """(E,) of a player, 1 at most; below 0 while it is dead."""
     hunter: Floats
     gold: Floats
     amount: Ints
@@ -124,7 +124,7 @@ def seen(state: State) -> NDArray[np.float32]:
         (state.hunter, ones), (state.gold, state.amount / MOST_GOLD), (state.taken[:, :2], state.taken[:, 2]),
     ]  # fmt: skip
     inview = [(MIDDLE + way(state.player, place), bright) for place, bright in things]
-    return render(inview, np.where(state.dead == 0, state.life, -state.dead / DEAD))
+    return render(inview, state.life)
 
 
 def _beginning(count: int, random: np.random.Generator) -> State:
@@ -144,8 +144,9 @@ def _beginning(count: int, random: np.random.Generator) -> State:
 
 def _come_back(state: State, places: Floats) -> None:
     """Dead players wait; those that have waited live again where they fell, the hunter far from them."""
-    back = state.dead == 1
+    back, dead = state.dead == 1, state.dead > 1
     state.dead = np.maximum(state.dead - 1, 0)
+    state.life[dead] = np.maximum(state.life - SINKING, -SINKING * state.dead)[dead]
     state.hunter[back] = _far(places, state.player, NEAR_HUNTER)[back]
     state.life[back] = 1.0
 
@@ -163,7 +164,7 @@ def _drain(state: State, alive: Bools) -> Bools:
     near = 1 - _length(way(state.player, state.hunter)) / CONTACT
     life = np.where(near > 0, state.life - DRAIN * near, np.minimum(1.0, state.life + HEALING))
     death = alive & (life <= 0)
-    state.life = np.where(alive & ~death, life, 0.0)
+    state.life = np.where(alive, life, state.life)
     state.dead = np.where(death, DEAD, state.dead)
     return death
 

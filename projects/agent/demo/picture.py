@@ -2,7 +2,7 @@
 
 The camera is locked on the player, who is in the middle, and sees all of the world once: it has no walls. hunter, gold,
 taken: a smooth blob at the place, as high as the thing is bright (gold by its amount, the mark of taken gold fading).
-life, the same in all cells: what is left of it, from 1 down; from -1 up to 0 while the player is dead.
+life, the same in all cells: what is left of it, from 1 down; it falls below 0 with a death, to about -1, and up again.
 """
 
 from __future__ import annotations

@@ -168,10 +168,16 @@ def test_everything_can_be_found_again_in_what_is_seen_around_the_player() -> No
 def test_a_death_is_seen_at_once_and_how_long_it_lasts() -> None:
     one = begun(hunter=(1.4, 1.5), life=0.1)
     assert one.latents()[0, LIFE] == pytest.approx(0.1)
-    one.step(STILL, pressed())
-    assert (one.latents()[0, LIFE] == -1).all()
-    one.step(STILL, pressed())
-    assert one.latents()[0, LIFE] == pytest.approx(-1 + 1 / rules.DEAD)
+    seen = []
+    for _ in range(rules.DEAD + 1):
+        one.step(STILL, pressed())
+        seen.append(float(one.latents()[0, LIFE].mean()))
+    away = 0.1 - rules.HUNTER_SPEED
+    assert seen[0] == pytest.approx(0.1 - 0.6 * (1 - away / 0.5), abs=0.01)
+    assert np.diff(seen[:8]) == pytest.approx([-0.1] * 7)
+    assert seen[11:20] == pytest.approx([-0.9, -0.8, -0.7, -0.6, -0.5, -0.4, -0.3, -0.2, -0.1])
+    assert -1.3 < min(seen) < -1
+    assert seen[20] == 1
 
 
 def test_up_is_up_in_a_picture_and_the_player_is_in_the_middle() -> None:

@@ -74,7 +74,7 @@ def test_what_it_does_says_nothing_of_its_death() -> None:
         arena.step(*expert.act(arena.state))
     living, dead = (arena.state.take(np.arange(60)) for _ in range(2))
     dead.dead[:] = 10
-    dead.life[:] = 0
+    dead.life[:] = -1
     for one, other in zip(
         action_odds(living, expert.mind, EXPERT), action_odds(dead, expert.mind, EXPERT), strict=True
     ):

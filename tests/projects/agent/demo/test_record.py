@@ -56,14 +56,14 @@ def test_a_recording_is_the_game_that_was_played(tmp_path: Path) -> None:
 
 
 def test_deaths_of_the_bar_are_those_of_the_arena() -> None:
-    """The frame of a death is the one whose latents have a life of -1."""
+    """The frame of a death is the one whose life is below 0 for the first time."""
     deaths = 0
     for number in range(GAMES):
         game = played(number)
         gone = np.isnan(game.features.bar).any(axis=1) | (game.features.bar == 0).all(axis=1)
         begins = np.flatnonzero(gone[1:] & ~gone[:-1]) + 1
         life = game.latents[:, CHANNELS.index("life"), 0, 0]
-        assert np.flatnonzero(life == -1).tolist() == begins.tolist()
+        assert (np.flatnonzero((life[1:] < 0) & (life[:-1] > 0)) + 1).tolist() == begins.tolist()
         deaths += len(begins)
     assert deaths > 4
 
@@ -71,7 +71,7 @@ def test_deaths_of_the_bar_are_those_of_the_arena() -> None:
 def test_odds_of_events_are_how_often_they_come() -> None:
     """One step before gold with q at .85; and a hunter so near that its player dies for certain."""
     state = State(
-        player=np.array([[1.5, 1.5], [1.5, 1.5]]), life=np.array([1.0, 0.0]),
+        player=np.array([[1.5, 1.5], [1.5, 1.5]]), life=np.array([1.0, -0.3]),
         hunter=np.array([[0.05, 0.05], [1.45, 1.5]]), gold=np.array([[2.1, 1.5], [1.5, 2.6]]),
         amount=np.array([40, 40]), dead=np.array([0, 19]), taken=np.zeros((2, 3)), frame=np.array([0, 0]),
     )  # fmt: skip
@@ -136,5 +136,6 @@ def test_an_event_in_the_odds_is_gold_of_10_or_a_death() -> None:
     game = played(0)
     happened = game.odds.event[:, 0] > 0
     life = game.latents[:, CHANNELS.index("life"), 0, 0]
-    expected = (game.features.gold >= EVENT_GOLD) | (life == -1)
+    died = (life < 0) & (np.append(1, life[:-1]) > 0)
+    expected = (game.features.gold >= EVENT_GOLD) | died
     assert happened.tolist() == expected.tolist()
