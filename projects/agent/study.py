@@ -23,7 +23,7 @@ from engines.basics.errors import UserError
 from engines.basics.files import replace_bytes
 from engines.contract.rundir import RunDirectory
 from engines.runs.studies import check, train
-from projects.agent.baselines import CEILING
+from projects.agent.baselines import CEILING, LINEAR, REPEAT
 from projects.agent.report import OURS, PLAYERS
 from projects.agent.scores import interval
 
@@ -86,7 +86,7 @@ def played(found: Sequence[Mapping[str, Rows]]) -> str:
 
 def predicted(found: Sequence[Mapping[str, Rows]]) -> str:
     """Movement on frames where it changes, and AUC of reward events by how far ahead they are, beside the others."""
-    names = [name for name in found[0]["Actions"] if not name.startswith("skill over ")]
+    names = ["this run", REPEAT, LINEAR, CEILING]
     ceiling = _of(found, "Actions", CEILING, CHANGES)
     lines = [("", "movement on changes", "share of the ceiling")]
     for name in names:
