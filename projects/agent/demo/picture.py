@@ -1,9 +1,9 @@
 """What is seen of the arena: latents of four channels on three cells by three, and where things are in such latents.
 
-The camera is locked on the player, who is in the middle, and sees all of the world once: it has no walls. hunter, gold,
-marks: a smooth blob at the place, as high as the thing is bright: gold by its amount, the mark of taken gold fading, and
-that of a death too, below 0. life, the same in all cells: what is left of it, from 1 down; it goes below 0 with a death,
-on to about -1, and up again.
+The camera is locked on the player, who is in the middle, and sees all of the world once: it has no walls. hunter,
+gold, marks: a smooth blob at the place, as high as the thing is bright: gold by its amount, the mark of taken gold
+fading, and that of a death too, below 0. life, the same in all cells: what is left of it, from 1 down; it goes below 0
+with a death, on to about -1, and up again.
 """
 
 from __future__ import annotations
