@@ -14,7 +14,7 @@ from projects.agent.opened import Opened
 GAP = 0.06
 """Between two pictures of width 1."""
 THINGS: tuple[tuple[str, Kind, float], ...] = (
-    ("hunter", "bad", 0.07), ("gold", "good", 0.035), ("marks", "good", 0.08),
+    ("hunter", "bad", 0.07), ("gold", "good", 0.035), ("taken", "good", 0.08),
 )  # fmt: skip
 """In the order of the channels: name, colour, half of the side of its box."""
 PLAYER, BAR_ABOVE, BAR = 0.05, 0.09, 0.08
@@ -42,7 +42,7 @@ def _arena(latents: NDArray[np.float32], left: float, kind: Kind) -> list[Any]:
         if level < VISIBLE:
             continue
         x, y = left + float(np.clip(x, half, 1 - half)), float(np.clip(y, half, 1 - half))
-        items.append(Box(round(x - half, 4), round(y - half, 4), 2 * half, 2 * half, colour, filled=name != "marks"))
+        items.append(Box(round(x - half, 4), round(y - half, 4), 2 * half, 2 * half, colour, filled=name != "taken"))
     return items + _player(float(np.clip(latents[-1].mean(), -1, 1)), left + 0.5, kind)
 
 

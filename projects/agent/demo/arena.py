@@ -37,7 +37,7 @@ LEAST_GOLD, MOST_GOLD = 30, 70
 PASSIVE_EVERY = 10
 """Frames from one gold that everyone gets to the next."""
 FADE = 0.7
-"""What is left after a frame of the marks of taken gold and of a death."""
+"""What is left after a frame of the mark of taken gold."""
 NEAR_GOLD, NEAR_HUNTER = 0.9, 1.4
 """New gold lies at least so far from the player, and the hunter from one that begins or comes back, where possible."""
 TRIES = 8
@@ -59,8 +59,6 @@ class State:
     """(E,) frames until the player is back; 0 while it lives."""
     taken: Floats
     """(E, 3) where gold was taken last, and how bright its mark still is."""
-    died: Floats
-    """(E,) how bright the mark of the last death still is."""
     frame: Ints
 
     def take(self, episodes: Ints) -> State:
@@ -101,7 +99,6 @@ class Arena:
         amounts = random.integers(LEAST_GOLD, MOST_GOLD + 1, len(state.frame))
         state.frame += 1
         state.taken[:, 2] *= FADE
-        state.died *= FADE
         _come_back(state, places)
         alive = state.dead == 0
         state.player = (state.player + SPEED * direction(movement) * alive[:, None]) % SIZE
@@ -122,11 +119,9 @@ class Arena:
 
 def seen(state: State) -> NDArray[np.float32]:
     """What is seen of E episodes, their players in the middle: (E, 4, 3, 3)."""
-    fallen = state.died > state.taken[:, 2]
-    mark = np.where(fallen[:, None], state.player, state.taken[:, :2])
+    ones = np.ones(len(state.frame))
     things = [
-        (state.hunter, np.ones(len(fallen))), (state.gold, state.amount / MOST_GOLD),
-        (mark, np.where(fallen, -state.died, state.taken[:, 2])),
+        (state.hunter, ones), (state.gold, state.amount / MOST_GOLD), (state.taken[:, :2], state.taken[:, 2]),
     ]  # fmt: skip
     inview = [(MIDDLE + way(state.player, place), bright) for place, bright in things]
     return render(inview, state.life)
@@ -143,7 +138,6 @@ def _beginning(count: int, random: np.random.Generator) -> State:
         amount=random.integers(LEAST_GOLD, MOST_GOLD + 1, count),
         dead=np.zeros(count, np.int64),
         taken=np.zeros((count, 3)),
-        died=np.zeros(count),
         frame=np.zeros(count, np.int64),
     )
 
@@ -172,7 +166,6 @@ def _drain(state: State, alive: Bools) -> Bools:
     death = alive & (life <= 0)
     state.life = np.where(alive, life, state.life)
     state.dead = np.where(death, DEAD, state.dead)
-    state.died[death], state.taken[death, 2] = 1.0, 0.0
     return death
 
 

@@ -1,9 +1,9 @@
 """What is seen of the arena: latents of four channels on three cells by three, and where things are in such latents.
 
 The camera is locked on the player, who is in the middle, and sees all of the world once: it has no walls. hunter,
-gold, marks: a smooth blob at the place, as high as the thing is bright: gold by its amount, the mark of taken gold
-fading, and that of a death too, below 0. life, the same in all cells: what is left of it, from 1 down; it goes below 0
-with a death, on to about -1, and up again.
+gold, taken: a smooth blob at the place, as high as the thing is bright (gold by its amount, the mark of taken gold
+fading). life, the same in all cells: what is left of it, from 1 down; it goes below 0 with a death, on to about -1, and
+up again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 CELLS = 3
 SIZE = float(CELLS)
 MIDDLE = SIZE / 2
-CHANNELS = ("hunter", "gold", "marks", "life")
+CHANNELS = ("hunter", "gold", "taken", "life")
 SHARP = 1.0
 """A blob is exp(SHARP · (cos x + cos y - 2)), with one turn of x and y for the width of the world."""
 FINE = 60
@@ -38,7 +38,7 @@ def render(things: Sequence[tuple[Floats, Floats]], life: Floats) -> NDArray[np.
 
 
 def locate(latents: NDArray[np.floating]) -> tuple[Floats, Floats]:
-    """Where each thing is in latents (E, 4, 3, 3), and how bright: (E, 3, 2) and (E, 3); a mark of a death is not.
+    """Where each thing is in latents (E, 4, 3, 3), and how bright: (E, 3, 2) and (E, 3).
 
     The place and height whose blob fits a channel with least square error, on a grid of SIZE / 60.
     """

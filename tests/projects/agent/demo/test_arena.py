@@ -11,7 +11,7 @@ from projects.agent.demo.picture import CHANNELS, MIDDLE, SIZE, locate
 from projects.agent.layout import ABILITIES, NONE
 
 STILL = np.array([NONE])
-HUNTER, GOLD, MARKS, LIFE = range(len(CHANNELS))
+HUNTER, GOLD, TAKEN, LIFE = range(len(CHANNELS))
 
 
 def pressed(*names: str) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
@@ -23,7 +23,7 @@ def begun(**changed: object) -> Arena:
     state = State(
         player=np.array([[1.5, 1.5]]), life=np.array([1.0]), hunter=np.array([[0.05, 0.05]]),
         gold=np.array([[2.8, 2.8]]), amount=np.array([40]), dead=np.array([0]), taken=np.zeros((1, 3)),
-        died=np.zeros(1), frame=np.array([0]),
+        frame=np.array([0]),
     )  # fmt: skip
     for name, value in changed.items():
         setattr(state, name, np.array([value]))
@@ -158,22 +158,20 @@ def test_everything_can_be_found_again_in_what_is_seen_around_the_player() -> No
     one.state.taken[:] = [0.5, 2.5, 0.7]
     places, bright = locate(one.latents())
     state = one.state
-    for channel, true in ((HUNTER, state.hunter), (GOLD, state.gold), (MARKS, state.taken[:, :2])):
+    for channel, true in ((HUNTER, state.hunter), (GOLD, state.gold), (TAKEN, state.taken[:, :2])):
         assert np.abs(way(places[:, channel] - MIDDLE, way(state.player, true))).max() <= SIZE / 60
     assert bright[:, GOLD] == pytest.approx(state.amount / rules.MOST_GOLD, rel=0.05)
-    assert bright[:, MARKS] == pytest.approx(0.7, rel=0.05)
+    assert bright[:, TAKEN] == pytest.approx(0.7, rel=0.05)
     assert bright[:, HUNTER] == pytest.approx(1, rel=0.05)
 
 
 def test_a_death_is_seen_at_once_and_how_long_it_lasts() -> None:
     one = begun(hunter=(1.4, 1.5), life=0.1)
     assert one.latents()[0, LIFE] == pytest.approx(0.1)
-    seen, marks = [], []
+    seen = []
     for _ in range(rules.DEAD + 1):
         one.step(STILL, pressed())
         seen.append(float(one.latents()[0, LIFE].mean()))
-        marks.append(one.latents()[0, MARKS, 1, 1])
-    assert marks[:10] == pytest.approx([-(rules.FADE**k) for k in range(10)], rel=1e-5)
     away = 0.1 - rules.HUNTER_SPEED
     assert seen[0] == pytest.approx(0.1 - 0.6 * (1 - away / 0.5), abs=0.01)
     assert np.diff(seen[:8]) == pytest.approx([-0.1] * 7)

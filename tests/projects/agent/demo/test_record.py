@@ -73,8 +73,7 @@ def test_odds_of_events_are_how_often_they_come() -> None:
     state = State(
         player=np.array([[1.5, 1.5], [1.5, 1.5]]), life=np.array([1.0, -0.3]),
         hunter=np.array([[0.05, 0.05], [1.45, 1.5]]), gold=np.array([[2.1, 1.5], [1.5, 2.6]]),
-        amount=np.array([40, 40]), dead=np.array([0, 19]), taken=np.zeros((2, 3)), died=np.zeros(2),
-        frame=np.array([0, 0]),
+        amount=np.array([40, 40]), dead=np.array([0, 19]), taken=np.zeros((2, 3)), frame=np.array([0, 0]),
     )  # fmt: skip
     mind = Mind(np.array([0, NONE]), np.zeros(2, bool), np.zeros(2, bool), np.array([-1, -1]))
     odds = event_odds(state, mind, EXPERT, np.random.default_rng(0), copies=2000)
