@@ -208,8 +208,8 @@ def test_latents_without_an_arena_are_a_line_or_a_picture(opened: Opened) -> Non
     from dataclasses import replace
 
     plain = replace(opened, arena=False)
-    picture = draw(plain, np.zeros((6, 3, 3), np.float32), 0.0, "first")
+    picture = draw(plain, np.zeros((4, 3, 3), np.float32), 0.0, "first")
     assert any(type(item).__name__ == "Image" for item in picture)
-    vector = np.zeros((6, 1, 1), np.float32)
+    vector = np.zeros((4, 1, 1), np.float32)
     lines = [item for item in draw(plain, vector, 1.0, "first") if isinstance(item, Line)]
-    assert len(lines[-1].points) == 6
+    assert len(lines[-1].points) == 4
