@@ -31,6 +31,7 @@ SECTIONS = ("data", "model", "training", "loss_weights", "objective", "imaginati
 """Of a config, that must be those of a run that is there."""
 MOST_SEEDS = 20
 CHANGES = "movement changes"
+CLONED = "cloned, before it dreamed"
 Train = Callable[[Path, RunDirectory, Sequence[str]], None]
 Rows = dict[str, dict[str, Any]]
 
@@ -58,10 +59,19 @@ def outcome(run: RunDirectory) -> dict[str, Rows]:
         wanted = {name: parts[name] for name in ("Played", "Actions", "Rewards", "stages")}
     except (OSError, ValueError, KeyError):
         return {}
-    return {
+    found = {
         name: {str(row[0]): dict(zip(part["columns"][1:], row[1:], strict=True)) for row in part["rows"]}
         for name, part in wanted.items()
     }
+    found["Actions"][CLONED] = {CHANGES: _cloned(run, list(found["stages"].values()))}
+    return found
+
+
+def _cloned(run: RunDirectory, stages: Sequence[Mapping[str, Any]]) -> float | None:
+    """Movement on changes where the stage before the last was best: what cloning came to, before the dreams."""
+    best = stages[-2]["best epoch"] if len(stages) > 1 else None
+    evaluated = [json.loads(line) for line in run.val_metrics.read_text().splitlines()]
+    return next((one["change_accuracy"] for one in reversed(evaluated) if one["epoch"] == best), None)
 
 
 def tables(found: Sequence[Mapping[str, Rows]]) -> str:
@@ -86,7 +96,7 @@ def played(found: Sequence[Mapping[str, Rows]]) -> str:
 
 def predicted(found: Sequence[Mapping[str, Rows]]) -> str:
     """Movement on frames where it changes, and AUC of reward events by how far ahead they are, beside the others."""
-    names = ["this run", REPEAT, LINEAR, CEILING]
+    names = [CLONED, "this run", REPEAT, LINEAR, CEILING]
     ceiling = _of(found, "Actions", CEILING, CHANGES)
     lines = [("", "movement on changes", "share of the ceiling")]
     for name in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,11 +53,16 @@ class Trainings:
             ("simulator's odds", 1.0, 0.9),
         )
         rewards = ((0, 0.99, 1.0, 5), (1, 0.9, None, 5))
+        run.val_metrics.parent.mkdir(exist_ok=True)
+        epochs = [
+            {"epoch": epoch, "change_accuracy": right} for epoch, right in ((2, None), (3, 0.1), (4, 0.45), (5, 0.2))
+        ]
+        run.val_metrics.write_text("".join(json.dumps(epoch) + "\n" for epoch in epochs))
         run.report.write_bytes(encode({
             "Played": Table(columns, rows),
             "Actions": Table(("", "movement", "movement changes"), (*actions, ("✗ worse than", "", ""))),
             "Rewards": Table(("frames ahead", "AUC, this run", "AUC, simulator's odds", "events"), rewards),
-            "stages": Table(("stage",), (("world",),)),
+            "stages": Table(("stage", "name", "best epoch"), ((1, "world", 2), (2, "agent", 4), (3, "dream", 5))),
         }))  # fmt: skip
 
 
@@ -79,6 +85,7 @@ def test_the_tables_have_means_and_intervals_paired_by_seed(config: Path, tmp_pa
     assert cells["prior, greedy"][1] == "+2.0 ± 2.5"
     assert cells["this run, sampled"][:3] == ["2.0", "", "+1.0 ± 2.5"]
     assert cells["this run"] == ["0.600", "0.33 to 1.00"]
+    assert cells["cloned, before it dreamed"] == ["0.450", "0.50 to 0.50"]
     assert cells["0"] == ["0.990", "1.000"]
     assert "worse than" not in said
     assert (tmp_path / "out" / "study.md").read_text() == said
@@ -123,7 +130,7 @@ def test_a_demo_learns_in_dreams_what_its_recordings_do_not_show(tmp_path: Path)
     tables = outcome(RunDirectory(tmp_path / "out" / "seed_1"))
     assert tables["Rewards"]["0"]["AUC, this run"] > 0.95
     changes = {name: row["movement changes"] for name, row in tables["Actions"].items()}
-    assert changes["this run"] > 0.6 * changes["simulator's odds"]
+    assert changes["cloned, before it dreamed"] > 0.6 * changes["simulator's odds"]
     assert changes["repeat-last"] == 0
     played = {name: row["return"] for name, row in tables["Played"].items()}
     assert played["this run, sampled"] > played["prior, sampled"]
