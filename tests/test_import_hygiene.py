@@ -52,7 +52,9 @@ def loaded_by(code: str) -> set[str]:
     return set(json.loads(result.stdout.splitlines()[-1]))
 
 
-READS_CONFIGS = {"engines.contract.config", "engines.contract.settings", "engines.runs.resume"}
+READS_CONFIGS = {
+    "engines.contract.config", "engines.contract.settings", "engines.runs.resume",
+}  # fmt: skip
 SPECS = [point.value.partition(":")[0] for point in metadata.entry_points(group="cockpit.projects")]
 ASKED = [
     reference.partition(":")[0]

@@ -28,7 +28,7 @@ Outcome = TypeVar("Outcome")
 Train = Callable[[Path, RunDirectory, Sequence[str]], None]
 Rows = Mapping[str, tuple[str, tuple[str, ...]]]
 """By name: what a row is called, and the settings that make it."""
-SECTIONS = {"data", "model", "training", "loss_weights", "objective", "rollouts"}
+SECTIONS = {"data", "model", "training", "loss_weights", "objective", "rollouts", "imagination", "played", "rates"}
 """What must be the same in a run that is there already."""
 MOST_SEEDS = 10
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -91,7 +91,9 @@ class Study(Generic[Outcome]):
             said = f"{run.path}: stops after this step; start the study again to resume."
             raise UserError(said, exit_code=130) from None
         if not self.is_over(run):
-            raise UserError(f"{run.path}: {reader.status().detail or 'has no report'}; start the study again to resume.")
+            raise UserError(
+                f"{run.path}: {reader.status().detail or 'has no report'}; start the study again to resume."
+            )
 
     def main(self, prog: str, description: str, seeds: int, arguments: Sequence[str] | None = None) -> int:
         """The command: 0, or the code of the error that it says. seeds: how many where none are asked for."""

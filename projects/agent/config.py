@@ -99,6 +99,8 @@ class Objective(Section):
     """Dynamics learn from the draws over all windows alone and cloning from those with an event, as in the paper."""
     normalise: bool = True
     """Divide the gradient of each loss by its running root mean square."""
+    looked_back: Share = 0.0
+    """Share of the frames that have the noise of `imagination.noise` in training, as the past has in dreams."""
     history_dropout: ShareButAll = 0.0
     """Chance that a training frame's own action is hidden from the model."""
 

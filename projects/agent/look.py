@@ -14,10 +14,11 @@ from projects.agent.opened import Opened
 GAP = 0.06
 """Between two pictures of width 1."""
 THINGS: tuple[tuple[str, Kind, float], ...] = (
-    ("player", "first", 0.05), ("hunter", "bad", 0.07), ("gold", "good", 0.035), ("taken", "good", 0.08),
-    ("died", "bad", 0.1),
+    ("hunter", "bad", 0.07), ("gold", "good", 0.035), ("taken", "good", 0.08),
 )  # fmt: skip
 """In the order of the channels: name, colour, half of the side of its box."""
+PLAYER, BAR_ABOVE, BAR = 0.05, 0.09, 0.08
+"""Half of the side of the player's box, how far above its middle its bar of life is, and half of the bar."""
 VISIBLE = 0.15
 """Brightness from which on a thing is drawn."""
 SPREAD = 2.5
@@ -41,12 +42,21 @@ def _arena(latents: NDArray[np.float32], left: float, kind: Kind) -> list[Any]:
         if level < VISIBLE:
             continue
         x, y = left + float(np.clip(x, half, 1 - half)), float(np.clip(y, half, 1 - half))
-        filled = name in ("player", "hunter", "gold")
-        colour = kind if name == "player" else colour
-        items.append(Box(round(x - half, 4), round(y - half, 4), 2 * half, 2 * half, colour, filled=filled))
-    if latents[-1].mean() < 0:
-        items.append(Text(left + 0.5, 0.5, "dead", "bad"))
-    return items
+        items.append(Box(round(x - half, 4), round(y - half, 4), 2 * half, 2 * half, colour, filled=name != "taken"))
+    return items + _player(float(np.clip(latents[-1].mean(), -1, 1)), left + 0.5, kind)
+
+
+def _player(life: float, x: float, kind: Kind) -> list[Any]:
+    """The player in the middle with its life above it, red from a half down."""
+    if life < 0:
+        return [Text(x, 0.5, "dead", "bad")]
+    start, y = x - BAR, 0.5 + BAR_ABOVE
+    end, ends = round(start + 2 * BAR * life, 4), round(x + BAR, 4)
+    return [
+        Box(round(x - PLAYER, 4), 0.5 - PLAYER, 2 * PLAYER, 2 * PLAYER, kind, filled=True),
+        Line([(round(start, 4), y), (ends, y)], "faint"),
+        Line([(round(start, 4), y), (end, y)], "good" if life > 0.5 else "bad"),
+    ]
 
 
 def _numbers(values: NDArray[np.float32], left: float, kind: Kind) -> list[Any]:

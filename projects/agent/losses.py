@@ -39,7 +39,8 @@ MEASURED = ("kl", "entropy", "imagined", "gains")
 def recorded_losses(net: AgentNet, batch: Batch, cfg: AgentConfig, heads: Collection[str]) -> dict[str, Loss]:
     """Shortcut forcing of the rows drawn from all windows; cloning from those drawn for their events; rewards of both.
 
-    Rows that teach no dynamics are seen as an agent sees them, with the noise of what is looked back at.
+    Rows that teach no dynamics are seen as an agent sees them, with the noise of what is looked back at, and so is a
+    share of the frames of the others (`objective.looked_back`).
     """
     objective, present = cfg.objective, batch["present"]
     relevant = batch["relevant"]
@@ -47,10 +48,13 @@ def recorded_losses(net: AgentNet, batch: Batch, cfg: AgentConfig, heads: Collec
     teaches = torch.ones_like(relevant) if both else ~relevant
     cloned = relevant | both
     independent = (torch.rand(len(relevant), device=present.device) < objective.independent) & teaches
+    steady = ~teaches[:, None].expand_as(present)
+    if objective.looked_back:
+        steady = steady | (torch.rand(present.shape, device=present.device) < objective.looked_back)
     hidden = torch.rand(present.shape, device=present.device) < objective.history_dropout
     forced = shortcut_loss(
         net.dynamics, batch["latents"], actions(batch, batch["acted"] & ~hidden), present, independent=independent,
-        counted=teaches, steady=~teaches, share=objective.shortcut_share, noise=cfg.imagination.noise,
+        counted=teaches, steady=steady, share=objective.shortcut_share, noise=cfg.imagination.noise,
         with_agent=not {"reward", "bc"}.isdisjoint(heads),
     )  # fmt: skip
     losses = {"dynamics": Loss((forced.loss * forced.weight).sum(), (forced.weight > 0).sum())}

@@ -31,6 +31,11 @@ TEST_SEED = 20_000
 EPISODES = 100
 DREAMED = 64
 """Windows that are dreamed under their true actions."""
+OURS = ("this run, sampled", "this run, greedy")
+PRIOR = ("prior, sampled", "prior, greedy")
+SCRIPTED = {"expert": EXPERT, "careful expert": CAREFUL}
+PLAYERS = (*OURS, *PRIOR, *SCRIPTED)
+"""Who plays the episodes of a report."""
 SHOWN = {
     "movement": "movement_accuracy", "movement changes": "change_accuracy", "abilities": "ability_accuracy",
     "frames with a press": "press_accuracy",
@@ -152,15 +157,12 @@ def _certain(centres: torch.Tensor, place: int) -> torch.Tensor:
 def played_table(cfg: AgentConfig, net: AgentNet) -> Table:
     """The policy and the cloned one, sampled and greedy, and scripted players, all on the same fresh episodes."""
     players: dict[str, tuple[NDArray[np.float64], NDArray[np.bool_]]] = {}
-    for name, head, greedy in (
-        ("this run, sampled", net.policy, False), ("this run, greedy", net.policy, True),
-        ("prior, sampled", net.prior, False), ("prior, greedy", net.prior, True),
-    ):  # fmt: skip
-        players[name] = _played(cfg, net, head, greedy=greedy)
-    for name, habits in (("expert", EXPERT), ("careful expert", CAREFUL)):
-        players[name] = _scripted(cfg, habits)
+    for names, head in ((OURS, net.policy), (PRIOR, net.prior)):
+        for name, greedy in zip(names, (False, True), strict=True):
+            players[name] = _played(cfg, net, head, greedy=greedy)
+    players |= {name: _scripted(cfg, habits) for name, habits in SCRIPTED.items()}
     rows: list[tuple[Cell, ...]] = []
-    ours = _returns(*players["this run, sampled"])
+    ours = _returns(*players[OURS[0]])
     for name, (gold, death) in players.items():
         returns = _returns(gold, death)
         mean, half = interval(returns)

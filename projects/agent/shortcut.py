@@ -79,14 +79,14 @@ def shortcut_loss(
         present: (batch, time) bool; frames that are missing are all noise to the model, and weigh nothing.
         independent: (batch,) bool, rows whose frames do not see each other.
         counted: (batch,) bool, rows whose loss counts; all where None.
-        steady: (batch,) bool, rows whose frames all have the level of `noise`, as an agent that looks back sees them.
+        steady: (batch, time) bool, frames that have the level of `noise`, as those that are looked back at.
         share: of the rows, for which two half steps are made.
     """
     levels = draw_levels(dynamics.finest, (len(latents), latents.shape[1]), share, counted, latents.device)
     tau, size = levels.tau, levels.size
     if steady is not None:
-        tau = torch.where(steady[:, None], context_level(noise, dynamics.finest), tau)
-        size = torch.where(steady[:, None], 1 / dynamics.finest, size)
+        tau = torch.where(steady, context_level(noise, dynamics.finest), tau)
+        size = torch.where(steady, 1 / dynamics.finest, size)
     tau = torch.where(present, tau, 0.0)
     z = noised(latents, tau)
     target = latents

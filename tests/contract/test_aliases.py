@@ -76,8 +76,7 @@ def test_both_names_are_one_fault_with_both_lines(tmp_path: Path) -> None:
     path = write(tmp_path, SEED.replace("  amp", "  batch_size: 16\n  amp"))
     (fault,) = faults(path)
     assert fault == (
-        f"{path}:4: data.batch_size is another name for training.batch_size, which {path}:6 sets too; "
-        "keep one of them."
+        f"{path}:4: data.batch_size is another name for training.batch_size, which {path}:6 sets too; keep one of them."
     )
     path = write(tmp_path, SEED)
     assert faults(path, "data.batch_size=8", "training.batch_size=9") == [

@@ -68,7 +68,11 @@ ENDED_CASES: list[tuple[str, str, Facts]] = [
     ("lost", "never started", lambda f: None),
     ("lost", "1.json cannot be read", lambda f: damage_attempt(f.begin().started())),
     ("lost", "while waiting", lambda f: f.begin(queued=True).say(ev.Phase(phase="queued", detail="1st for cpu"))),
-    ("stopped", "ended while waiting", lambda f: f.begin(queued=True).end("stopped", error="ended while waiting for cpu")),
+    (
+        "stopped",
+        "ended while waiting",
+        lambda f: f.begin(queued=True).end("stopped", error="ended while waiting for cpu"),
+    ),
     ("lost", "reboot", lambda f: f.begin().started().epochs(1)),
     ("finished", "", lambda f: f.begin().started().end("finished")),
     ("early-stopped", "", lambda f: f.begin().started().end("early-stopped")),

@@ -1,7 +1,8 @@
 """The scripted expert: good at gold, careless of the hunter, and noisy. It plays many episodes side by side.
 
-Its flaw can be mended: of the hunter that comes near it takes notice about one time in three, and runs into it else on
-the way to gold. A player that always notices (`CAREFUL`) shows what the world has to give.
+It goes in six directions. Its flaw can be mended: of the hunter that comes near it takes notice about one time in
+three, and runs into it else on the way to gold. A player that always notices (`CAREFUL`) shows what the world has to
+give. What it presses says nothing of whether it lives: dead, it goes on for what it sees.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from projects.agent.demo.arena import REACH, Bools, Floats, Ints, State
+from projects.agent.demo.arena import REACH, Bools, Floats, Ints, State, way
 from projects.agent.layout import ABILITIES, MOVEMENTS, NONE, SLICES
 
-ALARM = 1.0
+ALARM = 0.75
 """The hunter is near within this distance."""
 FLEEING = 2.0
 """How much the way off the hunter counts against the way to the gold, at half the distance of alarm."""
-HOLD = np.deg2rad(17)
-"""It keeps its direction while that is so near to the one it wants; half a slice is 10°."""
+WAYS = 6
+HOLD = np.deg2rad(40)
+"""It keeps its direction while that is so near to the one it wants; half of the way to the next is 30°."""
 SLICE = 2 * np.pi / SLICES
+STRAYS = np.array([*range(0, SLICES, SLICES // WAYS), NONE])
+"""Movements that it strays with."""
 Q, W = ABILITIES.index("q"), ABILITIES.index("w")
 
 
@@ -70,7 +74,6 @@ class Mind:
 class _Wishes:
     """What would be done of each episode (E,): to the gold, off the hunter, and what decides between them."""
 
-    alive: Bools
     near: Bools
     gold: Ints
     off: Ints
@@ -88,7 +91,7 @@ class Expert:
         """The next movements (E,) and abilities (E, 8)."""
         habits, mind, wishes = self._habits, self.mind, _wishes(state, self.mind.last)
         drawn = self._random.random((4, len(state.frame)))
-        strange = self._random.integers(0, MOVEMENTS, len(state.frame))
+        strange = self._random.choice(STRAYS, len(state.frame))
         entered = wishes.near & ~mind.near
         mind.noticed = wishes.near & np.where(entered, drawn[0] < habits.notices, mind.noticed)
         mind.near = wishes.near
@@ -98,12 +101,11 @@ class Expert:
             np.where(drawn[1] < habits.returns, -1, mind.stray),
             np.where(drawn[1] < habits.strays, strange, -1),
         )
-        mind.stray[~wishes.alive] = -1
         movement = np.where(mind.noticed, wishes.off, wishes.gold)
         movement = np.where(mind.stray >= 0, mind.stray, movement)
-        movement = mind.last = np.where(wishes.alive, movement, NONE)
+        mind.last = movement
         abilities = np.zeros((len(movement), len(ABILITIES)), bool)
-        abilities[:, Q] = wishes.alive & (drawn[2] < np.where(wishes.reach, habits.takes, habits.presses))
+        abilities[:, Q] = drawn[2] < np.where(wishes.reach, habits.takes, habits.presses)
         abilities[:, W] = mind.noticed & (drawn[3] < habits.shouts)
         return movement, abilities
 
@@ -118,28 +120,25 @@ def action_odds(state: State, mind: Mind, habits: Habits) -> tuple[Floats, Float
     sensible[episodes, wishes.off] += notices
     sensible[episodes, wishes.gold] += 1 - notices
     movement = np.where(straying, habits.returns, 1 - habits.strays)[:, None] * sensible
-    movement += np.where(straying, 0.0, habits.strays / MOVEMENTS)[:, None]
+    movement[:, STRAYS] += np.where(straying, 0.0, habits.strays / len(STRAYS))[:, None]
     movement[straying, mind.stray[straying]] += 1 - habits.returns
-    movement[~wishes.alive] = np.eye(MOVEMENTS)[NONE]
     abilities = np.zeros((len(notices), len(ABILITIES)))
-    abilities[:, Q] = wishes.alive * np.where(wishes.reach, habits.takes, habits.presses)
+    abilities[:, Q] = np.where(wishes.reach, habits.takes, habits.presses)
     abilities[:, W] = notices * habits.shouts
     return movement, abilities
 
 
 def _wishes(state: State, last: Ints) -> _Wishes:
-    alive = state.dead <= 1  # it is back before it moves
-    to_gold, off = state.gold - state.player, state.player - state.hunter
+    to_gold, off = way(state.player, state.gold), way(state.hunter, state.player)
     away, danger = np.hypot(*to_gold.T), np.hypot(*off.T)
-    near = alive & (danger < ALARM)
     fear = FLEEING * (ALARM / 2 / np.maximum(danger, 0.1))
     fleeing = to_gold / np.maximum(away, 1e-6)[:, None] + (fear / np.maximum(danger, 1e-6))[:, None] * off
-    return _Wishes(alive, near, _slice(to_gold, last), _slice(fleeing, last), alive & (away < REACH))
+    return _Wishes(danger < ALARM, _movement(to_gold, last), _movement(fleeing, last), away < REACH)
 
 
-def _slice(wanted: Floats, last: Ints) -> Ints:
+def _movement(wanted: Floats, last: Ints) -> Ints:
     """The movement of wanted directions (E, 2): the last one while it is near enough."""
     angle = np.arctan2(wanted[:, 1], wanted[:, 0])
     off = np.abs((angle - last * SLICE + np.pi) % (2 * np.pi) - np.pi)
-    slices = np.rint(angle / SLICE).astype(np.int64) % SLICES
-    return np.where((last < SLICES) & (off < HOLD), last, slices)
+    nearest = np.rint(angle * WAYS / (2 * np.pi)).astype(np.int64) % WAYS * (SLICES // WAYS)
+    return np.where((last < SLICES) & (off < HOLD), last, nearest)

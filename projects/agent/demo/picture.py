@@ -1,8 +1,9 @@
-"""What is seen of the arena: latents of six channels on three cells by three, and where things are in such latents.
+"""What is seen of the arena: latents of four channels on three cells by three, and where things are in such latents.
 
-player, hunter, gold, taken, died: a smooth blob at the place, as high as the thing is bright (gold by its amount, the
-marks of taken gold and of a death fading). life, the same in all cells: 1 while the player lives, from -1 up to 0 while
-it is dead. A dead player has no blob.
+The camera is locked on the player, who is in the middle, and sees all of the world once: it has no walls. hunter,
+gold, taken: a smooth blob at the place, as high as the thing is bright (gold by its amount, the mark of taken gold
+fading). life, the same in all cells: what is left of it, from 1 down; it goes below 0 with a death, on to about -1, and
+up again.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 CELLS = 3
 SIZE = float(CELLS)
-CHANNELS = ("player", "hunter", "gold", "taken", "died", "life")
-BLOB = 0.7
-"""Standard deviation of a blob, in cells: it is seen in all cells around it."""
+MIDDLE = SIZE / 2
+CHANNELS = ("hunter", "gold", "taken", "life")
+SHARP = 1.0
+"""A blob is exp(SHARP · (cos x + cos y - 2)), with one turn of x and y for the width of the world."""
 FINE = 60
 """Places along each side that `locate` tries."""
 _CENTRES = np.arange(CELLS) + 0.5
 
 
 def render(things: Sequence[tuple[Floats, Floats]], life: Floats) -> NDArray[np.float32]:
-    """Latents (E, 6, 3, 3) of places (E, 2) with brightness (E,), in the order of the channels, and `life` (E,).
+    """Latents (E, 4, 3, 3) of places in view (E, 2) with brightness (E,), by the order of the channels, and life (E,).
 
-    Row 0 is the top (largest y), as in a picture.
+    Places are in cells from the lower left corner of what is seen; row 0 is the top (largest y), as in a picture.
     """
     latents = np.empty((len(life), len(CHANNELS), CELLS, CELLS), np.float32)
     for channel, (place, bright) in enumerate(things):
@@ -36,7 +38,7 @@ def render(things: Sequence[tuple[Floats, Floats]], life: Floats) -> NDArray[np.
 
 
 def locate(latents: NDArray[np.floating]) -> tuple[Floats, Floats]:
-    """Where each thing is in latents (E, 6, 3, 3), and how bright: (E, 5, 2) and (E, 5).
+    """Where each thing is in latents (E, 4, 3, 3), and how bright: (E, 3, 2) and (E, 3).
 
     The place and height whose blob fits a channel with least square error, on a grid of SIZE / 60.
     """
@@ -52,7 +54,8 @@ def locate(latents: NDArray[np.floating]) -> tuple[Floats, Floats]:
 
 def _blobs(place: Floats) -> Floats:
     """Blobs of height 1 at places (n, 2): (n, rows, columns)."""
-    across = np.exp(-((_CENTRES - place[:, :1]) ** 2) / (2 * BLOB**2))
-    up = np.exp(-((_CENTRES[::-1] - place[:, 1:]) ** 2) / (2 * BLOB**2))
+    turn = 2 * np.pi / SIZE
+    across = np.exp(SHARP * (np.cos(turn * (_CENTRES - place[:, :1])) - 1))
+    up = np.exp(SHARP * (np.cos(turn * (_CENTRES[::-1] - place[:, 1:])) - 1))
     blobs: Floats = up[:, :, None] * across[:, None, :]
     return blobs

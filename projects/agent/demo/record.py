@@ -28,7 +28,7 @@ FIRST_FRAME, APART = 100, 37
 
 @dataclass(frozen=True)
 class Game:
-    """features: of F frames. step: (F, 2) in pixels. latents: (F, 6, 3, 3)."""
+    """features: of F frames. step: (F, 2) in pixels. latents: (F, 4, 3, 3)."""
 
     features: Features
     step: Floats
@@ -75,5 +75,4 @@ def stacked(parts: Sequence[Part]) -> Part:
 
 def _bar(state: State) -> Floats:
     """The place of the health bar in a picture, y downwards, (0, 0) while the player is dead: (F, 2)."""
-    place = PIXELS / SIZE * np.column_stack([state.player[:, 0], SIZE - state.player[:, 1]])
-    return np.where((state.dead == 0)[:, None], place - (0, BAR_ABOVE), 0.0)
+    return np.where((state.dead == 0)[:, None], (PIXELS / 2, PIXELS / 2 - BAR_ABOVE), 0.0)

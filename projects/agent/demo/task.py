@@ -21,14 +21,14 @@ from projects.agent.latents import write_latents
 from projects.agent.recordings import FEATURES, FILE, LATENTS
 
 NOTES = "demo.json"
-GENERATOR = 1
+GENERATOR = 2
 """Goes up when the same seed would give other games, so that old and new ones are never mixed."""
 _NAME = re.compile(rf"{FEATURES}/demo_\d{{3,4}}/{re.escape(FILE)}|({LATENTS}|{FOLDER})/demo_\d{{3,4}}\.npz")
 
 
 class _Order(msgspec.Struct, forbid_unknown_fields=True):
     out: Path
-    games: Annotated[int, Meta(ge=2, le=9999, description="some train and some validate")] = 60
+    games: Annotated[int, Meta(ge=2, le=9999, description="some train and some validate")] = 160
     frames: Annotated[int, Meta(ge=32, le=100_000)] = 300
     seed: Annotated[int, Meta(ge=0)] = 0
 
@@ -36,7 +36,7 @@ class _Order(msgspec.Struct, forbid_unknown_fields=True):
 def make(arguments: Mapping[str, Any], context: TaskContext) -> None:
     """Record the games that are not there yet.
 
-    arguments: out (folder), games (60), frames (300) of each, 20 a second, seed (0). Raises `UserError` for a bad
+    arguments: out (folder), games (160), frames (300) of each, 20 a second, seed (0). Raises `UserError` for a bad
     argument and `DataError` for a folder that holds anything else, or that cannot be written.
     """
     order = as_struct(arguments, _Order)

@@ -127,7 +127,7 @@ def test_episodes_come_worst_first(filmed: list[Filmed]) -> None:
     totals = [one.total for one in filmed]
     assert totals == sorted(totals)
     for one in filmed:
-        assert one.latents.shape == (30, 6, 3, 3)
+        assert one.latents.shape == (30, 4, 3, 3)
         assert one.total == pytest.approx(0.01 * one.gold - 10 * one.deaths, abs=1e-3)
 
 
@@ -203,10 +203,35 @@ def test_things_are_drawn_where_they_are(opened: Opened, filmed: list[Filmed]) -
     assert all(0 <= box.x <= 1 and box.x + box.width <= 1 + 1e-6 for box in boxes)
 
 
+@pytest.mark.parametrize(("life", "kind", "share"), [(1.0, "good", 1.0), (0.25, "bad", 0.25)])
+def test_a_player_is_in_the_middle_under_a_bar_of_its_life(
+    opened: Opened, life: float, kind: str, share: float
+) -> None:
+    latents = np.zeros((4, 3, 3), np.float32)
+    latents[-1] = life
+    items = draw(opened, latents, 1.0, "first")
+    player = items[1]
+    assert isinstance(player, Box)
+    assert (player.x + player.width / 2, player.y + player.height / 2) == pytest.approx((1.5, 0.5))
+    full, left = (item for item in items if isinstance(item, Line))
+    assert left.kind == kind
+    long, part = (line.points[1][0] - line.points[0][0] for line in (full, left))
+    assert part == pytest.approx(share * long)
+
+
+def test_a_dead_player_is_a_word(opened: Opened) -> None:
+    latents = np.zeros((4, 3, 3), np.float32)
+    latents[-1] = -0.5
+    frame, word = draw(opened, latents, 0.0, "first")
+    assert isinstance(frame, Box)
+    assert isinstance(word, Text)
+    assert word.text == "dead"
+
+
 def test_latents_without_an_arena_are_a_line_or_a_picture(opened: Opened) -> None:
     plain = replace(opened, arena=False)
-    picture = draw(plain, np.zeros((6, 3, 3), np.float32), 0.0, "first")
+    picture = draw(plain, np.zeros((4, 3, 3), np.float32), 0.0, "first")
     assert any(type(item).__name__ == "Image" for item in picture)
-    vector = np.zeros((6, 1, 1), np.float32)
+    vector = np.zeros((4, 1, 1), np.float32)
     lines = [item for item in draw(plain, vector, 1.0, "first") if isinstance(item, Line)]
-    assert len(lines[-1].points) == 6
+    assert len(lines[-1].points) == 4

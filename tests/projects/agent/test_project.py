@@ -28,6 +28,7 @@ from tests.projects.agent.recorded import features_of, latents_of, write_game
 from tests.projects.agent.runs import config, context, games, opened
 
 RECORDED = ("dynamics", "reward", "bc")
+PMPO = {**STAGES[2], "heads": ["policy"]}
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +121,31 @@ def test_b11_examples_are_drawn_each_by_itself_and_actions_frame_by_frame(
     shares = frames.mean((0, 1)).tolist()
     assert shares.pop(4) == 1
     assert shares == pytest.approx([0.15] * 9, abs=0.03)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_some_frames_are_as_clear_as_what_dreams_look_back_at(
+    data: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    """Of rows that teach dynamics a share, frame by frame; of the others all."""
+    cfg = config(data, objective={"looked_back": share})
+    _, split, net = opened(cfg)
+    batch = split.train.batch(torch.arange(6), None)
+    batch["relevant"] = torch.tensor([False, True] * 3)
+    clear = []
+
+    def asked(dynamics: Any, latents: Tensor, acts: Actions, *given: Any, steady: Tensor, **more: Any) -> Any:
+        clear.append(steady)
+        raise Asked
+
+    monkeypatch.setattr("projects.agent.losses.shortcut_loss", asked)
+    torch.manual_seed(0)
+    for _ in range(200):
+        with pytest.raises(Asked):
+            recorded_losses(net, batch, cfg, RECORDED)
+    seen = torch.stack(clear).float()
+    assert (seen[:, 1::2] == 1).all()
+    assert seen[:, ::2].mean(0).flatten().tolist() == pytest.approx([share] * 30, abs=0.15)
 
 
 def test_b13_rates_are_by_stage_and_part_and_what_is_no_matrix_does_not_decay(data: Path) -> None:

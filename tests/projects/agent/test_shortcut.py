@@ -115,7 +115,7 @@ def test_missing_frames_are_noise_to_the_model() -> None:
     assert torch.equal(first, again)
 
 
-def test_steady_rows_have_the_level_of_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steady_frames_have_the_level_of_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
     model, acts = dynamics(), actions(4, 5)
     seen = []
 
@@ -124,7 +124,8 @@ def test_steady_rows_have_the_level_of_a_context(monkeypatch: pytest.MonkeyPatch
         return z, z.new_zeros(*tau.shape, 0)
 
     monkeypatch.setattr(model, "forward", forward)
-    steady = torch.tensor([False, True, True, False])
+    steady = torch.zeros(4, 5, dtype=torch.bool)
+    steady[1], steady[2, 3:] = True, True
     shortcut_loss(model, torch.randn(4, 5, *LATENT), acts, torch.ones(4, 5, dtype=torch.bool), steady=steady, share=0)
     tau, size = seen[-1]
     assert (tau[steady] == 0.875).all()
@@ -267,7 +268,7 @@ def test_no_loss_looks_at_its_numbers(joint: int) -> None:
         latents, known = torch.randn(8, 6, *LATENT), torch.ones(8, 6, dtype=torch.bool)
         acts = Actions(torch.zeros(8, 6, dtype=torch.long), torch.zeros(8, 6, 8), known)
         rows = torch.ones(8, dtype=torch.bool)
-        forced = shortcut_loss(model, latents, acts, known, independent=rows, counted=rows, steady=rows)
+        forced = shortcut_loss(model, latents, acts, known, independent=rows, counted=rows, steady=known)
         losses = [
             reward_loss(reward, forced.agent, torch.zeros(8, 6), known, known, rows),
             cloning_loss(policy(forced.agent), acts.movement, acts.abilities, known, known, rows),

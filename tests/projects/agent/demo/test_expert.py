@@ -51,17 +51,31 @@ def test_odds_are_how_often_it_does_what() -> None:
     np.testing.assert_allclose(pressed.reshape(40, 3000, 8).mean(axis=1), abilities, atol=0.04)
 
 
-def test_it_repeats_itself_and_the_dead_do_nothing() -> None:
+def test_it_repeats_itself_in_six_directions_and_the_dead_do_as_before() -> None:
     arena, expert = Arena(), Expert(100, EXPERT, np.random.default_rng(5))
     arena.reset(100, 6)
     moves, dead = [], []
     for _ in range(150):
         dead.append(arena.state.dead > 1)
         movement, abilities = expert.act(arena.state)
-        assert (movement[dead[-1]] == NONE).all()
-        assert not abilities[dead[-1]].any()
         arena.step(movement, abilities)
         moves.append(movement)
-    moved = np.stack(moves)
+    moved, gone = np.stack(moves), np.stack(dead)
+    assert set(np.unique(moved)) == {0, 3, 6, 9, 12, 15, NONE}
     assert 0.75 < (moved[1:] == moved[:-1]).mean() < 0.9
-    assert np.stack(dead).any()
+    assert gone.any()
+    assert (moved[gone] == NONE).mean() < 0.1
+
+
+def test_what_it_does_says_nothing_of_its_death() -> None:
+    arena, expert = Arena(), Expert(60, EXPERT, np.random.default_rng(7))
+    arena.reset(60, 8)
+    for _ in range(30):
+        arena.step(*expert.act(arena.state))
+    living, dead = (arena.state.take(np.arange(60)) for _ in range(2))
+    dead.dead[:] = 10
+    dead.life[:] = -1
+    for one, other in zip(
+        action_odds(living, expert.mind, EXPERT), action_odds(dead, expert.mind, EXPERT), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
