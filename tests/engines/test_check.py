@@ -106,7 +106,7 @@ def test_faults_of_disk_and_memory_are_found(
     memory, disk = found["faults"]
     assert memory.endswith(" kB are free; lower training.batch_size, or raise training.micro_batches.")
     assert f"are free at {tmp_path}; free some space, or choose another output.dir or COCKPIT_RUNS." in disk
-    assert f"The output directory {tmp_path} is occupied" in occupied["faults"][-1]
+    assert f"The output directory {tmp_path} is not empty" in occupied["faults"][-1]
 
 
 def test_faults_of_the_config_and_its_stages_end_the_search(example_config: Path) -> None:

@@ -184,7 +184,7 @@ def test_a_seat_that_is_taken_or_unknown_is_said_and_given_when_it_is_free(
     first, second, third = connect(), connect(), connect()
     sit(table, first, "p1")
     assert sit(table, second, "p1").note.startswith("p1 is taken by another terminal; you are a viewer")
-    assert sit(table, third, "p7").note.startswith("This session has no 'p7', only p1 and p2; you watch")
+    assert sit(table, third, "p7").note.startswith("This session has no 'p7', only p1 and p2; you are a viewer")
     assert table.taken == ("p1",)
     first.sendall(scenes.encode(scenes.End()))
     assert exchange(table) == []

@@ -28,7 +28,6 @@ from tests.projects.agent.recorded import features_of, latents_of, write_game
 from tests.projects.agent.runs import config, context, games, opened
 
 RECORDED = ("dynamics", "reward", "bc")
-PMPO = {**STAGES[2], "heads": ["policy"]}
 
 
 @pytest.fixture(scope="module")
