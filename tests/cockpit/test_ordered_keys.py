@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -18,9 +19,10 @@ from textual.widgets import Input
 
 from cockpit import ordered_keys
 from cockpit.app import CockpitApp
+from cockpit.core.runs.fleet import Fleet, FleetNews
 from cockpit.ordered_keys import OrderedKeysApp
 from cockpit.screens.run import RunScreen
-from tests.cockpit.driving import until
+from tests.cockpit.driving import PATIENCE, until
 from tests.support.fake_run import FakeRun
 
 
@@ -206,10 +208,19 @@ async def test_keys_before_the_first_screen_is_filled_are_given_in_order_when_it
 
 @pytest.mark.behaviour("keys-in-order-from-the-start")
 async def test_enter_that_came_before_the_list_opens_its_first_run(
-    cockpit: Callable[..., CockpitApp], fake: FakeRun
+    cockpit: Callable[..., CockpitApp], fake: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pressed, poll = threading.Event(), Fleet.poll
+
+    def poll_late(fleet: Fleet) -> FleetNews:
+        assert pressed.wait(PATIENCE)
+        return poll(fleet)
+
+    monkeypatch.setattr(Fleet, "poll", poll_late)
     fake.begin().started().epochs(1)
     app = cockpit()
     async with app.run_test(size=(80, 24)) as pilot:
         app.post_message(events.Key("ctrl+j", None))
+        await pilot.pause()
+        pressed.set()
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))

@@ -24,7 +24,7 @@ from engines.contract.alerts import OVERFIT
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runs.state import RunReader
-from tests.cockpit.driving import commands_of, keys, text, until
+from tests.cockpit.driving import commands_of, keys, shows, text, until
 from tests.support.fake_run import FakeRun
 
 Make = Callable[..., CockpitApp]

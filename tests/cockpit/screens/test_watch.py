@@ -163,9 +163,8 @@ async def test_logs_are_laid_over_one_another_and_hidden_among_the_others(cockpi
         await pilot.press("space")
         await until(pilot, lambda: [one[0].strip() for one in listed(pilot)] == signs)
         await pilot.press("c")
-        await until(
-            pilot, lambda: drawn(pilot, "loss") == ["train-faint", "train"]
-        )  # log 1, under the cursor, alone again
+        alone = ["train-faint", "train"]  # log 1, under the cursor: what it logged and that smoothed
+        await until(pilot, lambda: drawn(pilot, "loss") == alone)
         assert "1.jsonl" in text(pilot).splitlines()[0]
 
 
