@@ -110,7 +110,10 @@ async def test_no_runs(pictures: Pictures, cockpit: Make, size: tuple[int, int])
 
 @SIZES
 async def test_leaving_the_queue(pictures: Pictures, cockpit: Make, size: tuple[int, int]) -> None:
-    waiting = [RunSummary(Path(word), f"controls-20261127-201400-{word}", NOW, "queued") for word in WORDS[:2]]
+    waiting = [
+        RunSummary(path=Path(word), id=f"controls-20261127-201400-{word}", created=NOW, state="queued")
+        for word in WORDS[:2]
+    ]
     async with cockpit(folder=Path("/runs")).run_test(size=size) as pilot:
         await until(pilot, lambda: "No runs yet" in text(pilot) and "quit" in text(pilot))
         await pilot.app.push_screen(LeaveQueueScreen(waiting))
