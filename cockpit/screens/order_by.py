@@ -30,7 +30,7 @@ class OrderByScreen(Dialog[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="order") as dialog:
             dialog.border_title = "Order by"
-            dialog.border_subtitle = "enter choose, again to turn round   escape close"
+            dialog.border_subtitle = "enter choose, again to reverse   escape close"
             yield OptionList(*(Option(self._prompt(*column)) for column in self._columns), compact=True)
 
     def on_mount(self) -> None:

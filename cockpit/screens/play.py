@@ -53,7 +53,7 @@ class PlayScreen(PollingScreen):
         Binding(
             "q",
             "leave",
-            "leave",
+            "quit",
             id="go.leave",
             tooltip="Quit the cockpit; the session ends when its last viewer leaves, runs keep running",
         ),

@@ -87,7 +87,7 @@ class Person:
 
     def stop(self) -> None:
         self.press("s")
-        self.see("waiting for its processes")
+        self.see("no processes left")
         self.see("■ stopped")
 
     def resume(self, *, patience: int) -> None:

@@ -64,6 +64,10 @@ async def test_compare(pictures: Pictures, cockpit: Make, five: None, size: tupl
         if size[0] > 100:
             await until(pilot, lambda: all(word in text(pilot) for word in ("by step", "train.loss", "model.K")))
         await pictures.take(pilot, "table")
+        await pilot.press("o")
+        await until(pilot, lambda: "Order by" in text(pilot) and "escape close" in text(pilot))
+        await pictures.take(pilot)
+        await pilot.press("escape")
         await pilot.press("2")
         await until(pilot, lambda: "by step" in text(pilot) and "train.loss" in text(pilot))
         await pictures.take(pilot, "charts")

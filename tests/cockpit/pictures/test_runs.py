@@ -15,7 +15,9 @@ import pytest
 from cockpit.app import CockpitApp
 from cockpit.core.runs import away
 from cockpit.core.runs.fleet import Fleet
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.settings import SettingsFile
+from cockpit.screens.queueing import LeaveQueueScreen
 from tests.cockpit.conftest import NOW
 from tests.cockpit.driving import shows, text, until
 from tests.cockpit.looks import SIZES, Pictures
@@ -104,3 +106,16 @@ async def test_no_runs(pictures: Pictures, cockpit: Make, size: tuple[int, int])
     async with cockpit(folder=Path("/runs")).run_test(size=size) as pilot:
         await until(pilot, lambda: "No runs yet" in text(pilot) and "quit" in text(pilot))
         await pictures.take(pilot, "none")
+
+
+@SIZES
+async def test_leaving_the_queue(pictures: Pictures, cockpit: Make, size: tuple[int, int]) -> None:
+    waiting = [
+        RunSummary(path=Path(word), id=f"controls-20261127-201400-{word}", created=NOW, state="queued")
+        for word in WORDS[:2]
+    ]
+    async with cockpit(folder=Path("/runs")).run_test(size=size) as pilot:
+        await until(pilot, lambda: "No runs yet" in text(pilot) and "quit" in text(pilot))
+        await pilot.app.push_screen(LeaveQueueScreen(waiting))
+        await until(pilot, lambda: "take out" in text(pilot))
+        await pictures.take(pilot)
