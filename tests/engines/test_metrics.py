@@ -198,5 +198,5 @@ def test_a_spec_names_its_metrics_apart_from_all_else(tmp_path: Path, monkeypatc
     path.write_text("project: toy\n")
     for metrics, sentence in ((("rare",), "a metric 'rare'"), (("kl", "kl"), "a metric 'kl'"), (("lr",), "'lr'")):
         monkeypatch.setattr(specs, "find", lambda name, metrics=metrics: spec_with(metrics))
-        with pytest.raises(UserError, match=f"has {sentence}, a name in use"):
+        with pytest.raises(UserError, match=f"{sentence}, a name in use"):
             config.load_config(path)
