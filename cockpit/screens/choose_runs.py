@@ -17,6 +17,7 @@ from textual.widgets.selection_list import Selection
 
 from cockpit.core.text import plain, run_word
 from cockpit.screens.dialog import Dialog
+from cockpit.widgets.heading import literal
 from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.runs.store import list_runs
@@ -46,7 +47,7 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="choose") as dialog:
-            dialog.border_title = f"Compare {plain(self._run.path.name)} with"
+            dialog.border_title = literal(f"Compare {self._run.path.name} with")
             dialog.border_subtitle = "space mark   enter compare   escape close"
             yield SelectionList[RunDirectory](compact=True)
             yield Static("loading …", id="none", markup=False)

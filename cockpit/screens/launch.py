@@ -23,7 +23,7 @@ from cockpit.core.launch.form import LaunchForm, new_form, open_form
 from cockpit.core.text import plain
 from cockpit.screens.palette import ActionProvider
 from cockpit.widgets.footer import Footer
-from cockpit.widgets.heading import heading
+from cockpit.widgets.heading import heading, literal
 from engines.basics.errors import UserError
 
 Open = Callable[[], LaunchForm]
@@ -116,7 +116,7 @@ class LaunchScreen(Screen[None]):
     def _preview(self, event: OptionList.OptionHighlighted) -> None:
         _, config = self._choices.get(event.option_id or "", (None, None))
         preview = self.query_one("#preview")
-        preview.border_title = plain(str(config.path)) if config else ""
+        preview.border_title = literal(str(config.path) if config else "")
         lines = config.text.splitlines() if config else []
         self.query_one("#text", Static).update(Text("\n".join(map(plain, lines))))
 

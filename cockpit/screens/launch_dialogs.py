@@ -16,6 +16,7 @@ from cockpit.core.launch.form import LaunchForm
 from cockpit.core.launch.saving import save_config
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
+from cockpit.widgets.heading import literal
 from engines.basics import yaml12
 from engines.basics.errors import UserError
 
@@ -35,7 +36,7 @@ class BlockScreen(Dialog[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="block") as dialog:
-            dialog.border_title = plain(self._field.name)
+            dialog.border_title = literal(self._field.name)
             dialog.border_subtitle = "ctrl+s accept   escape cancel"
             yield Static(f"{plain(self._field.type)} · {plain(self._field.help)}", markup=False, classes="about")
             yield TextArea(self._text, compact=True, show_line_numbers=True)

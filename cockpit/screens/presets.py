@@ -16,6 +16,7 @@ from cockpit.core import failures
 from cockpit.core.steering.presets import Presets
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
+from cockpit.widgets.heading import literal
 
 Weights = Mapping[str, float]
 
@@ -54,7 +55,7 @@ class PresetScreen(Dialog[Weights | None]):
 
     def _show(self, names: Sequence[str]) -> None:
         kept = self.query_one(OptionList)
-        kept.add_options([Option(plain(name), id=name) for name in names])
+        kept.add_options([Option(literal(name), id=name) for name in names])
         kept.display = bool(names)
         self.query_one("#none").display = not names
         if names:

@@ -26,6 +26,7 @@ from cockpit.core.run.going_on import USUAL, Outlook
 from cockpit.core.runs.labels import LONGEST_LABEL
 from cockpit.core.text import plain
 from cockpit.screens.dialog import Dialog
+from cockpit.widgets.heading import literal
 from engines.basics.amounts import size
 from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
@@ -80,7 +81,7 @@ class ResumeScreen(Dialog[Choice | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="go-on") as dialog:
-            dialog.border_title = f"{self.VERB} {plain(self._run_id)}"
+            dialog.border_title = literal(f"{self.VERB} {self._run_id}")
             dialog.border_subtitle = f"enter {self.VERB.lower()}   tab next field   escape close"
             yield from self.choices()
             with Horizontal(classes="usual"):

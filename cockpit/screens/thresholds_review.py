@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.widgets import Static
 
 from cockpit.core.format import count, number
@@ -46,7 +47,9 @@ class ReviewDialog(Dialog[bool]):
             if sheet.refusal:
                 yield Static(plain(f"! {sheet.refusal}"), classes="refusal", markup=False)
             elif sheet.rows:
-                yield Static(f"[b $accent]enter[/]  save to {plain(self._review.file.path.name)}")
+                yield Static(
+                    Content.assemble(("enter", "b $accent"), f"  save to {plain(self._review.file.path.name)}")
+                )
             yield Static("  [b $accent]esc[/]  back without saving")
 
     def _lines(self) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rich.markup import escape
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
@@ -13,8 +12,8 @@ from textual.strip import Strip
 from cockpit.core.ascii import in_ascii
 from cockpit.core.plot.glyphs import ASCII
 from cockpit.core.scenes.cells import BLANK, Row
-from cockpit.core.text import plain
 from cockpit.widgets.ascii_filter import glyphs_of
+from cockpit.widgets.heading import literal
 from cockpit.widgets.kept_styles import KeptStyles
 
 STYLE_BYTES = 42
@@ -39,7 +38,7 @@ class CellsView(KeptStyles):
         """Words in the frame, never markup; the same again cost nothing."""
         if (title, subtitle) != self._names:
             self._names = title, subtitle
-            self.border_title, self.border_subtitle = (escape(plain(name)) for name in self._names)
+            self.border_title, self.border_subtitle = map(literal, self._names)
 
     def show(self, draw: Callable[[int, int], Sequence[Row]]) -> int:
         """Take what is to be seen now; gives about how many bytes the terminal is sent for it."""

@@ -17,6 +17,7 @@ from textual.widgets import Static
 from cockpit.core.engine_question import EngineQuestion, GivenUp
 from cockpit.core.launch.check_facts import facts_of
 from cockpit.core.text import fit_left, plain
+from cockpit.widgets.heading import literal
 from engines.basics.errors import UserError
 
 NAME_WIDTH = 12
@@ -70,7 +71,7 @@ class CheckPane(VerticalScroll):
         """Check the config and overrides that `arguments` name; `options` say how."""
         self._arguments, self._found = list(arguments), None
         self._question = question = EngineQuestion("engines.check", [*arguments, *options])
-        self.border_title = title
+        self.border_title = literal(title)
         self._say("reading data and building the model …", "quiet")
 
         def ask() -> None:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.content import Content
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from cockpit.widgets.heading import literal
 from cockpit.widgets.kept_styles import KeptStyles
 
 
@@ -28,7 +30,9 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
 
     def __init__(self, *, id: str, title: str) -> None:
         super().__init__(id=id, classes="pane")
-        self.border_title = self._title = self._told_title = title
+        self._title = self._told_title = title
+        self.border_title = literal(title)
+        self._state = ""
         self._follow = self.FOLLOWS
 
     # -- for subclasses --------------------------------------------------------------------------------------------
@@ -79,9 +83,10 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
             return  # never shown yet: told when it is
         seen = self._seen_to
         beyond = sum(end > seen for end in self.ends)
-        words = f"[$quiet]  → {beyond} more {self.COLUMN}{'s' * (beyond > 1)}[/]" if beyond else ""
+        words = f"  → {beyond} more {self.COLUMN}{'s' * (beyond > 1)}" if beyond else ""
         if (told := self._title + words) != self._told_title:
-            self.border_title = self._told_title = told
+            self._told_title = told
+            self.border_title = Content.assemble(literal(self._title), (words, "$quiet"))
 
     @property
     def _seen_to(self) -> int:
@@ -92,8 +97,9 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
 
     def say(self, subtitle: str) -> None:
         """Put the state of the pane at its lower edge; the same words again cost nothing."""
-        if subtitle != self.border_subtitle:
-            self.border_subtitle = subtitle
+        if subtitle != self._state:
+            self._state = subtitle
+            self.border_subtitle = literal(subtitle)
 
     def copyable(self) -> str:
         """The lines in view, as text."""

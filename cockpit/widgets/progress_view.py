@@ -9,6 +9,7 @@ from textual.widget import Widget
 from cockpit.core.format import bar, count, percent, rate
 from cockpit.core.run.model import RunModel
 from cockpit.core.text import plain
+from cockpit.widgets.heading import literal
 from engines.basics.amounts import duration
 
 
@@ -24,7 +25,7 @@ class ProgressView(Widget):
     def show(self, model: RunModel, now: float) -> None:
         """Take the newest progress; draws only if something shown changes."""
         if model.info is not None:
-            self.border_title = plain(model.info.title) or "Progress"
+            self.border_title = literal(plain(model.info.title) or "Progress")
         fraction, words = round(model.fraction, 3), _in_words(model, now)
         if (fraction, words) != (self._fraction, self._words):
             self._fraction, self._words = fraction, words

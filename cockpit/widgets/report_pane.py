@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 from cockpit.core.run.report import NamedTable, no_report, read_report
 from cockpit.core.text import plain
 from cockpit.core.text_table import BETWEEN, TextTable
+from cockpit.widgets.heading import literal
 from cockpit.widgets.lines_or_sentence import LinesOrSentence
 from cockpit.widgets.pane import Pane
 from engines.basics.errors import UserError
@@ -151,7 +152,7 @@ class ReportPane(Pane):
         self.query_one("#report-side").display = len(self._tables) > 1
         if len(self._tables) < 2 and names.has_focus:
             self.query_one(TableLines).focus()
-        names.set_options(Option(plain(table.name)) for table in self._tables)
+        names.set_options(Option(literal(table.name)) for table in self._tables)
         if self._tables:
             names.highlighted = min(chosen, len(self._tables) - 1)
             self._show(names.highlighted)
