@@ -67,7 +67,7 @@ class LeaveQueueScreen(Dialog[bool]):
             dialog.border_title = f"Take {'this run' if count == 1 else f'these {count} runs'} out of the queue?"
             names = ", ".join(run_word(row.id) for row in self._waiting[:NAMED])
             more = f" and {count - NAMED} more" if count > NAMED else ""
-            yield Static(f"{names}{more}: resume puts a run in again, at its end.", markup=False, classes="question")
+            yield Static(f"{names}{more}: resume puts a run back at the end.", markup=False, classes="question")
             yield Static("    [b $accent]y[/]  take out")
             yield Static("[b $accent]enter[/]  keep")
 

@@ -98,7 +98,7 @@ class HistoryDialog(Dialog[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = "History of saves"
-            dialog.border_subtitle = "escape closes"
+            dialog.border_subtitle = "escape close"
             with VerticalScroll(id="changes"):
                 lines = [line for saving in reversed(self._savings) for line in _saving(saving)]
                 yield Static("\n".join(lines) or "Nothing saved yet.", markup=False)
