@@ -62,7 +62,7 @@ def placed(path: Path) -> tuple[Path, str]:
     if path.suffix == ".npz" and path.parent.name == LATENTS:
         return path.parents[1], path.stem
     raise DataError(
-        f"{path}: is no file of a game, expected FOLDER/{FEATURES}/VIDEO/{FILE} or FOLDER/{LATENTS}/VIDEO.npz."
+        f"{path}: is not a file of a game; expected FOLDER/{FEATURES}/VIDEO/{FILE} or FOLDER/{LATENTS}/VIDEO.npz."
     )
 
 

@@ -138,16 +138,18 @@ class _Reader:
     def read(self, policy: Path) -> ExportedConfig:
         config = self._mapping(self._decode(), "the file")
         if config.get("version") != 2:
-            self._refuse("version", config.get("version"), "2; a version-1 policy has other inputs: train it anew")
+            self._refuse("version", config.get("version"), "2; a version-1 policy has other inputs: train it again")
         return self._nested(config, policy) if "model" in config else self._flat(config, policy)
 
     def _decode(self) -> Any:
         try:
             if (size := self._path.stat().st_size) > LARGEST_CONFIG:
-                raise DataError(f"{self._path}: has {size:,} bytes, expected under {LARGEST_CONFIG:,}; export it anew.")
+                raise DataError(
+                    f"{self._path}: has {size:,} bytes, expected under {LARGEST_CONFIG:,}; export it again."
+                )
             return msgspec.json.decode(self._path.read_bytes())
         except (OSError, msgspec.DecodeError) as error:
-            raise DataError(f"{self._path}: cannot be read as a policy's config ({error}); export it anew.") from None
+            raise DataError(f"{self._path}: cannot be read as a policy's config ({error}); export it again.") from None
 
     def _nested(self, config: dict[str, Any], policy: Path) -> ExportedConfig:
         model = self._mapping(config["model"], "model")
@@ -197,7 +199,7 @@ class _Reader:
         given = model.get("input_dim")
         if given != FEATURE_SIZE:
             known = _OTHER_INPUTS.get(given, "") if isinstance(given, int) else ""
-            self._refuse("input_dim", given, f"{FEATURE_SIZE}" + (f" ({known})" if known else "") + ": train it anew")
+            self._refuse("input_dim", given, f"{FEATURE_SIZE}" + (f" ({known})" if known else "") + ": train it again")
         for key, columns in outputs.items():
             self._equal(model, key, len(columns))
         sizes = {}

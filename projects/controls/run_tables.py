@@ -34,7 +34,7 @@ def change_table(predictors: Mapping[str, Scores]) -> Table:
         columns=("control", "changes", *known),
         rows=tuple((same[0].name, same[0].changes, *(one.change_f1 for one in same)) for same in by_control),
         note="Changes: judged frames that differ from the frame before. To repeat the last controls scores 0 on them, "
-        "however good it looks on all frames. Empty: the control never goes on.",
+        "however good it looks on all frames. Empty: the control is never pressed.",
     )
 
 
@@ -143,7 +143,7 @@ def calibration_table(controls: Sequence[ButtonCalibration]) -> Table:
         columns=("control", "weight", "frames", "pressed", *heads),
         rows=(*rows, ("mean over controls", None, None, *(mean for mean, _ in _spread([row[3:] for row in rows])))),
         note="Raw: the sigmoid q, trained with positives weighing w. Corrected: q / (q + w·(1 - q)), the frequency "
-        "behind it. Pressed: share of the frames, what a calibrated mean equals. Thresholds are for raw values.",
+        "that it estimates. Pressed: share of the frames, a calibrated mean. Thresholds are for raw values.",
     )
 
 

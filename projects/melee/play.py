@@ -109,7 +109,7 @@ def _replay(cfg: MeleeConfig, path: Path, frame: int, check: Callable[[], None])
         raise DataError(f"{path}: cannot be read ({outcome.reason}).")
     game = outcome.value
     if isinstance(game, Refused):
-        raise DataError(f"{path}: {game.text}; expected a game of two people.")
+        raise DataError(f"{path}: {game.text}; expected a game of two users.")
     if absent := [name for name in NEEDED if name in game.missing]:
         raise DataError(f"{path}: lacks what a model reads ({', '.join(absent)}); choose a newer replay.")
     first, length = _span(cfg, path.name, len(game.frames), frame)

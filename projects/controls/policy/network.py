@@ -79,7 +79,7 @@ class PolicyNetwork:
         except RuntimeError as error:
             reason = " ".join(str(error).split())[:200]
             raise DataError(
-                f"{config.policy}: does not fit the sizes in the config beside it ({reason}); export both anew."
+                f"{config.policy}: does not fit the sizes in the config beside it ({reason}); export both again."
             ) from None
         return cls(model)
 
@@ -120,7 +120,7 @@ def _read_weights(path: Path, sha256: str | None) -> dict[str, Any]:
     try:
         if sha256 is not None and hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
             raise DataError(
-                f"{path}: is not the file that the config beside it belongs to (another sha256); make both anew with "
+                f"{path}: is not the file that the config beside it belongs to (another sha256); make both again with "
                 "`cockpit export RUN`."
             )
         state = torch.load(path, map_location="cpu", weights_only=True)
@@ -130,9 +130,9 @@ def _read_weights(path: Path, sha256: str | None) -> dict[str, Any]:
         raise DataError(f"{path}: is missing beside its config; make it with `cockpit export RUN`.") from None
     except Exception as error:  # damaged bytes can mean anything to what reads them
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
-        raise DataError(f"{path}: is not a whole file of weights ({reason}); export it anew.") from None
+        raise DataError(f"{path}: is not a whole file of weights ({reason}); export it again.") from None
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
-        raise DataError(f"{path}: holds something else than named tensors; export it anew.")
+        raise DataError(f"{path}: holds something else than named tensors; export it again.")
     bad = [name for name, value in state.items() if not value.isfinite().all()]
     if bad:
         raise DataError(f"{path}: {bad[0]} holds numbers that are not finite; export another epoch.")

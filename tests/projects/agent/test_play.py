@@ -93,7 +93,7 @@ def test_a_game_is_found_by_either_of_its_files(opened: Opened, tmp_path: Path) 
     name = opened.validated[0]
     assert placed(folder / "features" / name / "features.json") == placed(folder / "latents" / f"{name}.npz")
     assert opened.recording(str(folder / "latents" / f"{name}.npz")).name == name
-    with pytest.raises(DataError, match="is no file of a game"):
+    with pytest.raises(DataError, match="is not a file of a game"):
         opened.recording(str(tmp_path / "x.json"))
     with pytest.raises(DataError, match="so set horizon lower"):
         show(opened.net, opened.cfg, opened.recording(""), 200, nothing)
