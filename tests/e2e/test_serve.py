@@ -107,6 +107,7 @@ async def test_two_pages_are_two_sessions_that_end_with_the_server(served: Serve
     assert lock_holder(live.run.lock) is not None, "ending the server ended a run"
 
 
+@pytest.mark.behaviour("pages-are-bounded")
 async def test_a_page_has_no_more_cells_than_a_screen(served: Served) -> None:
     """Whatever size it says; and a session that is deaf to its end is killed with the server."""
     async with visitor() as client:
@@ -125,6 +126,7 @@ async def test_a_page_has_no_more_cells_than_a_screen(served: Served) -> None:
     assert served.process.wait(timeout=PATIENCE) == 0
 
 
+@pytest.mark.behaviour("pages-are-bounded")
 @pytest.mark.parametrize(
     ("said", "size"),
     [(("120", "35"), (120, 35)), ((99999999, 99999999), (1000, 400)), ((-1, 0), (1, 1)), ((None, "x"), (80, 24)),

@@ -112,17 +112,20 @@ def faults_of(kind: str, commands: Sequence[str], cockpit: Cockpit, runs: Path) 
     return faults
 
 
+@pytest.mark.behaviour("damaged-run-harms-no-other")
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_a_damaged_file_harms_no_other_run(kind: str, cockpit: Cockpit, runs: Path) -> None:
     assert faults_of(kind, ("show RUN",), cockpit, runs) == []
 
 
+@pytest.mark.behaviour("damaged-run-harms-no-other")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_every_command_answers_a_damaged_file(kind: str, cockpit: Cockpit, runs: Path) -> None:
     assert faults_of(kind, COMMANDS, cockpit, runs) == []
 
 
+@pytest.mark.behaviour("index-takes-no-memory")
 def test_a_hostile_index_of_a_checkpoint_takes_no_memory(tmp_path: Path) -> None:
     """Numbers that ask for gigabytes, a pickle that unpacks to them, and a call: all refused within 256 MB."""
     shapes = {

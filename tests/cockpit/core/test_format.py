@@ -50,6 +50,7 @@ def test_four_digits_stand_in_as_many_cells_and_nothing_small_is_told_as_nothing
     assert small == ["3.96e-3", "3.96e-3", "4.00e-3", "-4.0e-3", "1.00e-6"], "a digit that is 0 changes nothing"
 
 
+@pytest.mark.behaviour("formats-are-bounded")
 @pytest.mark.parametrize(
     "spec", [".999999999f", "999999999d", "0999999999f", ".٩f", "99999999s", "{0}", "!r", ".1f" * 50]
 )

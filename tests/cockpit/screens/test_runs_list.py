@@ -200,6 +200,7 @@ async def test_a_baseline_is_pinned_and_tags_filter(cockpit: Make, folder: Path,
         await until(pilot, lambda: "baseline · #good" not in text(pilot))
 
 
+@pytest.mark.behaviour("labels-come-first")
 async def test_labels_come_first_then_words_and_the_project_only_where_several_are(cockpit: Make, folder: Path) -> None:
     sweep = [f"lr={lr} layers={layers} seed=1" for lr in ("0.0001", "0.0003") for layers in (0, 2)]
     for place, label in enumerate(sweep):

@@ -20,6 +20,7 @@ def series(name: str, steps: list[float], values: list[float]) -> Series:
     return Series(name, step, step / 10, step * 2, np.array(values))
 
 
+@pytest.mark.behaviour("seeds-are-one-line")
 def test_the_mean_is_over_the_same_runs_at_every_step_with_their_sample_deviation() -> None:
     values = {0.0: [1.0, 3.0, 8.0], 10.0: [2.0, 2.5, 4.0]}
     logs = [

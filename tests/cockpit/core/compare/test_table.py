@@ -37,6 +37,7 @@ def column(table: LineTable, title: str) -> list[str]:
     return [row[titles.index(title)] for row in rows]
 
 
+@pytest.mark.behaviour("seeds-are-one-line")
 def test_runs_that_differ_in_the_seed_alone_are_one_line_with_mean_and_deviation(tmp_path: Path) -> None:
     model = model_of(sweep(tmp_path))
     found = facts(model.compared, model.table)
@@ -78,6 +79,7 @@ def test_what_is_no_seed_is_no_group_and_a_seed_counts_once(tmp_path: Path) -> N
     assert facts(model.compared, model.table)["settings"] == ["loss_weights.look", "training.seed"]
 
 
+@pytest.mark.behaviour("any-number-compared")
 def test_values_are_those_of_the_best_epoch(tmp_path: Path) -> None:
     fake = configured(tmp_path, "amber", 0.1, 0.9, 0.5, lr=1)  # loss is 1 / epoch
     other = configured(tmp_path, "birch", 0.3, lr=2)
@@ -121,6 +123,7 @@ def test_any_column_orders_and_what_has_no_value_comes_last(tmp_path: Path) -> N
     assert turned("score", ("score", False)) == "-score"
 
 
+@pytest.mark.behaviour("differences-to-a-baseline")
 def test_differences_to_the_pinned_run_have_a_sign_and_a_run_that_is_gone_is_said(tmp_path: Path) -> None:
     fakes = sweep(tmp_path)
     base = fakes[3]  # 0.60

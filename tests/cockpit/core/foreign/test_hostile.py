@@ -36,6 +36,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.behaviour("damage-is-linear")
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damage_is_searched_once_however_often_it_comes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the bytes are twice the places that are looked at."""
@@ -63,6 +64,7 @@ def test_records_after_damage_are_found_each() -> None:
     assert splitter.damaged == 50
 
 
+@pytest.mark.behaviour("damage-is-linear")
 def test_many_small_members_are_not_copied_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the members are twice the bytes that zlib is given, however small they are."""
     given, real = 0, zlib.decompressobj
@@ -90,6 +92,7 @@ def test_many_small_members_are_not_copied_for_each_of_them(monkeypatch: pytest.
     assert work(4000) <= 2.1 * work(2000)
 
 
+@pytest.mark.behaviour("damage-is-linear")
 def test_many_metrics_share_their_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading n metrics of a row each copies no column of n places for each of them."""
     copied, real = 0, np.array
@@ -117,6 +120,7 @@ ABSURD = {
 }  # fmt: skip
 
 
+@pytest.mark.behaviour("absurd-numbers-cost-their-row")
 @pytest.mark.parametrize("name", ABSURD)
 def test_an_absurd_number_costs_its_own_row_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path / "runs"))
@@ -129,6 +133,7 @@ def test_an_absurd_number_costs_its_own_row_alone(name: str, tmp_path: Path, mon
     assert (steps[-1], values[-1]) == kept[0]
 
 
+@pytest.mark.behaviour("absurd-numbers-cost-their-row")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -70,6 +70,7 @@ def test_what_a_run_is_compared_with_is_followed(tmp_path: Path) -> None:
     assert versus.poll() == (None, "baseline cedar has no score")
 
 
+@pytest.mark.behaviour("words-written-at-once")
 def test_words_written_at_once_lose_none(tmp_path: Path) -> None:
     """Of many threads with descriptors of their own, as of processes."""
     run = configured(tmp_path, "amber", 0.5).run
