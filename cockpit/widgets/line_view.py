@@ -86,7 +86,8 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
         words = f"  → {beyond} more {self.COLUMN}{'s' * (beyond > 1)}" if beyond else ""
         if (told := self._title + words) != self._told_title:
             self._told_title = told
-            self.border_title = Content.assemble(literal(self._title), (words, "$quiet"))
+            more = Content.styled(words, "$quiet") if words else Content()
+            self.border_title = Content.assemble(literal(self._title), more)
 
     @property
     def _seen_to(self) -> int:
