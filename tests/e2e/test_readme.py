@@ -151,7 +151,7 @@ def dream_of_an_agent(story: Story, terminal: Callable[..., Terminal]) -> None:
     small = [part for one in SMALL_AGENT for part in ("--set", one)]
     story.tell("demo agent", "--headless", *small)
     play = terminal(f"{COCKPIT} {story.fill('play last')}; echo it has left; cat")
-    play.wait_text("next event")
+    play.wait_text("P(event)")
     play.press("q")
     play.wait_text("it has left")
 
