@@ -30,6 +30,11 @@ def percent(fraction: float) -> str:
     return f"{min(int(fraction * 100), 100)} %"
 
 
+def is_format(spec: str) -> bool:
+    """Whether `spec` is a format of a number, of bounded width."""
+    return _SPEC.fullmatch(spec) is not None
+
+
 def number(value: float | None, spec: str = ".3f") -> str:
     """`value` by a Python format spec, exponents without padding (`1.0e-4`); None is `—`.
 
@@ -37,7 +42,7 @@ def number(value: float | None, spec: str = ".3f") -> str:
     """
     if value is None:
         return "—"
-    if not _SPEC.fullmatch(spec):
+    if not is_format(spec):
         return str(value)
     try:
         return _EXPONENT.sub(r"e\1\2", format(value, spec))

@@ -1,4 +1,4 @@
-"""A person's own words on a run: label, notes and tags."""
+"""The user's own words on a run: label, notes and tags."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from cockpit.core.compare.entries import Entry
 from cockpit.core.compare.lines import Line
 from cockpit.core.compare.settings import known
 from cockpit.core.config.diff import ABSENT
+from cockpit.core.format import is_format
 from engines.contract.spec import Column
 from engines.runs import spending
 from engines.runs.history import column_value
@@ -29,7 +29,6 @@ WORDS = ("done", "state", "tags", "project")
 """Sources of words."""
 _NO_VALUE = ("epoch", "score", "step", "stage", "seconds", "best")
 """Columns of the epoch table that are no measurement."""
-_FORMAT = re.compile(r",?(\.\d)?[defgEG]?")
 _SHORT = {"train": "tr", "validation": "vl"}
 
 
@@ -126,17 +125,17 @@ def _found(source: str) -> Column:
 
 def _safe(column: Column) -> Column:
     """With a format that is one, whatever a log says."""
-    return column if _FORMAT.fullmatch(column.format) else Column(column.title, column.source, wide=column.wide)
+    return column if is_format(column.format) else Column(column.title, column.source, wide=column.wide)
 
 
 def default_sources(columns: Sequence[Column], entries: Sequence[Entry]) -> list[str]:
     """The score, the difference to the baseline, what the project's narrow table shows, then time and so on.
 
-    Of the rest only what tells something: the cost where the machine has a price, the state where one has not finished.
+    Of the rest only what says something: the cost where the machine has a price, the state where one has not finished.
     """
     summaries = [entry.summary for entry in entries if entry.summary is not None]
     finished = all(summary.state in ("finished", "early-stopped") for summary in summaries)
-    tells = {
+    shown = {
         "state": not finished or any(entry.gone for entry in entries),
         "done": not finished,
         "usd": any(span.usd_per_hour > 0 for summary in summaries for span in summary.spans),
@@ -148,7 +147,7 @@ def default_sources(columns: Sequence[Column], entries: Sequence[Entry]) -> list
     there = {column.source: column for column in columns}
     first = [source for source in ("score", DELTA + "score", "project", "state", "done") if source in there]
     rest = [source for source, column in there.items() if source not in first and not column.wide]
-    return [source for source in [*first, *rest] if tells.get(source, not source.startswith(DELTA))]
+    return [source for source in [*first, *rest] if shown.get(source, not source.startswith(DELTA))]
 
 
 def number_of(source: str, entry: Entry, now: float) -> float | None:

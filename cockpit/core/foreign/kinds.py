@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cockpit.core.foreign import csv_log, json_logs, keras_history, mlflow, monitor_csv, parquet, text_log, unread
 from cockpit.core.foreign.folder import FolderReader
-from cockpit.core.foreign.reader import DocumentReader, LineReader, Reader
+from cockpit.core.foreign.reader import LineReader, Reader, document_reader
 from cockpit.core.foreign.run_directory import RunSource
 from cockpit.core.foreign.source import LogSource
 from cockpit.core.foreign.tensorboard import TensorBoardReader
@@ -96,16 +96,16 @@ def _lines(head: bytes, most: int = LINES) -> list[bytes]:
 
 KINDS = (
     Kind("TensorBoard events", (EVENTS,), starts_record, TensorBoardReader),
-    Kind("Parquet table", ("*.parquet",), parquet.is_readable, parquet.ParquetReader),
+    Kind("Parquet table", ("*.parquet",), parquet.is_readable, parquet.parquet_reader),
     Kind("W&B run", ("*.wandb",), begins_wandb, WandbReader),
     Kind(
         "Hugging Face trainer_state.json", ("trainer_state.json",), _is_trainer_state,
-        functools.partial(DocumentReader, rows_of=json_logs.rows_of_trainer_state),
+        functools.partial(document_reader, rows_of=json_logs.rows_of_trainer_state),
     ),
-    Kind("JSON list", ("*.json",), _is_list, functools.partial(DocumentReader, rows_of=json_logs.rows_of_list)),
+    Kind("JSON list", ("*.json",), _is_list, functools.partial(document_reader, rows_of=json_logs.rows_of_list)),
     Kind(
         "JSON object of lists (Keras History)", (), keras_history.begins_history,
-        functools.partial(DocumentReader, rows_of=keras_history.rows_of_history),
+        functools.partial(document_reader, rows_of=keras_history.rows_of_history),
     ),
     Kind(
         "JSON lines", ("*.jsonl", "*.ndjson"), _is_jsonl,

@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from cockpit.core.foreign.reader import News
+from cockpit.core.foreign.reader import NotNow, WholeReader
 from cockpit.core.foreign.rows import Row, row_of
 
 MARK = b"PAR1"
@@ -19,36 +19,19 @@ def is_readable(head: bytes) -> bool:
     return head.startswith(MARK) and importlib.util.find_spec("pyarrow") is not None
 
 
-class ParquetReader:
-    """Reads a table that is replaced whole, again whenever it has changed."""
+def parquet_reader(path: Path) -> WholeReader:
+    """A reader of a table."""
+    return WholeReader(path, _read)
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._seen: tuple[int, int, int] | None = None
-        self._problem = ""
 
-    def poll(self) -> News | None:
-        try:
-            status = self._path.stat()
-        except FileNotFoundError:
-            return None
-        stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
-        if stamp == self._seen:
-            return None
-        self._seen = stamp
-        import pyarrow
+def _read(path: Path) -> list[Row]:
+    import pyarrow
 
-        try:
-            rows = _rows(self._path)
-        except (pyarrow.ArrowException, ValueError) as error:  # half written: what was read before stays
-            words = " ".join(str(error).split())[:100]
-            self._problem = f"The table cannot be read ({words}); it is read again when it changes."
-            return News([])
-        self._problem = ""
-        return News(rows, anew=True)
-
-    def problems(self) -> list[str]:
-        return [self._problem] if self._problem else []
+    try:
+        return _rows(path)
+    except (pyarrow.ArrowException, ValueError) as error:
+        words = " ".join(str(error).split())[:100]
+        raise NotNow(f"The table cannot be read ({words}); it is read again when it changes.") from None
 
 
 def _rows(path: Path) -> list[Row]:

@@ -153,12 +153,16 @@ def not_unpacked(damage: str) -> list[str]:
     return [f"The compressed file is damaged ({damage}); what comes before the damage is shown."] if damage else []
 
 
-class DocumentReader:
+class NotNow(Exception):
+    """A file cannot be read as it is now; the message is the note on it, empty where there is nothing to say."""
+
+
+class WholeReader:
     """Reads a file that is replaced whole at every save, again whenever it has changed."""
 
-    def __init__(self, path: Path, rows_of: Callable[[Any], Iterable[Row]]) -> None:
-        self._path = path
-        self._rows_of = rows_of
+    def __init__(self, path: Path, read: Callable[[Path], list[Row]]) -> None:
+        """`read` gives all rows, and raises `NotNow`: what was read before then stays."""
+        self._path, self._read = path, read
         self._seen: tuple[int, int, int] | None = None
         self._problem = ""
 
@@ -170,21 +174,31 @@ class DocumentReader:
         stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
         if stamp == self._seen:
             return None
-        data = self._path.read_bytes()
-        self._seen = stamp
         try:
-            text = unpack(data, LARGEST_DOCUMENT).removeprefix(BOM_UTF8).decode("utf-8", "replace")
-            document = json.loads(text)
-        except UNREADABLE as error:  # half written: what was read before stays
-            self._problem = f"The file is incomplete ({error}); it is read again when it changes." if data else ""
-            return News([])
-        try:
-            rows = list(self._rows_of(document))
-        except UNREADABLE as error:
-            self._problem = f"The file is not a log: {error}; it is read again when it changes."
-            return News([])
-        self._problem = ""
-        return News(rows, anew=True)
+            news, self._problem = News(self._read(self._path), anew=True), ""
+        except NotNow as error:
+            news, self._problem = News([]), str(error)
+        self._seen = stamp  # not where the file could not be read at all
+        return news
 
     def problems(self) -> list[str]:
         return [self._problem] if self._problem else []
+
+
+def document_reader(path: Path, rows_of: Callable[[Any], Iterable[Row]]) -> WholeReader:
+    """A reader of a JSON document; `rows_of` raises ValueError for one that is no log."""
+
+    def read(path: Path) -> list[Row]:
+        data = path.read_bytes()
+        try:
+            document = json.loads(unpack(data, LARGEST_DOCUMENT).removeprefix(BOM_UTF8).decode("utf-8", "replace"))
+        except UNREADABLE as error:
+            raise NotNow(
+                f"The file is incomplete ({error}); it is read again when it changes." if data else ""
+            ) from None
+        try:
+            return list(rows_of(document))
+        except UNREADABLE as error:
+            raise NotNow(f"The file is not a log: {error}; it is read again when it changes.") from None
+
+    return WholeReader(path, read)

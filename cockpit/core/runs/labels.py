@@ -1,8 +1,8 @@
-"""A person's own words on a run: its label, notes and tags, in its record; its directory keeps its name."""
+"""The user's own words on a run: its label, notes and tags, in its record; its directory keeps its name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -67,10 +67,10 @@ def _few(run: RunDirectory, tags: list[str]) -> list[str]:
     return tags
 
 
-def _write(run: RunDirectory, change: Any) -> dict[str, Any]:
+def _write(run: RunDirectory, change: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Read, change and write the record, alone with it; what was changed."""
     _ = run.info  # a run without a record says so, before its directory is opened
     with alone_with(run.path):
-        changes: dict[str, Any] = change()
+        changes = change()
         run.write_info(msgspec.structs.replace(run.info, **changes))
     return changes
