@@ -47,6 +47,7 @@ async def opened(
         screen = ChartsScreen(source, source.marks)
         await app.push_screen(screen)
         await until(pilot, lambda: shown in text(pilot) and "help" in text(pilot))
+        await until(pilot, lambda: screen.focused is (screen.panel.grid.selected or screen.panel.grid))
         yield pilot, screen.panel
 
 
@@ -333,6 +334,7 @@ async def test_of_many_charts_only_those_in_view_are_painted(cockpit: Make, monk
         await pilot.press("enter", "enter", "m")
         await pilot.pause()
         assert len(set(painted)) < 12
+        await until(pilot, lambda: panel.grid.max_scroll_y > 0)
         await pilot.press("pagedown")
         await until(pilot, lambda: "score" not in text(pilot))
         assert all(title in text(pilot) for title in painted[-2:])
