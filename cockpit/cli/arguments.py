@@ -310,7 +310,7 @@ def _add_metrics(commands: Commands[Parser]) -> None:
         "--with", action="append", default=[], metavar="RUN", dest="with_", help="also draw this run's metrics"
     )
     plot.add_argument(
-        "--x", choices=("step", "epoch", "time"), default="step", help="the horizontal axis; default: step"
+        "--x", choices=("step", "epoch", "time", "clock"), default="step", help="the horizontal axis; default: step"
     )
     plot.add_argument("--width", type=int, metavar="N", help="columns; default: the terminal's")
     plot.add_argument("--height", type=int, metavar="N", help="lines; default: half the terminal's")

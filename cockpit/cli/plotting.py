@@ -17,6 +17,7 @@ from cockpit.core.plot.axis import AxisName, coordinates, x_ticks
 from cockpit.core.plot.reduce import points_of, reduce
 from cockpit.core.series import Floats, Series
 from cockpit.core.text import plain
+from cockpit.core.times import zone
 from engines.basics.errors import UserError
 from engines.runs.store import find_training
 
@@ -90,7 +91,8 @@ def _chart(
     plotext.plotsize(*size)
     plotext.theme("clear")
     plotext.title(plain(title))
-    plotext.xlabel({"step": "step", "epoch": "epoch", "time": "time since the first value"}[axis])
+    names = {"time": "time since the first value", "clock": f"time ({zone(end)})"}
+    plotext.xlabel(names.get(axis, axis))
     for place, (name, (x, y)) in enumerate(lines.items()):
         marker = MARKERS[place % len(MARKERS)] if ascii_only else "braille"
         colour = COLOURS[place % len(COLOURS)] if colours else None

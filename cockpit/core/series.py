@@ -22,7 +22,8 @@ class Series:
     value: NaN and ±inf are kept as logged, for a chart marks them. old: branches that a restart superseded, as
     (step, value) pairs, oldest first; drawn faint. before: of a fork, what its parents had up to where it began; faint
     too. limits: the range that such a value can have; None where it has no such end. band: lower and upper edge, (n,)
-    each, of a mean of several logs.
+    each, of a mean of several logs. start: the Unix time that `time` counts from, where it is not Unix time itself; NaN
+    where there is none.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Series:
     before: Series | None = None
     limits: tuple[float | None, float | None] = (None, None)
     band: tuple[Floats, Floats] | None = None
+    start: float = 0.0
 
     @cached_property
     def by_epoch(self) -> bool:

@@ -15,6 +15,21 @@ def clock(moment: float) -> str:
     return _told("%H:%M:%S", moment)
 
 
+def minute(moment: float) -> str:
+    """`20:41`."""
+    return _told("%H:%M", moment)
+
+
+def day(moment: float) -> str:
+    """`27 Nov`."""
+    return _told("%d %b", moment).lstrip("0")
+
+
+def seconds_east(moment: float) -> int:
+    """What the zone's clocks are ahead of UTC at `moment`."""
+    return time.localtime(moment).tm_gmtoff
+
+
 def date(moment: float) -> str:
     """`2026-11-27`."""
     return _told("%Y-%m-%d", moment)

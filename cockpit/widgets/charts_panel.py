@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ from cockpit.widgets.charts_words import legend_words, state_words, weights_at
 from cockpit.widgets.metric_chart import Drawing, MetricChart
 from cockpit.widgets.steady import Steady
 from cockpit.widgets.throttle import Throttle
+from engines.basics.errors import UserError
 
 POLL_SECONDS = 0.5
 SHOW_SECONDS = 1.0
@@ -47,9 +49,12 @@ class ChartsPanel(Vertical):
         Binding("slash", "filter", "filter", id="charts.filter", tooltip="Filter charts by words in their names"),
         Binding("m", "smooth", "smooth", id="charts.smooth", tooltip="Smoothing of steps: off, 0.6, 0.9, 0.98"),
         Binding("o", "log", "log", show=False, id="charts.log", tooltip="Logarithmic or linear values"),
+        Binding("O", "log_x", "log x", show=False, id="charts.log-x", tooltip="Logarithmic or linear horizontal axis"),
+        Binding("Y", "range", "y range", show=False, id="charts.range",
+                tooltip="Set the lowest and highest value of this chart"),
         Binding("H", "trim", "hide outliers", show=False, id="charts.trim",
                 tooltip="Leave rare values out of the range, and back"),
-        Binding("b", "axis", "axis", id="charts.axis", tooltip="Horizontal axis: steps, epochs or hours"),
+        Binding("b", "axis", "axis", id="charts.axis", tooltip="Horizontal axis: steps, epochs, hours or time of day"),
         Binding("plus,equals_sign", "zoom(True)", "zoom in", show=False, id="charts.closer", key_display="+",
                 tooltip="Zoom in around the cursor (also the wheel on an enlarged chart, elsewhere with ctrl)"),
         Binding("minus", "zoom(False)", "zoom out", show=False, id="charts.wider", tooltip="Zoom out"),
@@ -97,6 +102,8 @@ class ChartsPanel(Vertical):
         self._problems: Sequence[str] = ()
         self.view = ChartsView(Look(axis=axis, smoothing=smoothing))
         self._poller = Poller("charts", self._poll)
+        self._limited = ""
+        """The chart whose range is typed."""
         self._following = True
         self._hurried = False
         """Whether what is polled next is shown at once."""
@@ -106,6 +113,10 @@ class ChartsPanel(Vertical):
         yield Steady(id="state", markup=False)
         yield Steady(id="problems", markup=False)
         yield Input(id="filter", placeholder="words of a chart's name", compact=True, disabled=True)
+        yield Input(
+            id="range", placeholder="lowest and highest value, as 0.2 0.9 or 0.2 auto; empty: automatic",
+            compact=True, disabled=True,
+        )  # fmt: skip
         yield ChartGrid()
 
     @property
@@ -188,9 +199,15 @@ class ChartsPanel(Vertical):
     def _draw(self) -> None:
         if not self.seen:
             return
-        signs = tuple(Sign(mark.kind, self.view.place(mark)) for mark in self._marks)
-        self.grid.show(self._charts, Drawing(self.view.look, self.view.part, signs, self._glyphs))
+        view, signs = self.view, tuple(Sign(mark.kind, place) for mark, place in self._placed)
+        self.grid.show(self._charts, Drawing(view.look, view.part, signs, self._glyphs, ranges=view.ranges))
         self._show_words()
+
+    @property
+    def _placed(self) -> list[tuple[Mark, float]]:
+        """The marks that have a place on the axis."""
+        places = [(mark, self.view.place(mark)) for mark in self._marks]
+        return [(mark, place) for mark, place in places if math.isfinite(place)]
 
     @property
     def _glyphs(self) -> Glyphs:
@@ -204,7 +221,7 @@ class ChartsPanel(Vertical):
     def _show_words(self) -> None:
         """How the charts are drawn, and what their lines and signs mean: one line, most telling first."""
         state = state_words(self.view)
-        if weights := weights_at([(self.view.place(mark), mark.weights) for mark in self._marks], self.view.cursor):
+        if weights := weights_at([(place, mark.weights) for mark, place in self._placed], self.view.cursor):
             state.append(weights)
         if (text := self.query_one("#filter", Input).value) and self.view.enlarged is None:
             state.append(f"“{plain(text)}”: {len(self.view.matching(self._charts))} of {len(self._charts)}")
@@ -222,7 +239,7 @@ class ChartsPanel(Vertical):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Escape is the screen's as long as there is nothing to undo here."""
         if action == "undo":
-            return self.is_mounted and (self.view.enlarged is not None or not self.query_one("#filter", Input).disabled)
+            return self.is_mounted and (self.view.enlarged is not None or self._entry is not None)
         return super().check_action(action, parameters)
 
     def action_enlarge(self) -> None:
@@ -232,12 +249,12 @@ class ChartsPanel(Vertical):
         self.refresh_bindings()
 
     def action_undo(self) -> None:
-        entry = self.query_one("#filter", Input)
-        if not entry.disabled:
-            entry.value = ""
-            self._filtered()
-        else:
+        if (entry := self._entry) is None:
             self.action_enlarge()
+            return
+        if entry.id == "filter":
+            entry.value = ""
+        self._leave(entry)
 
     def _choose(self, view: ChartsView) -> None:
         """Other charts are shown."""
@@ -259,6 +276,9 @@ class ChartsPanel(Vertical):
 
     def action_trim(self) -> None:
         self._look(self.view.trim())
+
+    def action_log_x(self) -> None:
+        self._look(self.view.other_axis_scale().over(self._series))
 
     def action_axis(self) -> None:
         self._look(self.view.next_axis(self._series).over(self._series))
@@ -291,13 +311,42 @@ class ChartsPanel(Vertical):
     def _picked(self) -> None:
         self.action_enlarge()
 
-    # -- the filter ------------------------------------------------------------------------------------------------
+    # -- what is typed ---------------------------------------------------------------------------------------------
 
-    def action_filter(self) -> None:
-        entry = self.query_one("#filter", Input)
+    @property
+    def _entry(self) -> Input | None:
+        """The filter or the range, while it is typed."""
+        return next((entry for entry in self.query(Input) if not entry.disabled), None)
+
+    def _enter(self, entry: Input) -> None:
         entry.disabled = False
         entry.focus()
         self.refresh_bindings()
+
+    def _leave(self, entry: Input) -> None:
+        entry.disabled = True
+        self.refresh_bindings()
+        self.take_focus()
+
+    def action_range(self) -> None:
+        if (chart := self.grid.selected) is not None:
+            self._limited = chart.name or ""
+            entry = self.query_one("#range", Input)
+            entry.value = self.view.range_text(self._limited)
+            self._enter(entry)
+
+    @on(Input.Submitted, "#range")
+    def _limit(self, event: Input.Submitted) -> None:
+        try:
+            view = self.view.limit(self._limited, event.value)
+        except UserError as error:
+            self.notify(plain(str(error)), severity="warning", markup=False)
+            return
+        self._look(view)
+        self._leave(event.input)
+
+    def action_filter(self) -> None:
+        self._enter(self.query_one("#filter", Input))
 
     @on(Input.Changed, "#filter")
     def _filter(self, event: Input.Changed) -> None:
@@ -305,7 +354,5 @@ class ChartsPanel(Vertical):
         self._choose(self.view.filter(event.value))
 
     @on(Input.Submitted, "#filter")
-    def _filtered(self) -> None:
-        self.query_one("#filter", Input).disabled = True
-        self.refresh_bindings()
-        self.take_focus()
+    def _filtered(self, event: Input.Submitted) -> None:
+        self._leave(event.input)

@@ -13,6 +13,7 @@ from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.plot.lines import LOOKS, Member
 from cockpit.core.series import Mark
 from cockpit.core.text import plain
+from cockpit.core.times import zone
 
 NAMES = {"checkpoint": "saved"}
 """Shorter words: at 80 columns the line has room for all."""
@@ -31,14 +32,16 @@ def weights_at(marks: Sequence[tuple[float, str]], cursor: float | None) -> str:
 def state_words(view: ChartsView) -> list[str]:
     """How the charts are drawn: `by step`, `smoothing 0.6`, `at step 412`; nothing of the usual smoothing."""
     look, axis, cursor = view.look, view.look.axis, view.cursor
-    words = [f"by {axis}"]
+    words = [f"by clock ({zone(view.viewport.end)})" if axis == "clock" else f"by {axis}"]
     if look.smoothing != USUAL_SMOOTHING:
         words.append(f"smoothing {look.smoothing}" if look.smoothing else "raw")
+    words += ["log x"] if look.log_x else []
     words += ["log"] if look.log else []
     words += ["without outliers"] if look.trimmed else []
-    start, end = (place_name(axis, x) for x in (view.viewport.start, view.viewport.end))
+    words += [f"{plain(name)} {view.range_text(name).replace(' ', ' to ')}" for name in view.shown(view.ranges)]
+    start, end = (place_name(axis, x, log=look.log_x) for x in (view.viewport.start, view.viewport.end))
     words += [] if view.viewport.whole else [f"{start} to {end}"]
-    return words + ([f"at {place_name(axis, cursor)}"] if cursor is not None else [])
+    return words + ([f"at {place_name(axis, cursor, log=look.log_x)}"] if cursor is not None else [])
 
 
 def legend_words(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from rich.segment import Segment
@@ -18,6 +18,7 @@ from cockpit.core.plot.frame import LEFT, Sign, View, plot_width
 from cockpit.core.plot.glyphs import UNICODE, Glyphs
 from cockpit.core.plot.lines import ChartLines, Line, Look, Member, nearest
 from cockpit.core.plot.picture import paint
+from cockpit.core.plot.scale import Ends
 from cockpit.core.text import plain
 from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.plot_styles import plot_styles
@@ -33,6 +34,8 @@ class Drawing:
     glyphs: Glyphs = UNICODE
     legend: bool = False
     """Whether each chart says what the signs mean."""
+    ranges: Mapping[str, Ends] = field(default_factory=dict)
+    """Of charts by name, where the user has set them."""
     about: str = ""
     """What the title says behind the chart's name, as far as there is room."""
 
@@ -86,7 +89,8 @@ class MetricChart(Widget, can_focus=True):
         title = plain(" · ".join(filter(None, (self.name, drawing.about))))
         return paint(
             title, self.lines, drawing.signs, drawing.view, self.size, drawing.glyphs,
-            log=drawing.look.log, trimmed=drawing.look.trimmed, selected=self.has_focus, legend=drawing.legend,
+            log=drawing.look.log, trimmed=drawing.look.trimmed,
+            ends=drawing.ranges.get(self.name or "", (None, None)), selected=self.has_focus, legend=drawing.legend,
         )  # fmt: skip
 
     @property

@@ -183,8 +183,9 @@ def _mean(name: str, members: Sequence[Series]) -> Series:
     with np.errstate(all="ignore"):
         mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1)
     return Series(
-        name, steps, members[0].epoch[places[0]], times.mean(axis=0), mean, band=(mean - spread, mean + spread)
-    )
+        name, steps, members[0].epoch[places[0]], times.mean(axis=0), mean,
+        band=(mean - spread, mean + spread), start=np.nan,
+    )  # fmt: skip
 
 
 def facts_of(line: Line) -> LineFacts:

@@ -70,10 +70,10 @@ def from_start(series: Mapping[str, Series]) -> dict[str, Series]:
     start = first_time(series.values())
     moved = {id(one.time): one.time - start for one in series.values()}
     return {
-        name: replace(one, time=moved[id(one.time)], old=(), before=_moved(one.before, start))
+        name: replace(one, time=moved[id(one.time)], old=(), before=_moved(one.before, start), start=start)
         for name, one in series.items()
     }
 
 
 def _moved(before: Series | None, start: float) -> Series | None:
-    return None if before is None else replace(before, time=before.time - start)
+    return None if before is None else replace(before, time=before.time - start, start=start)

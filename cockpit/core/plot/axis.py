@@ -1,4 +1,4 @@
-"""The x axes a chart can have: steps, epochs, or hours since the first point."""
+"""The x axes a chart can have: steps, epochs, hours since the first point, or the time of day."""
 
 from __future__ import annotations
 
@@ -8,18 +8,28 @@ from typing import Literal
 
 import numpy as np
 
-from cockpit.core.plot.scale import label, multiples, nice_step
+from cockpit.core import times
+from cockpit.core.plot.scale import height, label, multiples, nice_step
 from cockpit.core.series import Floats, Series
 
-AxisName = Literal["step", "epoch", "time"]
-AXES: tuple[AxisName, ...] = ("step", "epoch", "time")
+AxisName = Literal["step", "epoch", "time", "clock"]
+AXES: tuple[AxisName, ...] = ("step", "epoch", "time", "clock")
 SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 HOUR, DAY = 3600, 86400
+FEW_DECADES = 3
+"""A logarithmic axis of fewer has ticks between its powers of ten."""
 
 
 def coordinates(series: Series, axis: AxisName) -> Floats:
-    """`(n,)`: where the points of `series` lie on the axis; of `time` seconds since 1970."""
+    """`(n,)`: where the points of `series` lie on the axis; of `clock`, and of `time` in most logs, Unix seconds."""
+    if axis == "clock":
+        return series.time + series.start if series.start else series.time
     return {"step": series.step, "epoch": series.epoch, "time": series.time}[axis]
+
+
+def along(places: Floats, origin: float, log: bool) -> Floats:
+    """`(n,)`: where places are drawn, `origin` being 0; as decimal logarithm NaN where there is none."""
+    return height(places - origin if origin else places, log)
 
 
 def _all(one: Series, axis: AxisName) -> list[Floats]:
@@ -35,23 +45,46 @@ def first_time(series: Iterable[Series]) -> float:
     return min(firsts, default=0.0)
 
 
-def extent(series: Iterable[Series], axis: AxisName) -> tuple[float, float]:
-    """The first and last place of all points on the axis, and of what led to them; [0, 1] where there is none."""
+def extent(series: Iterable[Series], axis: AxisName, origin: float = 0.0, *, log: bool = False) -> tuple[float, float]:
+    """Where the first and last of all points are drawn, and of what led to them; [0, 1] where there is none."""
     found = [x for one in series for x in _all(one, axis)]
     places = {id(x): x for x in found if len(x)}  # metrics of a log share arrays
-    known = [x for x in places.values() if np.isfinite(x).any()]
+    drawn = [along(x, origin, log) for x in places.values()]
+    known = [x for x in drawn if np.isfinite(x).any()]
     lows, highs = [float(np.nanmin(x)) for x in known], [float(np.nanmax(x)) for x in known]
     return (min(lows), max(highs)) if known else (0.0, 1.0)
 
 
-def x_ticks(axis: AxisName, start: float, end: float, count: int) -> list[tuple[float, str]]:
-    """About `count` labelled places in [start, end]."""
+def x_ticks(axis: AxisName, start: float, end: float, count: int, *, log: bool = False) -> list[tuple[float, str]]:
+    """About `count` labelled places in [start, end]; of a logarithmic axis these are logarithms."""
+    if log:
+        return _powers(axis, start, end)
     least = (end - start) / max(count, 1)
+    if axis == "clock":
+        return _moments(start, end, least)
     if axis == "time":
         step = next((float(s) for s in SECONDS if s >= least), DAY * nice_step(least / DAY, whole=True))
         return [(x, clock(x)) for x in multiples(start, end, step)]
     step = nice_step(least, whole=True)
     return [(x, label(x, step)) for x in multiples(start, end, step)]
+
+
+def _powers(axis: AxisName, start: float, end: float) -> list[tuple[float, str]]:
+    """Powers of ten, and 2 and 5 of them where these are few; of time the usual lengths."""
+    if axis == "time":
+        lengths = (*SECONDS, *(DAY * days for days in (2, 5, 10, 20, 50, 100)))
+        return [(math.log10(x), clock(x)) for x in lengths if start <= math.log10(x) <= end]
+    digits = (1, 2, 5) if end - start < FEW_DECADES else (1,)
+    found = (digit * 10.0**power for power in range(math.floor(start), math.floor(end) + 1) for digit in digits)
+    return [(math.log10(x), label(x, 0.0)) for x in found if start <= math.log10(x) <= end]
+
+
+def _moments(start: float, end: float, least: float) -> list[tuple[float, str]]:
+    """Round moments of the day in the zone of all other times, at least `least` seconds apart."""
+    step = next((float(s) for s in SECONDS if s >= least), DAY * nice_step(least / DAY, whole=True))
+    zone = times.seconds_east(start)
+    told = times.day if step >= DAY else times.clock if step < 60 else times.minute
+    return [(x - zone, told(x - zone)) for x in multiples(start + zone, end + zone, step)]
 
 
 def clock(seconds: float) -> str:
@@ -68,8 +101,12 @@ def clock(seconds: float) -> str:
     return f"{whole // DAY}d" + (f" {whole % DAY // HOUR}h" if whole % DAY // HOUR else "")
 
 
-def place_name(axis: AxisName, x: float) -> str:
-    """A place on the axis in words: `step 412`, `epoch 3.25`, `1h20 in`."""
+def place_name(axis: AxisName, x: float, *, log: bool = False) -> str:
+    """A place on the axis in words: `step 412`, `epoch 3.25`, `1h20 in`, `2026-11-27 20:41:07 CET`."""
+    if log:
+        return place_name(axis, 10.0**x)
+    if axis == "clock":
+        return times.date_and_clock(x)
     if axis == "time":
         return f"{clock(x)} in"
     if axis == "epoch":

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cockpit.core.plot.axis import AXES, AxisName, coordinates, extent, first_time, roomy_end
+from cockpit.core.plot.axis import AXES, AxisName, along, coordinates, extent, first_time, roomy_end
 from cockpit.core.plot.frame import View
 from cockpit.core.plot.lines import Look
+from cockpit.core.plot.scale import Ends
 from cockpit.core.plot.viewport import Viewport
 from cockpit.core.series import Mark, Series
+from engines.basics.errors import UserError
 
 SMOOTHING = (0.0, 0.6, 0.9, 0.98)
 USUAL_SMOOTHING = 0.9
@@ -20,6 +23,7 @@ ZOOM = 1.5
 PAN = 0.2
 AS_LOGGED = Look()
 EMPTY = Viewport(0.0, 1.0)
+AUTOMATIC = "auto"
 
 
 @dataclass(frozen=True)
@@ -33,18 +37,18 @@ class ChartsView:
     """Of the filter: what a chart's name must have to be shown, in lower case."""
     enlarged: str | None = None
     """The name of the chart that is shown alone."""
+    ranges: Mapping[str, Ends] = field(default_factory=dict)
+    """Of charts by name, where the user has set them."""
 
     # -- the log ---------------------------------------------------------------------------------------------------
 
     def over(self, series: Sequence[Series]) -> ChartsView:
         """With all that the log tells by now on its axis; by another one where it tells no place on this."""
         view = self if _tells(series, self.look.axis) else self.next_axis(series)
-        axis = view.look.axis
-        origin = first_time(series) if axis == "time" else 0.0
-        first, last = (place - origin for place in extent(series, axis))
-        return replace(
-            view, look=replace(view.look, origin=origin), viewport=view.viewport.grow(first, roomy_end(first, last))
-        )
+        origin = first_time(series) if view.look.axis == "time" else 0.0
+        look = replace(view.look, origin=origin)
+        first, last = extent(series, look.axis, origin, log=look.log_x)
+        return replace(view, look=look, viewport=view.viewport.grow(first, roomy_end(first, last)))
 
     def next_axis(self, series: Sequence[Series]) -> ChartsView:
         """By the next axis of which the log tells anything, all of it; take in its extent by `over`."""
@@ -56,14 +60,15 @@ class ChartsView:
 
     def place(self, mark: Mark) -> float:
         """Where a mark stands on the axis."""
-        return {"step": mark.step, "epoch": mark.epoch, "time": mark.time - self.look.origin}[self.look.axis]
+        places = {"step": mark.step, "epoch": mark.epoch, "time": mark.time, "clock": mark.time}
+        return float(along(np.array([places[self.look.axis]]), self.look.origin, self.look.log_x)[0])
 
     # -- the axis --------------------------------------------------------------------------------------------------
 
     @property
     def part(self) -> View:
         """What a chart draws of the axis."""
-        return View(self.look.axis, self.viewport.start, self.viewport.end, self.cursor)
+        return View(self.look.axis, self.viewport.start, self.viewport.end, self.cursor, log=self.look.log_x)
 
     def zoom(self, closer: bool, at: float | None) -> ChartsView:
         """Around `at`, or the middle where that is None."""
@@ -81,6 +86,10 @@ class ChartsView:
         """The whole axis without a cursor."""
         return replace(self, viewport=replace(self.viewport, window=None), cursor=None)
 
+    def other_axis_scale(self) -> ChartsView:
+        """The axis logarithmic instead of linear, and back, all of it; take in its extent by `over`."""
+        return replace(self, look=replace(self.look, far=not self.look.far), viewport=EMPTY, cursor=None)
+
     # -- the values ------------------------------------------------------------------------------------------------
 
     def next_smoothing(self) -> ChartsView:
@@ -94,6 +103,20 @@ class ChartsView:
     def trim(self) -> ChartsView:
         """Rare values left out of the ranges, and back."""
         return replace(self, look=replace(self.look, trimmed=not self.look.trimmed))
+
+    def limit(self, name: str, text: str) -> ChartsView:
+        """With the range of a chart as typed: `0.2 0.9`, `0.2 auto`; empty: that of its values.
+
+        Raises `UserError` for anything else.
+        """
+        others = {chart: ends for chart, ends in self.ranges.items() if chart != name}
+        ends = parse_range(text)
+        return replace(self, ranges=others if ends == (None, None) else {**others, name: ends})
+
+    def range_text(self, name: str) -> str:
+        """The range of a chart as it is typed; empty where it is that of its values."""
+        ends = self.ranges.get(name)
+        return " ".join(AUTOMATIC if end is None else f"{end:g}" for end in ends) if ends else ""
 
     # -- which charts ----------------------------------------------------------------------------------------------
 
@@ -113,6 +136,20 @@ class ChartsView:
         """The charts that filter and enlarging leave; one that is enlarged is shown whatever the filter says."""
         names = list(names)
         return [self.enlarged] if self.enlarged is not None and self.enlarged in names else self.matching(names)
+
+
+def parse_range(text: str) -> Ends:
+    """Two numbers, or `auto` for an end that the values give. Raises `UserError`."""
+    words = text.split() or [AUTOMATIC, AUTOMATIC]
+    try:
+        low, high = (None if word.lower() == AUTOMATIC else float(word) for word in words)
+    except ValueError:
+        low = high = math.nan
+    if any(end is not None and not math.isfinite(end) for end in (low, high)) or (
+        low is not None and high is not None and low >= high
+    ):
+        raise UserError(f"{text!r} is not a range; expected lowest and highest value, as in 0.2 0.9 or 0.2 auto.")
+    return low, high
 
 
 def _tells(series: Iterable[Series], axis: AxisName) -> bool:

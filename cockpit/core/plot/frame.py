@@ -49,6 +49,8 @@ class View:
     cursor: float | None = None
     ticks: tuple[tuple[float, str], ...] | None = None
     """Labels of places, where not the numbers of the axis."""
+    log: bool = False
+    """Whether places are decimal logarithms."""
 
     def column(self, x: float, columns: int) -> int:
         """The column of `columns` in which `x` lies; outside the view it is one outside."""
@@ -128,7 +130,8 @@ def draw_x_axis(cells: Cells, view: View, columns: int, glyphs: Glyphs) -> None:
     rows = cells.texts.shape[0]
     cells.write(LEFT - 1, rows - 2, glyphs.origin + glyphs.across * columns, STYLE["frame"])
     free = 0
-    for x, label in view.ticks or x_ticks(view.axis, view.start, view.end, max(2, columns // 8)):
+    ticks = view.ticks or x_ticks(view.axis, view.start, view.end, max(2, columns // 8), log=view.log)
+    for x, label in ticks:
         column = view.column(x, columns)
         if not 0 <= column < columns:
             continue

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cockpit.core.plot.axis import AxisName, coordinates
+from cockpit.core.plot.axis import AxisName, along, coordinates
 from cockpit.core.plot.groups import RUN_ROLES, Role
 from cockpit.core.plot.reduce import Points, points_of
 from cockpit.core.plot.scale import height
@@ -26,11 +26,18 @@ class Look:
     axis: AxisName = "step"
     origin: float = 0.0
     """What is taken off every place: the first time on the axis of hours."""
+    far: bool = False
+    """Whether the axis is logarithmic, where it can be (`log_x`)."""
     smoothing: float = 0.0
     """Weight of the past; 0 smooths nothing. Values per epoch are never smoothed."""
     log: bool = False
     trimmed: bool = False
     """Whether rare values are left out of the range, and drawn at its edge."""
+
+    @property
+    def log_x(self) -> bool:
+        """A moment has no logarithm."""
+        return self.far and self.axis != "clock"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +80,7 @@ class ChartLines:
     """Makes the lines of one chart; of a series that has grown it smooths only what is new."""
 
     def __init__(self) -> None:
-        self._on_axis: dict[str, tuple[Series, tuple[AxisName, float], Placed]] = {}
+        self._on_axis: dict[str, tuple[Series, tuple[AxisName, float, bool], Placed]] = {}
         self._smoothers: dict[str, Smoother] = {}
         self._look = Look()
         self._asked: tuple[object, ...] = ()
@@ -103,10 +110,11 @@ class ChartLines:
         look, (style, dash) = self._look, LOOKS[kind]
         lines = []
         if (before := one.before) is not None:
-            x = coordinates(before, look.axis) - look.origin
+            x = self._places(before)
             lines.append(self._line("", "old", "thin", placed(*on_axis(x, before.value))))
         if look.axis == "step":  # a superseded branch knows no other place
-            lines += [self._line("", "old", "thin", placed(*on_axis(step, value))) for step, value in one.old]
+            branches = ((along(step, look.origin, look.log_x), value) for step, value in one.old)
+            lines += [self._line("", "old", "thin", placed(*on_axis(step, value))) for step, value in branches]
         on = self._placed(one)
         smooth = bool(look.smoothing) and not one.by_epoch
         if smooth and style in FAINT:
@@ -118,7 +126,7 @@ class ChartLines:
     def _band(self, one: Series, edges: tuple[Floats, Floats], smooth: bool) -> tuple[Floats, Floats, Floats]:
         """Its edges where both can be drawn, smoothed and scaled as the line between them."""
         look, made = self._look, []
-        x = coordinates(one, look.axis) - look.origin
+        x = self._places(one)
         for name, edge in zip(("lower", "upper"), edges, strict=True):
             at, y = on_axis(x, edge)
             if smooth:
@@ -130,11 +138,14 @@ class ChartLines:
     def _placed(self, one: Series) -> Placed:
         """What smoothing and scale do not change, found once."""
         known, place, on = self._on_axis.get(one.name, (None, None, None))
-        if on is None or known is not one or place != (self._look.axis, self._look.origin):
-            x, origin = coordinates(one, self._look.axis), self._look.origin
-            on = placed(*on_axis(x - origin if origin else x, one.value))
-            self._on_axis[one.name] = one, (self._look.axis, origin), on
+        asked = self._look.axis, self._look.origin, self._look.log_x
+        if on is None or known is not one or place != asked:
+            on = placed(*on_axis(self._places(one), one.value))
+            self._on_axis[one.name] = one, asked, on
         return on
+
+    def _places(self, one: Series) -> Floats:
+        return along(coordinates(one, self._look.axis), self._look.origin, self._look.log_x)
 
     def _line(self, name: str, style: str, dash: str, on: Placed, *, smoother: str = "") -> Line:
         """Smoothed first, then brought to the scale; what lies behind is drawn as it was logged."""

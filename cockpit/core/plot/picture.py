@@ -35,7 +35,7 @@ from cockpit.core.plot.groups import BAND
 from cockpit.core.plot.lines import Line, nearest
 from cockpit.core.plot.raster import rasterize
 from cockpit.core.plot.reduce import Columns, reduce
-from cockpit.core.plot.scale import LARGEST, Scale, fit_scale
+from cockpit.core.plot.scale import LARGEST, Ends, Scale, fit_scale, height
 from cockpit.core.series import Floats
 
 SIGN_COLUMNS = 24
@@ -45,9 +45,13 @@ RARE = 5
 
 def paint(
     title: str, lines: Sequence[Line], signs: Sequence[Sign], view: View, size: tuple[int, int], glyphs: Glyphs,
-    *, log: bool = False, trimmed: bool = False, selected: bool = False, legend: bool = False,
+    *, log: bool = False, trimmed: bool = False, ends: Ends = (None, None), selected: bool = False,
+    legend: bool = False,
 ) -> Cells:  # fmt: skip
-    """The picture, `size` (width, height) characters large; too small a one is only a frame."""
+    """The picture, `size` (width, height) characters large; too small a one is only a frame.
+
+    `ends` are the values at the lower and the upper edge, where these are not to follow from the lines.
+    """
     width, rows = size
     cells = Cells.blank(width, rows)
     columns, plot_rows = plot_width(width), rows - ABOVE - BELOW
@@ -61,7 +65,7 @@ def paint(
     curves = [reduce(line.points, columns * glyphs.dots_wide, view.start, view.end) for line in lines]
     draw_x_axis(cells, view, columns, glyphs)
     bands = [(line.style, _in_view(line.band, view, columns * glyphs.dots_wide)) for line in lines if line.band]
-    scale = _scale(lines, curves, [band for _, band in bands], plot_rows, log, trimmed)
+    scale = _scale(lines, curves, [band for _, band in bands], plot_rows, log, trimmed, ends)
     if scale is None:
         _say(cells, "no finite values here")
     else:
@@ -127,8 +131,9 @@ def _draw_band(cells: Cells, style: str, band: Columns, scale: Scale, glyphs: Gl
 
 
 def _scale(
-    lines: Sequence[Line], curves: Sequence[Columns], bands: Sequence[Columns], plot_rows: int, log: bool, trimmed: bool
-) -> Scale | None:
+    lines: Sequence[Line], curves: Sequence[Columns], bands: Sequence[Columns], plot_rows: int, log: bool,
+    trimmed: bool, ends: Ends,
+) -> Scale | None:  # fmt: skip
     """Of everything in view but raw values behind smoothed ones, and of the limits; None where there is nothing."""
     drawn = [(line, curve) for line, curve in zip(lines, curves, strict=True) if len(curve.low)]
     telling = [(line, curve) for line, curve in drawn if not line.raw_behind] or drawn
@@ -136,9 +141,17 @@ def _scale(
     ranges += [(float(band.low.min()), float(band.high.max())) for band in bands if len(band.low)]
     if not ranges:
         return None
-    ends = [end for line, _ in telling for end in line.limits if end is not None and not log]
-    low, high = min(*(low for low, _ in ranges), *ends, math.inf), max(*(high for _, high in ranges), *ends, -math.inf)
-    return fit_scale(low, high, max(3, plot_rows // 3), log)
+    limits = [end for line, _ in telling for end in line.limits if end is not None and not log]
+    low = min(*(low for low, _ in ranges), *limits, math.inf)
+    high = max(*(high for _, high in ranges), *limits, -math.inf)
+    bottom, top = (None if end is None else _height(end, log) for end in ends)
+    return fit_scale(low, high, max(3, plot_rows // 3), log, bottom=bottom, top=top)
+
+
+def _height(value: float, log: bool) -> float | None:
+    """Of an end that was set; None where the scale has no place for it."""
+    on_scale = float(height(np.array([value]), log)[0])
+    return on_scale if math.isfinite(on_scale) else None
 
 
 def _range(line: Line, curve: Columns, trimmed: bool) -> tuple[float, float]:

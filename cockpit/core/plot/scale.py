@@ -9,6 +9,8 @@ import numpy as np
 
 from cockpit.core.series import Floats
 
+Ends = tuple[float | None, float | None]
+"""Lowest and highest value; None is an end that the values give."""
 LABEL = 7
 """Characters of a tick's label."""
 LARGEST = 1e300
@@ -46,8 +48,16 @@ class Scale:
     """Of ten, that the labels are to be multiplied with; those with a + are so far above the lowest."""
 
 
-def fit_scale(low: float, high: float, ticks: int, log: bool) -> Scale:
-    """A scale that holds the heights [low, high] with about `ticks` ticks at round values."""
+def fit_scale(
+    low: float, high: float, ticks: int, log: bool, *, bottom: float | None = None, top: float | None = None
+) -> Scale:
+    """A scale that holds the heights [low, high] with about `ticks` ticks at round values.
+
+    Its ends lie a little outside; `bottom` and `top` are ends that were set, and stay.
+    """
+    low, high = (low if bottom is None else bottom), (high if top is None else top)
+    if low > high:  # one end was set beyond all values
+        low, high = (low, low) if bottom is not None else (high, high)
     low, high = max(low, -LARGEST), min(high, LARGEST)
     if high - low <= max(abs(low), abs(high)) * SAME or high - low < 1 / LARGEST:
         margin = 0.5 if log else abs(low) / 2 or 1.0
@@ -56,7 +66,10 @@ def fit_scale(low: float, high: float, ticks: int, log: bool) -> Scale:
     if log and high - low >= 1:
         step = max(1.0, float(math.ceil(step)))  # whole decades
     quarter = step / QUARTERS
-    low, high = math.floor(low / quarter + 1e-9) * quarter, math.ceil(high / quarter - 1e-9) * quarter
+    if bottom is None:
+        low = math.floor(low / quarter + 1e-9) * quarter
+    if top is None:
+        high = math.ceil(high / quarter - 1e-9) * quarter
     heights = multiples(low, high, step)
     while len(heights) < LEAST_TICKS:
         step = nice_step(step * FINER, whole=False)

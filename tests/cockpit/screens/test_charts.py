@@ -43,7 +43,7 @@ async def opened(
     cockpit: Make, source: FakeMetrics, size: tuple[int, int] = (100, 40), shown: str = "score"
 ) -> AsyncIterator[tuple[Pilot[None], ChartsPanel]]:
     app = cockpit()
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=True) as pilot:
         screen = ChartsScreen(source, source.marks)
         await app.push_screen(screen)
         await until(pilot, lambda: shown in text(pilot) and "help" in text(pilot))
@@ -170,6 +170,8 @@ async def test_the_axis_goes_round_steps_epochs_and_time(cockpit: Make) -> None:
         await pilot.press("b")
         assert panel.view.viewport.end == pytest.approx(720)  # 400 steps of 1.8 s
         assert " 5m " in chart(pilot, "loss").splitlines()[-1]
+        await pilot.press("b")
+        assert "by clock (" in title(pilot)
         await pilot.press("b")
         assert "by step" in title(pilot)
 
@@ -338,3 +340,24 @@ async def test_of_many_charts_only_those_in_view_are_painted(cockpit: Make, monk
         await pilot.press("pagedown")
         await until(pilot, lambda: "score" not in text(pilot))
         assert all(title in text(pilot) for title in painted[-2:])
+
+
+@pytest.mark.behaviour("range-and-axis-are-chosen")
+async def test_the_range_of_a_chart_is_typed_and_the_axis_made_logarithmic(cockpit: Make) -> None:
+    async with opened(cockpit, FakeMetrics()) as (pilot, panel):
+        await pilot.press("tab", "Y", *"9 1", "enter")
+        await until(pilot, lambda: "'9 1' is not a range" in text(pilot))
+        await pilot.press("home", "delete", "delete", "delete", *"0 4", "enter")
+        await until(pilot, lambda: panel.view.ranges == {"loss": (0, 4)})
+        await until(pilot, lambda: "loss 0 to 4" in title(pilot))
+        assert re.search(r"^│ +4(\.0)?┤", chart(pilot, "loss"), re.MULTILINE)
+        await pilot.press("Y", "escape")
+        await until(pilot, lambda: isinstance(pilot.app.focused, MetricChart))
+        assert panel.view.ranges == {"loss": (0, 4)}
+        await pilot.press("O")
+        assert "by step · log x" in title(pilot)
+        assert panel.view.viewport.start == 0  # of step 1
+        await pilot.press("b", "b", "b")
+        assert panel.view.look.axis == "clock"
+        assert "by clock (" in title(pilot)
+        assert "log x" not in title(pilot)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+import time
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
+from cockpit.core.metrics.overlay import from_start
+from cockpit.core.plot.axis import coordinates, place_name, x_ticks
 from cockpit.core.plot.charts_view import ChartsView
-from cockpit.core.plot.lines import Look
+from cockpit.core.plot.lines import ChartLines, Look
 from cockpit.core.series import Mark, Series
+from engines.basics.errors import UserError
 
 BEGAN = 1_795_810_440.0
 NAMES = ["score", "loss", "gpu/power", "gpu/memory", "GPU/heat"]
@@ -36,10 +42,10 @@ def test_the_whole_axis_is_that_of_all_series_and_grows_with_them() -> None:
 def test_axes_go_round_those_that_are_told() -> None:
     view = ChartsView().over([log(101)])
     bound = {}
-    for _ in range(3):
+    for _ in range(4):
         view = view.next_axis([log(101)]).over([log(101)])
         bound[view.look.axis] = bounds(view)
-    assert bound == {"epoch": (0, 10), "time": (0, 300), "step": (0, 100)}
+    assert bound == {"epoch": (0, 10), "time": (0, 300), "clock": (BEGAN, BEGAN + 300), "step": (0, 100)}
     assert view.look.origin == 0
     without = [log(101, epochs=False)]
     assert ChartsView().over(without).next_axis(without).look.axis == "time"
@@ -55,6 +61,57 @@ def test_hours_begin_with_the_first_point_of_all() -> None:
     mark = Mark("edit", 7, 0.7, BEGAN + 21)
     assert view.place(mark) == 21
     assert (ChartsView().place(mark), ChartsView(Look(axis="epoch")).place(mark)) == (7, 0.7)
+
+
+@pytest.mark.behaviour("range-and-axis-are-chosen")
+def test_a_logarithmic_axis_has_all_places_above_0() -> None:
+    view = ChartsView().over([log(101)]).other_axis_scale().over([log(101)])
+    start, end = bounds(view)
+    assert 10**start == pytest.approx(1)
+    assert 100 <= 10**end < 150
+    assert view.place(Mark("edit", 10, 1.0, BEGAN)) == pytest.approx(1)
+    assert math.isnan(view.place(Mark("edit", 0, 0.0, BEGAN)))
+    (line,) = ChartLines().make([("logged", log(101))], view.look)
+    assert 10**line.x == pytest.approx(np.arange(1.0, 101.0))
+    assert [text for _, text in x_ticks("step", start, end, 9, log=True)] == ["1", "2", "5", "10", "20", "50", "100"]
+    assert [text for _, text in x_ticks("step", 0.0, 6.0, 9, log=True)] == [
+        "1", "10", "100", "1k", "10k", "100k", "1M",
+    ]  # fmt: skip
+    assert place_name("step", math.log10(412), log=True) == "step 412"
+    assert view.other_axis_scale().over([log(101)]) == ChartsView().over([log(101)])
+
+
+@pytest.mark.behaviour("range-and-axis-are-chosen")
+def test_the_clock_is_that_of_the_users_zone_and_of_each_log_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        view = ChartsView(Look(axis="clock", far=True)).over([log(101)])
+        assert bounds(view) == (BEGAN, BEGAN + 300)  # no moment has a logarithm
+        ticks = x_ticks("clock", BEGAN, BEGAN + 3 * 3600, 5)
+        local = [datetime.fromtimestamp(at, ZoneInfo("Europe/Berlin")) for at, _ in ticks]
+        assert [f"{at:%H:%M}" for at in local] == [words for _, words in ticks]
+        assert {at.minute for at in local} == {0}
+        assert place_name("clock", BEGAN) == f"{datetime.fromtimestamp(BEGAN, ZoneInfo('Europe/Berlin')):%F %T} CET"
+        days = x_ticks("clock", BEGAN, BEGAN + 4 * 86400, 5)
+        assert days[0][1] == f"{datetime.fromtimestamp(days[0][0], ZoneInfo('Europe/Berlin')):%d %b}"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    moved = from_start({"loss": log(11)})["loss"]
+    assert list(moved.time[:2]) == [0, 3]
+    assert list(coordinates(moved, "clock")[:2]) == [BEGAN, BEGAN + 3]
+
+
+@pytest.mark.behaviour("range-and-axis-are-chosen")
+def test_a_range_is_that_of_one_chart_until_it_is_emptied() -> None:
+    view = ChartsView().limit("loss", "0.2 0.9").limit("score", "auto 1")
+    assert view.ranges == {"loss": (0.2, 0.9), "score": (None, 1.0)}
+    assert view.range_text("score") == "auto 1"
+    assert view.limit("loss", " ").ranges == {"score": (None, 1.0)}
+    for wrong in ("1 0", "1", "a b", "0 nan", "1 1", "0 1 2", "0 inf"):
+        with pytest.raises(UserError, match="is not a range; expected"):
+            view.limit("loss", wrong)
 
 
 def test_another_axis_forgets_window_and_cursor() -> None:

@@ -374,3 +374,18 @@ def test_outliers_are_left_out_of_the_range_where_that_is_asked_for() -> None:
     assert tops[0].endswith("M")
     assert float(tops[1]) < 2
     assert rows(cells)[1][9:-2].strip()  # seen at the upper edge all the same
+
+
+@pytest.mark.behaviour("range-and-axis-are-chosen")
+@pytest.mark.parametrize("log", [False, True])
+def test_a_range_that_was_set_is_that_of_the_chart_to_the_end(log: bool) -> None:
+    (line,) = ChartLines().make([("logged", series("loss", [1.0, 3.0, 200.0, 2.0]))], Look(log=log))
+    view = View("step", 0.0, 3.0)
+    cells = paint("loss", (line,), (), view, (50, 14), UNICODE, log=log, ends=(1.0, 10.0))
+    told = [float(label) for label in labels(cells)]
+    assert max(told) == 10
+    assert rows(cells)[1][1:8].strip() == "10"  # the upper edge
+    assert min(told) >= 1
+    assert rows(cells)[1][9:-2].strip()  # what is beyond is drawn at the edge
+    above = paint("loss", (line,), (), view, (50, 14), UNICODE, log=log, ends=(1000.0, None))
+    assert min(float(label.removesuffix("k")) for label in labels(above)) >= 1  # no value is there, and no error
