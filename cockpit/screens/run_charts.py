@@ -1,4 +1,4 @@
-"""What the two charts of a run's overview show: loss and score over the steps done, labelled by epochs."""
+"""What the charts of a run's overview show over the steps done, labelled by epochs: loss, score, other values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from cockpit.core.metrics.weight_sets import edited_weights
 from cockpit.core.plot.axis import extent
 from cockpit.core.plot.frame import Sign, View
+from cockpit.core.plot.groups import LEADING, Role, grouped
 from cockpit.core.plot.lines import Look, Member
 from cockpit.core.run.model import RunModel
 from cockpit.core.series import Floats, Series
@@ -27,8 +28,8 @@ LABELS = 7
 """Of epochs on an axis, at most."""
 
 
-def overview_charts(model: RunModel) -> tuple[Chart, Chart]:
-    """Loss and score, on one axis: what is above one another happened at one time."""
+def overview_charts(model: RunModel, most: int = 2) -> dict[str, Chart]:
+    """At most `most` by name, loss and score first, on one axis: what is above one another happened at one time."""
     rows = list(model.history.epochs.values())
     loss = _loss(model, rows)
     score: list[Member] = [("score", _of_epochs("score", rows, model))]
@@ -39,7 +40,22 @@ def overview_charts(model: RunModel) -> tuple[Chart, Chart]:
     view = View("step", start, end if end > start else start + 1.0, ticks=_ticks(_ends(model), start, end))
     drawing = Drawing(Look(smoothing=SMOOTHING), view, tuple(_signs(model, start, end)), legend=True)
     about = edited_weights(model.history.edits_in_force)
-    return (members[0], replace(drawing, about=about)), (members[1], drawing)
+    charts = {"Loss": (members[0], replace(drawing, about=about)), "Score": (members[1], drawing)}
+    for name, group in list(_others(model, rows).items())[: max(0, most - len(charts))]:
+        series = [(role, _of_epochs(source, rows, model)) for role, source in group]
+        charts[name] = series, replace(drawing, legend=False)
+    return charts
+
+
+def _others(model: RunModel, rows: Sequence[Epoch]) -> dict[str, list[tuple[Role, str]]]:
+    """Charts of what the epochs hold beside loss and score, those of the table's columns first."""
+    started, newest = model.history.started, rows[-1] if rows else None
+    if started is None or newest is None:
+        return {}
+    held = [f"{part}.{key}" for part in ("train", "validation") for key in getattr(newest, part)]
+    columns = [column.source for column in started.columns if column.source in held]
+    charts = grouped(dict.fromkeys([*columns, *held]))
+    return {name: group for name, group in charts.items() if name not in LEADING}
 
 
 def _loss(model: RunModel, rows: Sequence[Epoch]) -> list[Member]:

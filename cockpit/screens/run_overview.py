@@ -10,11 +10,11 @@ from textual.containers import Container, Vertical
 from cockpit.core.run.model import RunModel
 from cockpit.screens.run_charts import overview_charts
 from cockpit.widgets.ascii_filter import glyphs_of
+from cockpit.widgets.chart_wall import ChartWall
 from cockpit.widgets.epoch_table import EpochTable
 from cockpit.widgets.events_view import EventsView
 from cockpit.widgets.log_view import LogView
 from cockpit.widgets.machine_view import MachineView
-from cockpit.widgets.metric_chart import MetricChart
 from cockpit.widgets.progress_view import ProgressView
 from engines.host.machine import Reading
 
@@ -27,6 +27,7 @@ LEFT_WIDTH = 80
 class RunOverview(Container):
     def __init__(self) -> None:
         super().__init__(id="overview")
+        self._model: RunModel | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(id="left"):
@@ -35,9 +36,7 @@ class RunOverview(Container):
             yield EventsView()
             yield LogView()
         with Vertical(id="right"):
-            for chart in (MetricChart("Loss", id="loss"), MetricChart("Score", id="score")):
-                chart.can_focus = False
-                yield chart
+            yield ChartWall()
             yield MachineView()
 
     @property
@@ -45,17 +44,25 @@ class RunOverview(Container):
         """Whether there is room for the machine."""
         return self.query_one(MachineView).display
 
+    async def on_resize(self) -> None:
+        self.call_after_refresh(self._show_charts)
+
     def show(self, model: RunModel) -> None:
         """Take what was followed: tables and charts, for once a second."""
+        self._model = model
         table = self.query_one(EpochTable)
         table.show(model)
         self.query_one("#left").styles.width = self._left_width(table.needs_width, is_task=model.is_task)
         self.query_one(EventsView).show(model)
         self.query_one(LogView).show(model.log)
-        glyphs = glyphs_of(self.app)
-        loss, score = overview_charts(model)
-        for chart, (members, drawing) in (("#loss", loss), ("#score", score)):
-            self.query_one(chart, MetricChart).show(members, replace(drawing, glyphs=glyphs))
+        self.call_later(self._show_charts)
+
+    async def _show_charts(self) -> None:
+        if self._model is None:
+            return
+        wall, glyphs = self.query_one(ChartWall), glyphs_of(self.app)
+        charts = overview_charts(self._model, wall.most)
+        await wall.show({name: (group, replace(drawing, glyphs=glyphs)) for name, (group, drawing) in charts.items()})
 
     def show_numbers(self, model: RunModel, reading: Reading | None, now: float) -> None:
         """Take what changes fast."""
@@ -65,6 +72,7 @@ class RunOverview(Container):
             self.query_one(ProgressView).show(model, now)
 
     def _left_width(self, needed: int, *, is_task: bool) -> int | str:
-        """On a wide screen the table gets what it needs, up to two thirds; the charts get the rest."""
-        wide = self.screen.size.width >= WIDE and not is_task
-        return min(max(needed, LEFT_WIDTH), self.screen.size.width * 2 // 3) if wide else "1fr"
+        """On a wide screen half for the table, or what it needs up to two thirds; the charts get the rest."""
+        width = self.screen.size.width
+        wide = width >= WIDE and not is_task
+        return min(max(needed, LEFT_WIDTH, width // 2), width * 2 // 3) if wide else "1fr"

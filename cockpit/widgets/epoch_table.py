@@ -10,6 +10,7 @@ from cockpit.core.format import number
 from cockpit.core.metrics.steps import Steps
 from cockpit.core.metrics.weight_sets import WeightSets
 from cockpit.core.run.model import RunModel
+from cockpit.core.table.columns import FoundColumns
 from cockpit.core.table.rows import Row, TableRows
 from cockpit.core.table.table import TableText
 from cockpit.widgets.line_view import LineView
@@ -20,6 +21,8 @@ from engines.runs.history import History
 BEST = "★"
 FRAME = 5
 """Cells beside a row: border, padding and scrollbar."""
+USUAL_WIDTH = 80
+"""Of a pane that shows the columns of the project."""
 
 
 class EpochTable(LineView):
@@ -36,6 +39,7 @@ class EpochTable(LineView):
         self._last = (0, 0)
         """The last epoch and step there will be, as far as is known."""
         self._started: RunStarted | None = None
+        self._found = FoundColumns(())
         self._rows = TableRows()
         self._weights = WeightSets()
         self._newest: Epoch | None = None
@@ -45,8 +49,10 @@ class EpochTable(LineView):
         """Take the rows in force; only lines that changed are drawn again."""
         started = model.history.started
         if started is not self._started and started is not None:
-            self._started = started
+            self._started, self._found = started, FoundColumns(started.columns)
             self.use(started.columns)
+        if self._found.look(list(model.history.epochs.values())):
+            self.use(self._columns)
         self.take(model, model.steps, every=0)
 
     def use(self, columns: Sequence[Column]) -> None:
@@ -57,8 +63,10 @@ class EpochTable(LineView):
         self.refresh()
 
     def fitting(self) -> TableText:
-        """The columns that have room."""
-        return TableText.within(self._columns, self.outer_size.width - FRAME, *self._last)
+        """The columns that have space, in a wide pane others too than those of the project."""
+        width = self.outer_size.width
+        more = self._found.all if width > USUAL_WIDTH else ()
+        return TableText.within(self._columns, width - FRAME, *self._last, more=more)
 
     def on_resize(self) -> None:
         if self.fitting().columns != self._text.columns:

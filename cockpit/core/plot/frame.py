@@ -125,11 +125,10 @@ def draw_y_axis(cells: Cells, scale: Scale, plot_rows: int, glyphs: Glyphs) -> N
         cells.write(LEFT - 1 - LABEL, ABOVE + plot_rows, f"×1e{scale.power}".rjust(LABEL), STYLE["axis"])
 
 
-def draw_x_axis(cells: Cells, view: View, columns: int, glyphs: Glyphs) -> None:
-    """Labels go into the lower edge of the frame: a row more for the curve."""
+def draw_x_axis(cells: Cells, view: View, columns: int, glyphs: Glyphs, free: int = 0) -> None:
+    """Labels go into the lower edge of the frame, from the column `free` on: a row more for the curve."""
     rows = cells.texts.shape[0]
     cells.write(LEFT - 1, rows - 2, glyphs.origin + glyphs.across * columns, STYLE["frame"])
-    free = 0
     ticks = view.ticks or x_ticks(view.axis, view.start, view.end, max(2, columns // 8), log=view.log)
     for x, label in ticks:
         column = view.column(x, columns)
@@ -183,10 +182,11 @@ def draw_note(cells: Cells, lines: Sequence[Line], view: View) -> None:
         cells.write(cells.texts.shape[1] - 2 - len(text), cells.texts.shape[0] - 1, text, STYLE["bad"])
 
 
-def draw_legend(cells: Cells, signs: Sequence[Sign], glyphs: Glyphs) -> None:
-    """What the signs on the axis mean, at the left of the lower edge."""
+def draw_legend(cells: Cells, signs: Sequence[Sign], glyphs: Glyphs) -> int:
+    """What the signs on the axis mean, at the left of the lower edge; gives the column after it, 0 without signs."""
     x = 2
     for kind in dict.fromkeys(sign.kind for sign in signs):
         words = f" {glyphs.signs[kind]} {kind} "
         cells.write(x, cells.texts.shape[0] - 1, words, STYLE[kind])
         x += len(words)
+    return x if signs else 0

@@ -63,7 +63,7 @@ def paint(
         _say(cells, "no value yet")  # and no axis: its ends would be made up
         return cells
     curves = [reduce(line.points, columns * glyphs.dots_wide, view.start, view.end) for line in lines]
-    draw_x_axis(cells, view, columns, glyphs)
+    draw_x_axis(cells, view, columns, glyphs, draw_legend(cells, signs, glyphs) if legend else 0)
     bands = [(line.style, _in_view(line.band, view, columns * glyphs.dots_wide)) for line in lines if line.band]
     scale = _scale(lines, curves, [band for _, band in bands], plot_rows, log, trimmed, ends)
     if scale is None:
@@ -76,8 +76,6 @@ def paint(
             _draw(cells, line, curve, scale, glyphs)
     draw_cursor(cells, view, columns, glyphs)
     draw_signs(cells, [*bad_places(lines, view, columns), *signs], view, columns, glyphs)
-    if legend:
-        draw_legend(cells, signs, glyphs)
     draw_note(cells, lines, view)
     return cells
 

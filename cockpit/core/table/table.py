@@ -35,9 +35,19 @@ class TableText:
         ]
 
     @classmethod
-    def within(cls, columns: Sequence[Column], width: int, epochs: int = 0, steps: int = 0) -> TableText:
-        """Of `columns` as many as `width` characters show: wide ones are left out, the last one first."""
+    def within(
+        cls, columns: Sequence[Column], width: int, epochs: int = 0, steps: int = 0, more: Sequence[Column] = ()
+    ) -> TableText:
+        """Of `columns` as many as `width` characters show: wide ones are left out, the last one first.
+
+        Where all are shown, those of `more` too that have space beside them; `more` has all columns in their order.
+        """
         text = cls(columns, epochs, steps)
+        if text.width <= width:
+            for column in more:
+                shown = [one for one in more if one in text.columns or one is column]
+                if (wider := cls(shown, epochs, steps)).width <= width:
+                    text = wider
         while text.width > width and (wide := [place for place, one in enumerate(text.columns) if one.wide]):
             text = cls((*text.columns[: wide[-1]], *text.columns[wide[-1] + 1 :]), epochs, steps)
         return text

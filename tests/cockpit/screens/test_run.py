@@ -372,6 +372,7 @@ async def test_a_task_has_a_bar_and_its_log(cockpit: Make, folder: Path) -> None
             await until(pilot, lambda: "✓ finished" in text(pilot) and "100 %" in text(pilot))
 
 
+@pytest.mark.behaviour("width-is-used")
 async def test_what_is_on_the_screen_follows_its_size_and_its_tab(cockpit: Make, fake: FakeRun) -> None:
     fake.begin().started().epochs(1)
     with fake.locked():
@@ -383,7 +384,14 @@ async def test_what_is_on_the_screen_follows_its_size_and_its_tab(cockpit: Make,
             await pilot.press("1")
             await pilot.resize_terminal(200, 50)
             await until(pilot, lambda: shown(pilot) == {"epochs", "events", "log", "loss", "score", "machine"})
-            await until(pilot, lambda: pilot.app.screen.query_one("#left").size.width == 80)  # the charts get the rest
+            await until(pilot, lambda: pilot.app.screen.query_one("#left").size.width == 100)  # the charts get the rest
+            await until(pilot, lambda: "action_f1" in text(pilot) and "Seconds" in text(pilot))
+            wall = [chart for chart in pilot.app.screen.query(MetricChart) if chart.display]
+            assert [chart.name for chart in wall] == ["Loss", "Score", "action", "action_f1"]
+            assert {chart.size.width for chart in wall} == {50}
+            assert pilot.app.screen.query_one(EpochTable).header().plain.split() == [
+                "Ep", "Step", "TrLoss", "Act", "VlF1", "Score", "LR", "Stage", "Seconds",
+            ]  # fmt: skip
             await pilot.resize_terminal(90, 45)
             await until(pilot, lambda: shown(pilot) == {"epochs", "log", "loss"})
 

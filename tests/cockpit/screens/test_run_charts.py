@@ -34,11 +34,11 @@ def model(*events: ev.Event) -> RunModel:
 
 
 def loss_of(showing: RunModel) -> Chart:
-    return overview_charts(showing)[0]
+    return overview_charts(showing)["Loss"]
 
 
 def _score(showing: RunModel) -> Chart:
-    return overview_charts(showing)[1]
+    return overview_charts(showing)["Score"]
 
 
 def named(members: list[Member], role: str) -> list[tuple[list[float], list[float]]]:
@@ -135,7 +135,7 @@ def test_loss_and_score_share_an_axis_and_steps_are_smoothed() -> None:
     table = np.full((6, 25), ABSENT)
     table[0], table[2] = np.arange(25.0), np.arange(25.0)
     showing.add(News(steps=Steps(table)))
-    (loss, drawn), (score, beside) = overview_charts(showing)
+    (loss, drawn), (score, beside) = overview_charts(showing).values()
     assert (drawn.view.start, drawn.view.end) == (beside.view.start, beside.view.end) == (0.0, 24.0)
     lines = {line.name: line for line in ChartLines().make(loss, drawn.look) if not line.behind}
     assert lines["step"].points.y[-1] < 20  # smoothed

@@ -389,3 +389,10 @@ def test_a_range_that_was_set_is_that_of_the_chart_to_the_end(log: bool) -> None
     assert rows(cells)[1][9:-2].strip()  # what is beyond is drawn at the edge
     above = paint("loss", (line,), (), view, (50, 14), UNICODE, log=log, ends=(1000.0, None))
     assert min(float(label.removesuffix("k")) for label in labels(above)) >= 1  # no value is there, and no error
+
+
+def test_a_legend_cuts_no_label_of_the_axis() -> None:
+    (line,) = ChartLines().make([("logged", series("loss", [1.0] * 41))], Look())
+    view, signs = View("step", 0.0, 40.0), (Sign("edit", 20.0), Sign("best", 30.0))
+    edge = rows(paint("loss", (line,), signs, view, (50, 12), UNICODE, legend=True))[-1]
+    assert edge == "╰─ ▲ edit  ★ best ──────── 20 ────── 30 ───── 40 ╯"
