@@ -207,28 +207,29 @@ class TerminalApp(OrderedKeysApp):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "copy":
-            return self._copyable() is not None or None
+            return self._has_clipboard or None
         if action == "suspend_process":
             return self._driver is not None and self._driver.can_suspend  # in a browser there is no shell to go back to
         return super().check_action(action, parameters)
 
+    @property
+    def _has_clipboard(self) -> bool:
+        return os.environ.get("TERM", "") not in PLAIN_TERMINALS or self.is_headless
+
     def _copyable(self) -> Callable[[], str] | None:
-        """Gives what would be copied now; None where there is nothing, or a terminal without a clipboard."""
-        if os.environ.get("TERM", "") in PLAIN_TERMINALS and not self.is_headless:
-            return None
+        """Gives what would be copied now, by what has the focus or is around it; None where there is nothing."""
         selected = self.screen.get_selected_text() if self.screen.selections else None
         if selected:
             return lambda: selected
-        focused: object = self.focused if self.focused is not None and self.focused.display else None
-        return focused.copyable if isinstance(focused, Copyable) else None
+        around: Sequence[object] = self.focused.ancestors_with_self if self.focused and self.focused.display else ()
+        return next((node.copyable for node in around if isinstance(node, Copyable)), None)
 
     def action_copy(self) -> None:
         """By OSC 52: the sequence reaches the clipboard of the machine the person sits at, also over SSH."""
-        if (read := self._copyable()) is None:
-            return
-        lines = [plain(line) for line in read().split("\n")]
+        read = self._copyable()
+        lines = [plain(line) for line in read().split("\n")] if read is not None else []
         if not any(lines):
-            self.notify("Nothing to copy.")
+            self.notify("Nothing to copy here: move to a table, a chart or a log first.")
             return
         self.copy_to_clipboard("\n".join(lines))
         shown = lines[0] if len(lines) == 1 else f"{len(lines)} lines"

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from cockpit import __version__
 from cockpit.cli import codes
+from cockpit.core.typed import program
 
 COUNT = "count "
 """Before a unit's name, where `cockpit check` finds how many were given."""
@@ -54,7 +55,7 @@ Commands = argparse._SubParsersAction  # argparse gives its type no public name
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments, with `command` as `module:function` in this package. Exits with 2 for wrong use."""
     parser = Parser(
-        prog="cockpit",
+        prog=program(),
         description="Start, watch and steer training runs. Without a command: open the cockpit.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

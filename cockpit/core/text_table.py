@@ -48,6 +48,11 @@ class TextTable:
         return tuple(accumulate(map(cell_len, self.header), lambda end, width: end + len(BETWEEN) + width))
 
     @property
+    def markdown(self) -> list[str]:
+        """Its lines in Markdown, without the padding."""
+        return markdown([cell.strip() for cell in self.header], [[cell.strip() for cell in row] for row in self.rows])
+
+    @property
     def width(self) -> int:
         return self.ends[-1] if self.header else 0
 

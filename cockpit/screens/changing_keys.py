@@ -43,6 +43,10 @@ class ChangingKeysScreen(Screen[None]):
             _, name, parameters = parse(active.binding.action)
             if sentence := self.why_not(name, parameters):
                 self.notify(plain(sentence), markup=False)
+                self.lead(name)
+
+    def lead(self, action: str) -> None:
+        """Put the cursor on what keeps a greyed action from being done, where the screen shows that."""
 
     def key_of(self, binding: str) -> str:
         """The key of a binding as it is now; empty where there is none, or where it can do nothing."""

@@ -118,6 +118,9 @@ class CourseScreen(FollowedRunScreen):
             return self.orders.can or None
         return True
 
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
+        return self.orders.why_not if action == "do" else ""
+
     @on(CourseView.Changed)
     def _changed(self) -> None:
         if self._asked != self._wish:

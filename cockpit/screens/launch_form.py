@@ -177,6 +177,22 @@ class LaunchFormScreen(FormEditingScreen):
             )
         return super().check_action(action, parameters)
 
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
+        if action not in ("start", "wait", "check", "try") or self._starting:
+            return ""
+        if self._form.path is None:
+            return f"Save the settings first (key {self.key_of('launch.save')}): a run starts from a file."
+        if action in ("check", "try"):
+            return f"A check is running; {self.key_of('launch.give-up')} cancels it."
+        if self._faults is None:
+            return "The settings are still being checked."
+        more = f" {len(self._faults) - 1} more." if len(self._faults) > 1 else ""
+        return f"Cannot start: {self._faults[0].sentence}{more}" if self._faults else ""
+
+    def lead(self, action: str) -> None:
+        if action in ("start", "wait") and self._faults:
+            self.action_fault()
+
     def _can_start(self) -> bool:
         return self._form.path is not None and self._faults == () and not self._starting
 

@@ -186,6 +186,22 @@ class ThresholdsScreen(ReviewingScreen):
         }[_NEEDS[action]]
         return needs() or None
 
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
+        tuning = self.tuning
+        if tuning is None or not (name := self.query_one(ThresholdsTable).selected):
+            return ""
+        locked = f"{name} is locked; {self.key_of('thresholds.lock')} unlocks it." if name in tuning.locked else ""
+        best = f"{name} has no best threshold." if name in self._intervals else "Its best threshold is still computed."
+        return {
+            "movable": locked,
+            "tunable": locked or best,
+            "resampled": "The best thresholds are still being computed.",
+            "all": "The review is possible once all scores are sorted.",
+            "choice": "There is one objective only.",
+            "past": "Nothing to undo.",
+            "change": locked or f"{name} is as saved.",
+        }.get(_NEEDS.get(action, ""), "")
+
     def _try(self, change: Callable[[Tuning, str], object], *, every: bool = False) -> None:
         """Change something of the selected head; what is refused is told."""
         if (tuning := self.tuning) is None:

@@ -136,6 +136,11 @@ class WeightsScreen(FollowedRunScreen):
             return self.orders.can or None
         return True
 
+    def why_not(self, action: str, parameters: tuple[object, ...]) -> str:
+        if action not in ("apply", "apply_at_epoch", "measure"):
+            return ""
+        return self.orders.why_not or "No weight was changed: left and right change the one under the cursor."
+
     @on(WeightsTable.Changed)
     def _draft_changed(self) -> None:
         self._show_pending()

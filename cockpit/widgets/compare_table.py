@@ -12,7 +12,7 @@ from cockpit.core.compare.tables import Table
 from cockpit.core.plot.frame import STYLE
 from cockpit.core.plot.groups import RUN_ROLES
 from cockpit.core.text import fit_left
-from cockpit.core.text_table import BETWEEN
+from cockpit.core.text_table import BETWEEN, markdown
 from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.lines_or_sentence import LinesOrSentence
 from cockpit.widgets.plot_styles import plot_styles
@@ -96,6 +96,11 @@ class CompareTable(LinesOrSentence):
             sign, style = glyphs_of(self.app).runs[place], styles[STYLE[RUN_ROLES[place]]]
             header.append(BETWEEN).append(fit_left(sign, width), style)
         return header
+
+    def copyable(self) -> str:
+        """The whole table as Markdown."""
+        rows = [[cell.text for cell in row] for row in self._table.rows]
+        return " ".join(self.sentence) or "\n".join(markdown(self._table.header, rows))
 
     def line(self, index: int) -> Text:
         if self.sentence:

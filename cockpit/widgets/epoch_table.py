@@ -13,6 +13,7 @@ from cockpit.core.run.model import RunModel
 from cockpit.core.table.columns import FoundColumns
 from cockpit.core.table.rows import Row, TableRows
 from cockpit.core.table.table import TableText
+from cockpit.core.text_table import markdown
 from cockpit.widgets.line_view import LineView
 from engines.contract.events import Epoch, RunStarted
 from engines.contract.spec import Column
@@ -118,6 +119,11 @@ class EpochTable(LineView):
 
     def header(self) -> Text:
         return self.styled(self._text.header(), "table--header")
+
+    def copyable(self) -> str:
+        """The epochs and columns that are shown, as Markdown."""
+        cells = [[cell.strip() for cell in self._text.cells(row)] for row in self.rows if isinstance(row, Epoch)]
+        return "\n".join(markdown([column.title for column in self._text.columns], cells))
 
     def line(self, index: int) -> Text:
         row = self.rows[index]

@@ -103,9 +103,10 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
             self.border_subtitle = literal(subtitle)
 
     def copyable(self) -> str:
-        """The lines in view, as text."""
+        """The lines in view, as text, with their header."""
         top, page = self.scroll_offset.y, self.scrollable_content_region.height - self.HEADER_LINES
-        return "\n".join(self.line(index).plain.rstrip() for index in range(top, min(top + page, self.count)))
+        lines = [self.header(), *map(self.line, range(top, min(top + page, self.count)))]
+        return "\n".join(line.plain.rstrip() for line in (lines if self.HEADER_LINES else lines[1:]))
 
     def refresh_index(self, index: int) -> None:
         """Draw one line again, if it is in view."""

@@ -121,6 +121,11 @@ class MetricChart(Widget, can_focus=True):
             .apply_style(self.rich_style)
         )
 
+    def copyable(self) -> str:
+        """The chart as text."""
+        rows = ("".join(text for text, _ in self._cells.row(y)) for y in range(self._cells.texts.shape[0]))
+        return "\n".join(row.rstrip() for row in rows)
+
     # -- places on the axis ----------------------------------------------------------------------------------------
 
     def beside(self, x: float | None, direction: int) -> float | None:

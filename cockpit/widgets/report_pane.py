@@ -62,6 +62,10 @@ class TableLines(LinesOrSentence):
             return super().line(index)
         return self.styled(BETWEEN.join(self._table.rows[index]), "report--row")
 
+    def copyable(self) -> str:
+        """The whole table as Markdown; else the sentence."""
+        return " ".join(self.sentence) or "\n".join(self._table.markdown)
+
 
 class ReportPane(Pane):
     DEFAULT_CSS = """
@@ -115,6 +119,10 @@ class ReportPane(Pane):
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= WIDE, "-beside")
+
+    def copyable(self) -> str:
+        """The table beside the list of tables."""
+        return self.query_one(TableLines).copyable()
 
     # -- in the poller's thread ------------------------------------------------------------------------------------
 

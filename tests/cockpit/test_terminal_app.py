@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -188,10 +189,37 @@ async def test_copy_takes_the_run_under_the_cursor(cockpit: Make, folder: Path, 
         assert app.clipboard == running.run.path.name
 
 
-async def test_where_nothing_can_be_copied_the_key_is_grey(cockpit: Make, folder: Path) -> None:
-    async with cockpit().run_test(size=(80, 24)) as pilot:
+@pytest.mark.behaviour("greyed-keys-say-why")
+async def test_where_nothing_can_be_copied_that_is_said(
+    cockpit: Make, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cockpit().run_test(size=(80, 24), notifications=True) as pilot:
         await until(pilot, lambda: "No runs yet" in text(pilot))
-        await until(pilot, lambda: not keys(pilot)["copy"])
+        await pilot.press("ctrl+y")
+        await until(pilot, lambda: "Nothing to copy here" in text(pilot))
+
+
+@pytest.mark.behaviour("copied-with-header")
+async def test_tables_are_copied_as_markdown_and_charts_as_they_are(cockpit: Make, running: FakeRun) -> None:
+    running.run.report.write_text(
+        json.dumps({"tables": {name: {"columns": ["head", "F1"], "rows": [["look|x", 0.5]]} for name in "ab"}})
+    )
+    running.epochs(1, 2, best=2)
+    app = cockpit(open_run=running.run)
+    with running.locked():
+        async with app.run_test(size=(80, 24), notifications=True) as pilot:
+            copied: dict[str, str] = {}
+            for key, shown in (("1", "0.500"), ("2", "Step"), ("3", "by step"), ("6", "look|x")):
+                await pilot.press(key)
+                await until(pilot, lambda shown=shown: shown in text(pilot) and app.focused)  # type: ignore[misc]
+                await pilot.press("ctrl+y")
+                await until(pilot, lambda key=key: app.clipboard not in copied.values())  # type: ignore[misc]
+                copied[key] = app.clipboard
+    assert copied["1"].splitlines()[0] == "| Ep | TrLoss | Act | VlF1 | Score | LR |"
+    assert copied["1"].splitlines()[3] == "| 2 | 0.500 | 0.500 | 0.250 | 0.200 | 5.0e-4 |"
+    assert copied["2"].splitlines()[0].startswith("| Ep | Step | TrLoss |")
+    assert copied["3"].splitlines()[0].startswith("╭─ score")
+    assert copied["6"].splitlines() == ["| head | F1 |", "| --- | --- |", r"| look\|x | 0.5000 |"]
 
 
 async def test_what_is_copied_steers_no_terminal(

@@ -13,6 +13,7 @@ from typing import Any
 
 from cockpit.core import format as words
 from cockpit.core.config.fields import NOTHING, Field, fields_of
+from cockpit.core.typed import program
 from engines.basics import yaml12
 from engines.basics.errors import UserError
 from engines.contract import spec as specs
@@ -153,7 +154,7 @@ class LaunchForm:
     def command(self) -> str:
         """What starts the same run in a shell."""
         name = ["--name", self.label] if self.label else []
-        return shlex.join(["cockpit", "train", *self.arguments, *name])
+        return f"{program()} {shlex.join(['train', *self.arguments, *name])}"
 
     def faults(self) -> tuple[Fault, ...]:
         """Everything wrong with the config as changed. Reads the file and imports pydantic: a worker's work."""

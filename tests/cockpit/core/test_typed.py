@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.cli.arguments import parse
+from cockpit.core.launch.form import new_form
 from cockpit.core.typed import program, typed
 
 
@@ -32,6 +34,21 @@ def test_hints_name_what_starts_the_program_here(
     found = tmp_path / "cockpit"
     found.touch(0o755)
     assert program() == "cockpit"
+
+
+@pytest.mark.behaviour("hints-can-be-typed")
+def test_help_and_the_command_of_the_form_do_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("COCKPIT_COMMAND", "./run")
+    with pytest.raises(SystemExit):
+        parse(["train", "--help"])
+    assert capsys.readouterr().out.startswith("usage: ./run train")
+    monkeypatch.setattr(sys, "argv", ["cockpit"])
+    form = new_form("controls")
+    form.path = Path("a config.yaml")
+    assert form.command == "./run train 'a config.yaml'"
 
 
 @pytest.mark.behaviour("hints-can-be-typed")

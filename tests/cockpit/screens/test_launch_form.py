@@ -20,6 +20,7 @@ from cockpit.screens.launch_words import about_start
 from cockpit.screens.run import RunScreen
 from cockpit.widgets import check_pane
 from cockpit.widgets.field_editor import FieldEditor
+from cockpit.widgets.form_view import FormView
 from engines.basics.errors import UserError
 from engines.contract.config import load_config
 from engines.contract.rundir import RunDirectory
@@ -204,20 +205,26 @@ def faulty(config: Path) -> None:
     config.write_text(CONFIG.replace("epochs: 4", "epochz: 4"))
 
 
+@pytest.mark.behaviour("greyed-keys-say-why")
 async def test_every_fault_is_at_its_field_in_the_words_of_the_file(cockpit: Make, faulty: None) -> None:
-    async with cockpit().run_test(size=(140, 40)) as pilot:
+    async with cockpit().run_test(size=(140, 40), notifications=True) as pilot:
         await pilot.press("n")
         await until(pilot, lambda: "A walk" in text(pilot))
         await pilot.press("enter")
         await until(pilot, lambda: "did you mean 'epochs'?" in text(pilot))  # a key without a field
         assert not keys(pilot)["start"]
-        await pilot.press("g")  # greyed: does nothing
+        await pilot.press("g")  # greyed: says why
+        await until(pilot, lambda: "Cannot start: configs/walk.yaml" in " ".join(text(pilot).split()))
         await go_to(pilot, "model.d_model")
         await pilot.press("enter", "ctrl+u", "9", "enter", "escape")
         await until(pilot, lambda: "must be a multiple of nhead" in text(pilot))
         await go_to(pilot, "training.lr")
         await pilot.press("enter", "end", "x", "enter", "escape", "home", "f")
         await until(pilot, lambda: "✖ 3 errors" in text(pilot))
+        await pilot.press("home", "g")  # and shows where
+        field = pilot.app.screen.query_one(FormView).field
+        assert field is not None
+        assert field.name == "training.lr"
         with pytest.raises(UserError) as caught:
             load_config(Path("configs/walk.yaml"), ["model.d_model=9", "training.lr=0.001x"])
         shown = " ".join(text(pilot).replace("│", " ").split())
