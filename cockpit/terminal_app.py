@@ -21,6 +21,7 @@ from cockpit.core.settings import SettingsFile
 from cockpit.core.text import plain
 from cockpit.core.typed import typed
 from cockpit.ordered_keys import OrderedKeysApp
+from cockpit.screens.palette import SystemProvider
 from cockpit.stylesheet import KeepingStylesheet
 from cockpit.terminal_picture import Changes, TerminalPicture
 from cockpit.theme import DEFAULT, THEMES, variables
@@ -63,6 +64,8 @@ class TerminalApp(OrderedKeysApp):
             tooltip="Redraw the screen, where another program has written into it",
         ),
     ]  # fmt: skip
+
+    COMMANDS = {SystemProvider}
 
     ascii_only: var[bool] = var(False, init=False)
     """Whether everything is drawn in ASCII; may change at any time."""

@@ -1,4 +1,4 @@
-"""Choosing the runs that one is compared with."""
+"""Choosing the runs, or the one run, that another is compared with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widgets import SelectionList, Static
+from textual.widgets import OptionList, SelectionList, Static
+from textual.widgets.option_list import Option
 from textual.widgets.selection_list import Selection
 
 from cockpit.core.text import plain, run_word
@@ -44,13 +45,28 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
     def __init__(self, folder: Path, run: RunDirectory) -> None:
         super().__init__()
         self._folder, self._run = folder, run
+        self._offered: Sequence[RunDirectory] = ()
+
+    HINT = "space mark   enter compare   escape close"
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="choose") as dialog:
             dialog.border_title = literal(f"Compare {self._run.path.name} with")
-            dialog.border_subtitle = "space mark   enter compare   escape close"
-            yield SelectionList[RunDirectory](compact=True)
+            dialog.border_subtitle = self.HINT
+            yield self._list()
             yield Static("loading …", id="none", markup=False)
+
+    def _list(self) -> OptionList:
+        return SelectionList[RunDirectory](compact=True)
+
+    def _option(self, words: Text, run: RunDirectory) -> Option:
+        return Selection(words, run)
+
+    def _chosen(self) -> tuple[RunDirectory, ...]:
+        """The marked ones; without a mark the one under the cursor."""
+        choices = self.query_one(SelectionList)
+        at = choices.highlighted
+        return tuple(choices.selected) or (() if at is None else (choices.get_option_at_index(at).value,))
 
     def on_mount(self) -> None:
         self.run_worker(self._look, thread=True)
@@ -62,9 +78,10 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
 
     @on(Found)
     def _offer(self, message: Found) -> None:
-        choices = self.query_one(SelectionList)
+        self._offered = [run for run, _ in message.runs]
+        choices = self.query_one(OptionList)
         choices.add_options(
-            Selection(Text.assemble((f"{name}  ", "bold"), (plain(run.path.name), "dim")), run)
+            self._option(Text.assemble((f"{name}  ", "bold"), (plain(run.path.name), "dim")), run)
             for run, name in message.runs
         )
         self.query_one("#none", Static).update("" if message.runs else "No other training to compare with.")
@@ -73,13 +90,27 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
         choices.focus()
 
     def action_choose(self) -> None:
-        """The marked ones; without a mark the one under the cursor."""
-        choices = self.query_one(SelectionList)
-        chosen = tuple(choices.selected)
-        if not chosen and choices.highlighted is not None:
-            chosen = (choices.get_option_at_index(choices.highlighted).value,)
-        if chosen:
+        if chosen := self._chosen():
             self.dismiss(chosen)
+
+
+class ChooseRunScreen(ChooseRunsScreen):
+    """Gives the one chosen run, alone in its tuple."""
+
+    BINDINGS = [
+        Binding("enter", "choose", "compare", priority=True, id="choose.compare", tooltip="Compare with this run"),
+    ]  # fmt: skip
+    HINT = "enter compare   escape close"
+
+    def _list(self) -> OptionList:
+        return OptionList(compact=True)
+
+    def _option(self, words: Text, run: RunDirectory) -> Option:
+        return Option(words)
+
+    def _chosen(self) -> tuple[RunDirectory, ...]:
+        at = self.query_one(OptionList).highlighted
+        return () if at is None else (self._offered[at],)
 
 
 def _is_training(run: RunDirectory) -> bool:

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from cockpit.core.metrics.run_metrics import RunMetrics
 from cockpit.core.run.model import RunModel
 from cockpit.core.settings import SettingsFile
+from cockpit.screens.choose_runs import ChooseRunScreen
 from cockpit.screens.columns import ColumnsScreen
 from cockpit.screens.run_overview import RunOverview
 from cockpit.widgets.charts_panel import ChartsPanel
@@ -130,6 +131,15 @@ class RunTabs(Container):
     @on(TablePane.ColumnsAsked)
     def _choose_columns(self, message: TablePane.ColumnsAsked) -> None:
         self.app.push_screen(ColumnsScreen(message.all, message.shown), message.pane.choose)
+
+    @on(ConfigPane.OtherAsked)
+    def _choose_other(self, message: ConfigPane.OtherAsked) -> None:
+        def chosen(others: tuple[RunDirectory, ...] | None) -> None:
+            if others:
+                message.pane.choose(others[0])
+
+        run = self._shown.run
+        self.app.push_screen(ChooseRunScreen(run.path.parent, run), chosen)
 
     def _focus(self, pane: Widget) -> None:
         inside = (widget for widget in self.screen.focus_chain if pane in widget.ancestors_with_self)

@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.message import Message
-from textual.widgets import Input
 
 from cockpit.core.config.lines import ConfigLine, change_lines, matching, resolved_lines
 from cockpit.core.config.run_config import differences, edited_settings, read_config
@@ -80,8 +79,6 @@ class ConfigLines(LinesOrSentence):
 class ConfigPane(Pane, Searchable):
     DEFAULT_CSS = """
     ConfigPane {
-        #config-other { display: none; height: 1; border: none; padding: 0 2; background: $panel; }
-        #config-other.-there { display: block; }
     }
     """
     BINDINGS = [
@@ -90,6 +87,12 @@ class ConfigPane(Pane, Searchable):
         Binding("a", "other", "other run", id="config.other", tooltip="Choose the run to compare with"),
         find_key("config.search", "Filter keys and values"),
     ]  # fmt: skip
+
+    @dataclass
+    class OtherAsked(Message):
+        """The user wants to choose the run to compare with; `choose` of the pane takes it."""
+
+        pane: ConfigPane
 
     @dataclass
     class Found(Message):
@@ -109,7 +112,6 @@ class ConfigPane(Pane, Searchable):
 
     def compose(self) -> ComposeResult:
         yield ConfigLines()
-        yield Input(id="config-other", placeholder="id, unique prefix, path, or last", compact=True, disabled=True)
         yield FilterLine()
 
     # -- in the poller's thread ------------------------------------------------------------------------------------
@@ -180,19 +182,11 @@ class ConfigPane(Pane, Searchable):
         self._against = modes[(place + 1) % len(modes)]
 
     def action_other(self) -> None:
-        entry = self.query_one("#config-other", Input)
-        entry.disabled = False
-        entry.add_class("-there")
-        entry.focus()
+        self.post_message(self.OtherAsked(self))
 
-    @on(Input.Submitted, "#config-other")
-    def _chosen(self, event: Input.Submitted) -> None:
-        event.stop()
-        event.input.remove_class("-there")
-        event.input.disabled = True
-        if name := event.value.strip():
-            self._other = self._against = name
-        self.query_one(ConfigLines).focus()
+    def choose(self, other: RunDirectory) -> None:
+        """Compare with that run."""
+        self._other = self._against = other.path.name
 
     def seek(self) -> None:
         self._show()

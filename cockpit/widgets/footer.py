@@ -19,6 +19,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 GAP = "  "
+FIRST, OWN, LAST = range(3)
 
 
 class Shown(NamedTuple):
@@ -29,8 +30,8 @@ class Shown(NamedTuple):
     key: str
     enabled: bool
     tooltip: str
-    stays: bool
-    """Whether it is there however narrow the line is: the way out, and to all other keys."""
+    rank: int
+    """Of how much use it is: the ways out and the help are always there, the palette only where all others are."""
 
     @property
     def width(self) -> int:
@@ -71,20 +72,24 @@ class Footer(Widget):
         for node, binding, enabled, tooltip in _as_declared(self.screen.active_bindings.values()):
             if binding.show and binding.action not in found:
                 sign = self.app.get_key_display(binding)
-                stays = node is self.app or binding.key == "escape"
-                found[binding.action] = Shown(sign, binding.description, binding.key, enabled, tooltip, stays)
+                found[binding.action] = Shown(
+                    sign, binding.description, binding.key, enabled, tooltip, self._rank(node, binding)
+                )
         return list(found.values())
 
+    def _rank(self, node: DOMNode, binding: Binding) -> int:
+        if binding.action == "command_palette":
+            return LAST
+        return FIRST if node is self.app or binding.key == "escape" else OWN
+
     def _fitting(self) -> list[Shown]:
-        """Those there is room for: the earlier, the more important."""
-        room = self.size.width - sum(it.width + len(GAP) for it in self._shown if it.stays) + len(GAP)
-        fitting = []
-        for it in self._shown:
-            if not it.stays:
-                room -= it.width + len(GAP)
-            if it.stays or room >= 0:
-                fitting.append(it)
-        return fitting
+        """Those that have space, by rank: of the screen's own keys the earlier, the more important."""
+        room, fitting = self.size.width + len(GAP), set()
+        for it in sorted(self._shown, key=lambda it: it.rank):
+            room -= it.width + len(GAP)
+            if it.rank == FIRST or room >= 0:
+                fitting.add(it)
+        return [it for it in self._shown if it in fitting]
 
     def render_line(self, y: int) -> Strip:
         gap = Segment(GAP, Style(bgcolor=self.rich_style.bgcolor))

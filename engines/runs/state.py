@@ -46,6 +46,8 @@ def describe_end(end: End) -> str:
     how = f"killed by {end.signal}" if end.signal else f"exit code {end.exit_code}"
     if end.oom_kill:
         how += ", out of memory (the kernel killed it)"
+    if end.error and not end.last_step:  # a task, or a training that could not begin: its own sentence says it all
+        return end.error if how == "exit code 1" else f"{end.error} ({how})"
     return f"{how} after step {end.last_step}" + (f": {end.error}" if end.error else "")
 
 

@@ -1,5 +1,6 @@
 """What works on every screen, and the demo."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,7 +85,9 @@ async def test_the_palette_offers_what_can_be_done_now_and_does_it(cockpit: Make
             await pilot.press("ctrl+p")
             await until(pilot, lambda: "run: pause" in text(pilot))
             assert "run: stop" in text(pilot)
-            assert "p  Pause before the next step" in text(pilot)  # the key beside what it does
+            line = next(line for line in text(pilot).splitlines() if "run: pause" in line)
+            assert re.search(r"│ p +run: pause +Pause before the next step", line)  # the key beside each entry
+            assert re.search(r"│ +Theme +Change the current theme", text(pilot))
             assert "run: resume" not in text(pilot)
             assert "run: continue" not in text(pilot)
             assert "show: charts" in text(pilot)

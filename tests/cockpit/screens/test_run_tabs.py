@@ -295,3 +295,24 @@ async def test_a_tab_closes_it_and_a_short_absence_is_no_news(cockpit: Make, liv
     async with cockpit(open_run=live.run).run_test(size=(100, 30)) as pilot:
         await until(pilot, lambda: "GPU" in text(pilot))
         assert "while you were" not in text(pilot)
+
+
+@pytest.mark.behaviour("palette-shows-keys")
+async def test_the_run_to_compare_the_config_with_is_chosen_from_a_list(cockpit: Make, live: FakeRun) -> None:
+    for word, look in (("birch", 0.9), ("slate", 0.7)):
+        other = FakeRun(live.run.path.parent, f"controls-20261126-211400-{word}")
+        other.run.config.write_text(other.run.config.read_text().replace("look: 0.5", f"look: {look}"))
+    async with cockpit(open_run=live.run).run_test(size=(120, 30)) as pilot:
+        await until(pilot, lambda: "Config" in text(pilot))
+        await pilot.press("7")
+        await until(pilot, lambda: "project: controls" in text(pilot) and pilot.app.focused)
+        await pilot.press("a")
+        await until(pilot, lambda: "birch" in text(pilot) and isinstance(pilot.app.focused, OptionList))
+        assert live.run.path.name not in text(pilot).partition("Compare ")[2].partition("\n")[2].partition("escape")[0]
+        birch = next(
+            at
+            for at in range(2)
+            if "birch" in str(pilot.app.focused.get_option_at_index(at).prompt)  # type: ignore[union-attr]
+        )
+        await pilot.press(*(["down"] * birch), "enter")
+        await until(pilot, lambda: "~ loss_weights.look  0.9 → 0.5" in text(pilot))

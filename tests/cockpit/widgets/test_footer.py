@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import pytest
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from cockpit.core.settings import SettingsFile
 from cockpit.stylesheet import KeepingStylesheet
@@ -104,3 +107,33 @@ async def test_the_rules_are_those_of_a_sheet_that_parses_everything(settings: S
             assert rules(app.stylesheet) == rules(fresh)
             quiet = app.get_css_variables()["quiet"]
             assert app.query_one(Footer).styles.color.hex.lower() == quiet
+
+
+class Narrow(App[None]):
+    """As the app: a way out, a palette, and more keys of its own than have space."""
+
+    CSS = Keys.CSS
+    BINDINGS = [Binding("ctrl+p", "command_palette", "commands"), Binding("q", "quit", "quit")]
+
+    def get_default_screen(self) -> Screen[None]:
+        return Own()
+
+
+class Own(Screen[None]):
+    BINDINGS = [Binding(key, f"app.do('{key}')", f"action {key}") for key in "cdefg"]
+
+    def compose(self) -> ComposeResult:
+        yield Footer()
+
+
+@pytest.mark.behaviour("own-keys-first")
+async def test_in_a_narrow_footer_the_palette_gives_way_to_the_screens_own_keys() -> None:
+    app = Narrow()
+    async with app.run_test(size=(60, 4)) as pilot:
+        footer = app.screen.query_one(Footer)
+        own = [f"{key} action {key}" for key in "cdefg"]
+        for width, shown in ((90, [*own, "^p commands", "q quit"]), (70, [*own, "q quit"]), (40, [*own[:2], "q quit"])):
+            await pilot.resize_terminal(width, 4)
+            await until(pilot, lambda width=width: footer.size.width == width - 2)  # type: ignore[misc]
+            line = "".join(segment.text for segment in footer.render_line(0))
+            assert [word.strip() for word in re.split(r"  +", line) if word.strip()][-len(shown) :] == shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -168,19 +169,20 @@ async def test_the_config_is_shown_searched_and_compared(fake: FakeRun, folder: 
         await until(pilot, lambda: "project: controls" in text(pilot))
 
 
-async def test_another_run_is_chosen_by_its_id_and_a_wrong_one_is_a_sentence(fake: FakeRun, folder: Path) -> None:
-    FakeRun(folder, "controls-20261127-211400-birch")
-    async with Host(ConfigPane(fake.run)).run_test(size=(80, 24)) as pilot:
+async def test_another_run_is_compared_with_and_one_that_is_gone_is_a_sentence(fake: FakeRun, folder: Path) -> None:
+    other = FakeRun(folder, "controls-20261127-211400-birch").run
+    pane = ConfigPane(fake.run)
+    async with Host(pane).run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "project: controls" in text(pilot))
-        pilot.app.query_one(ConfigLines).focus()
-        await pilot.press("a", *"nonesuch", "enter")
-        await until(pilot, lambda: "No run is called 'nonesuch'" in " ".join(text(pilot).split()))
-        await pilot.press("a", *(["backspace"] * 8), *"controls-20261127-2114", "enter")
+        pane.choose(other)
         await until(pilot, lambda: "no difference" in text(pilot))
         fake.run.config.write_text("project: controls\nextra: 1\n")
         await until(pilot, lambda: "+ extra" in text(pilot))
         fake.run.config.write_text("a: [")
         await until(pilot, lambda: "bereadasaconfig" in "".join(text(pilot).replace("│", "").split()))
+        shutil.rmtree(other.path)
+        fake.run.config.write_text("project: controls\n")
+        await until(pilot, lambda: "No run is called" in " ".join(text(pilot).split()))
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
