@@ -95,6 +95,7 @@ def _add_all(commands: Commands[Parser]) -> list[str]:
     _add_logs(commands)
     _add_playing(commands)
     _add_serving(commands)
+    _add_machine(commands)
     return list(commands.choices)
 
 
@@ -405,3 +406,8 @@ def _add_serving(commands: Commands[Parser]) -> None:
         "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on; default: 127.0.0.1"
     )
     serve.add_argument("--port", type=int, default=8000, metavar="N", help="default: 8000; 0: any free port")
+
+
+def _add_machine(commands: Commands[Parser]) -> None:
+    what = "look at GPU, torch, disk, limits and terminal for what spoils a training; a fix for each"
+    _json_option(_add(commands, "doctor", "doctor:doctor", what))
