@@ -11,6 +11,7 @@ import msgspec
 from engines.basics import files
 from engines.basics.errors import DataError, UserError
 from engines.contract import commands as cmd
+from engines.contract import on_finish
 from engines.contract.events import Checkpoint, CommandAnswer, Event
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
@@ -96,7 +97,7 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
     recorded = load_config(run.recorded_config)
     tree = recorded.settings.model_dump(mode="json")
     tree["output"]["dir"] = tree["cost"]["budget_usd"] = None  # a place and a purse of its own
-    tree["cost"]["on_finish"] = None  # of the run, not of looking at it again
+    tree["cost"] |= dict.fromkeys(on_finish.WHEN)  # of the run, not of looking at it again
     copy = create_run(
         info.project, check_config(tree, str(run.config), {}, ()).dump(), kind="training", engine=info.engine,
         title=info.title, label=f"replay of {info.label or info.id}", replay_of=info.id,

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
 USUAL = ("epochs", "patience", "lr")
 """Settings of `training` with a field of their own."""
-ON_FINISH = "cost.on_finish"
+COST = "cost."
+RUNS_WHEN = {
+    on_finish.ON_FINISH: "runs on this machine when the run ends",
+    on_finish.ON_ERROR: "runs on this machine when the run fails",
+    on_finish.ON_STALL: "runs on this machine when the run hangs",
+    on_finish.ON_IDLE: "runs on this machine when it is idle afterwards",
+    on_finish.COPY_FIRST: "must succeed before that",
+}
 
 
 @dataclass(frozen=True)
@@ -109,8 +116,9 @@ def _outlook(plan: launch.ResumePlan | ForkPlan) -> Outlook:
         (one.key, f"{words(one.old)} → {words(one.new)}", "applied" if one.applied else f"ignored because {one.reason}")
         for one in plan.changes
     ]
-    last = [change.new for change in plan.changes if change.key == ON_FINISH and change.applied]
-    if (command := last[0] if last else now.get(ON_FINISH)) is not None:
-        lines.append((ON_FINISH, on_finish.words(command), "runs on this machine when the run ends"))
+    wanted = now | {change.key: change.new for change in plan.changes if change.applied}
+    cost = {key.removeprefix(COST): value for key, value in wanted.items() if key.startswith(COST)}
+    for name, command in on_finish.commands_in({"cost": cost}).items():
+        lines.append((COST + name, on_finish.words(command), RUNS_WHEN[name]))
     usual = {name: words(now[f"training.{name}"]) for name in USUAL}
     return Outlook(usual, lines, plan.ended.split(", as in --set")[0].rstrip(".") + "." if plan.ended else "")
