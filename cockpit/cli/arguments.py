@@ -113,6 +113,12 @@ def _stage_option(parser: Any) -> None:
     parser.add_argument("--stage", default="", metavar="NAME|N", help="the best checkpoint of this stage")
 
 
+def _trust_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--trust", action="store_true", help="go on with a run from elsewhere, once you know what it runs"
+    )
+
+
 def _json_option(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -153,6 +159,8 @@ def _add_starting(commands: Commands[Parser]) -> None:
         _set_option(parser)
         parser.add_argument("--detach", action="store_true", help="print the run id and return; the run keeps running")
         parser.add_argument("--queue", action="store_true", help="wait until no other run is on the device")
+    for parser in (resume, fork):
+        _trust_option(parser)
     replay = _run_command(
         commands,
         "replay",
@@ -162,6 +170,7 @@ def _add_starting(commands: Commands[Parser]) -> None:
     replay.add_argument(
         "--detach", action="store_true", help="print the new run's id and return; the run keeps running"
     )
+    _trust_option(replay)
     sweep = "one queued run for each value; with another --sweep for each combination"
     train.add_argument("--sweep", action="append", default=[], metavar="KEY=A,B", help=sweep)
 
@@ -329,6 +338,12 @@ def _add_keeping(commands: Commands[Parser]) -> None:
     pinned = _add(commands, "baseline", "keeping:baseline", "pin the run that a project's others are compared with")
     pinned.add_argument("run", nargs="?", metavar="RUN", help="default: show what is pinned")
     pinned.add_argument("--remove", action="store_true", help="pin none for the project of RUN")
+    bundle = _run_command(commands, "bundle", "bundling:bundle", "pack a run into one file, and print how to copy it")
+    bundle.add_argument("--out", metavar="FILE", help="default: the run's id, in this folder")
+    bundle.add_argument("--last", action="store_true", help="with last.pt too, to resume it elsewhere exactly")
+    bundle.add_argument("--force", action="store_true", help="replace a file that is there")
+    unbundle = _add(commands, "unbundle", "bundling:unbundle", "make a run of a file that `bundle` wrote")
+    unbundle.add_argument("file", metavar="FILE", help="of another machine or user; nothing of it runs until resumed")
     delete = _add(commands, "delete", "keeping:delete", "delete runs that are not live, after asking")
     delete.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
     delete.add_argument("--yes", action="store_true", help="do not ask")

@@ -19,6 +19,7 @@ from engines.runs.history import History
 from engines.runs.saved import Saved, read_saved
 from engines.runs.state import RunReader
 from engines.runs.store import create_run
+from engines.runs.trust import require
 
 ATTEMPT = 1
 """A replay is one attempt: what was done in several is done in one."""
@@ -76,8 +77,9 @@ def take_best_of_stage(run: RunDirectory, begin: Saved, copy: RunDirectory) -> N
                 take_best(run, path, copy, run.stage_review(number))
 
 
-def prepare_replay(run: RunDirectory) -> RunDirectory:
-    """Make the run directory of a replay. Raises `UserError` when `run` is alive, or left nothing to come to.
+def prepare_replay(run: RunDirectory, *, trusted: bool = False) -> RunDirectory:
+    """Make the run directory of a replay. Raises `UserError` when `run` is alive, or left nothing to come to, and for
+    one from elsewhere that is not `trusted`.
 
     A run that ended by itself is replayed to its end, every other one to its last checkpoint.
     """
@@ -86,6 +88,7 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
     info = run.info
     if info.kind != "training" or not info.engine:
         raise UserError(f"{info.id} was not trained by the cockpit's engine, so it cannot be replayed.")
+    require(run, trusted=trusted)
     reader = RunReader(run)
     events = reader.poll()
     status = reader.status()

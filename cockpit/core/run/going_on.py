@@ -17,6 +17,7 @@ from engines.contract import commands as cmd
 from engines.contract import on_finish
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
+from engines.runs.trust import require, what_it_runs
 
 if TYPE_CHECKING:
     from engines.runs.fork import ForkPlan, ForkPoint
@@ -43,6 +44,8 @@ class Outlook:
     """Key, `old → new`, and its fate: `applied`, `ignored because …`, or that a live edit stays."""
     why_not: str = ""
     """Why it cannot start; empty where it can."""
+    elsewhere: Sequence[str] = ()
+    """Of a run from elsewhere: what going on with it would run, a sentence each."""
 
 
 def overrides_of(typed: Mapping[str, str], usual: Mapping[str, str], more: str) -> list[str]:
@@ -65,7 +68,7 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str]) -> Outlook:
         ("order", plain(cmd.describe(edit)), "sent again: the last attempt ended before applying it")
         for edit in plan.lost
     ]
-    return replace(outlook, lines=[*outlook.lines, *again])
+    return replace(outlook, lines=[*outlook.lines, *again], elsewhere=what_it_runs(run))
 
 
 def points_of(run: RunDirectory) -> list[ForkPoint]:
@@ -81,7 +84,7 @@ def look_at_fork(run: RunDirectory, point: ForkPoint, overrides: Sequence[str]) 
     """Of a fork from a checkpoint. Raises `UserError`."""
     from engines.runs.fork import forkable, plan_fork
 
-    return _outlook(plan_fork(run, point, forkable(run), overrides))
+    return replace(_outlook(plan_fork(run, point, forkable(run), overrides)), elsewhere=what_it_runs(run))
 
 
 def changed_since(run: RunDirectory) -> list[str]:
@@ -92,10 +95,13 @@ def changed_since(run: RunDirectory) -> list[str]:
     return provenance.since_the_newest(run, load_config(run.recorded_config))
 
 
-def fork(run: RunDirectory, point: ForkPoint, overrides: Sequence[str], label: str) -> RunDirectory:
+def fork(
+    run: RunDirectory, point: ForkPoint, overrides: Sequence[str], label: str, *, trusted: bool = False
+) -> RunDirectory:
     """Make the fork and start it. Raises `UserError`."""
     from engines.runs.fork import forkable, make_fork, plan_fork
 
+    require(run, trusted=trusted)
     made, _ = make_fork(plan_fork(run, point, forkable(run), overrides), label=label)
     launch.start(made)
     return made
