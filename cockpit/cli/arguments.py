@@ -338,6 +338,15 @@ def _add_keeping(commands: Commands[Parser]) -> None:
     pinned = _add(commands, "baseline", "keeping:baseline", "pin the run that a project's others are compared with")
     pinned.add_argument("run", nargs="?", metavar="RUN", help="default: show what is pinned")
     pinned.add_argument("--remove", action="store_true", help="pin none for the project of RUN")
+    prune = _add(
+        commands, "prune", "pruning:prune", "show which checkpoints of ended runs a rule removes; --yes does it"
+    )
+    prune.add_argument("runs", nargs="*", default=[], metavar="RUN", help="default: all runs that have ended")
+    prune.add_argument("--keep-best", type=int, default=1, metavar="N", help="best epochs of each stage; default: 1")
+    prune.add_argument("--keep-every", type=int, default=0, metavar="M", help="one in M epochs too; default: 0, none")
+    prune.add_argument("--last", action="store_true", help="last.pt too, of finished runs: they cannot be resumed then")
+    prune.add_argument("--yes", action="store_true", help="remove them")
+    _json_option(prune)
     bundle = _run_command(commands, "bundle", "bundling:bundle", "pack a run into one file, and print how to copy it")
     bundle.add_argument("--out", metavar="FILE", help="default: the run's id, in this folder")
     bundle.add_argument("--last", action="store_true", help="with last.pt too, to resume it elsewhere exactly")

@@ -168,6 +168,8 @@ class Output(Section):
     """The run directory; a new one under the runs folder if absent."""
     keep_epochs: Annotated[int, Field(ge=0)] = 0
     """Keep an epoch_NNN.pt every so many epochs; 0 keeps only best.pt and last.pt."""
+    keep_best: Annotated[int, Field(ge=0)] = 0
+    """Keep an epoch_NNN.pt of the so many best epochs of each stage; one that is no longer among them is removed."""
     writers: list[Literal["tensorboard", "wandb"]] = []
     """Programs the run is mirrored to; one that is missing or fails warns once and never affects the training."""
 
