@@ -338,9 +338,7 @@ def _add_keeping(commands: Commands[Parser]) -> None:
     pinned = _add(commands, "baseline", "keeping:baseline", "pin the run that a project's others are compared with")
     pinned.add_argument("run", nargs="?", metavar="RUN", help="default: show what is pinned")
     pinned.add_argument("--remove", action="store_true", help="pin none for the project of RUN")
-    prune = _add(
-        commands, "prune", "pruning:prune", "show which checkpoints of ended runs a rule removes; --yes does it"
-    )
+    prune = _add(commands, "prune", "pruning:prune", "show which checkpoints a rule removes from ended runs, or do it")
     prune.add_argument("runs", nargs="*", default=[], metavar="RUN", help="default: all runs that have ended")
     prune.add_argument("--keep-best", type=int, default=1, metavar="N", help="best epochs of each stage; default: 1")
     prune.add_argument("--keep-every", type=int, default=0, metavar="M", help="one in M epochs too; default: 0, none")

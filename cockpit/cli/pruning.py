@@ -21,7 +21,7 @@ def prune(arguments: Namespace) -> int:
     rule = KeepRule(every=arguments.keep_every, best=arguments.keep_best)
     runs = [find_training(name) for name in arguments.runs] or list_runs()
     surplus = []
-    for run in dict.fromkeys(runs):
+    for run in {run.path: run for run in runs}.values():
         try:
             surplus += surplus_of(run, rule, last=arguments.last)
         except (DataError, OSError) as error:  # a damaged run keeps all it has

@@ -1,4 +1,4 @@
-"""Which epochs keep a checkpoint of their own (`epoch_NNN.pt`): every so many, and the best of each stage. Torch-free."""
+"""Which epochs keep a checkpoint of their own (`epoch_NNN.pt`): one in so many, and the best of each stage."""
 
 from __future__ import annotations
 

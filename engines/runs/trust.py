@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import msgspec
 
 from engines.basics import yaml12
@@ -23,17 +26,21 @@ def what_it_runs(run: RunDirectory) -> list[str]:
     info = run.info
     if not is_from_elsewhere(info):
         return []
-    try:
-        tree = yaml12.read(read_text(run.config))[0]
-    except (OSError, ValueError):  # what reads it next says so
-        tree = None
+    trees = [_tree(path) for path in dict.fromkeys((run.config, run.recorded_config))]  # which may differ
     by = f", by {info.made_by}" if info.made_by else ""
     return [
         f"{info.id} was made elsewhere{by}",
         f"it starts the module {info.engine} with the project {info.project} "
-        f"on the data at {yaml12.find(tree, 'data', 'path')}",
-        *on_finish.told(tree),
+        f"on the data at {yaml12.find(trees[0], 'data', 'path')}",
+        *dict.fromkeys(sentence for tree in trees for sentence in on_finish.told(tree)),
     ]
+
+
+def _tree(path: Path) -> Any:
+    try:
+        return yaml12.read(read_text(path))[0]
+    except (OSError, ValueError):  # what reads it next says so
+        return None
 
 
 def require(run: RunDirectory, *, trusted: bool) -> None:

