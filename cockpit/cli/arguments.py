@@ -114,9 +114,7 @@ def _stage_option(parser: Any) -> None:
 
 
 def _trust_option(parser: Parser) -> None:
-    parser.add_argument(
-        "--trust", action="store_true", help="go on with a run from elsewhere, once you know what it runs"
-    )
+    parser.add_argument("--trust", action="store_true", help="use a run from elsewhere, once you know what it runs")
 
 
 def _json_option(parser: Parser) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from engines.basics.reading import read_text
 from engines.contract import on_finish
 from engines.contract.rundir import RunDirectory, RunInfo
 from engines.host.identity import is_sealed, seal
+
+_REFERENCE = re.compile(r"[^\s:]*[^\s:\d][^\s:]*:[^\W\d][\w.]*")
+"""`package.module:Name`, `path/to/file.py:Name`."""
 
 
 def is_from_elsewhere(info: RunInfo) -> bool:
@@ -32,8 +37,20 @@ def what_it_runs(run: RunDirectory) -> list[str]:
         f"{info.id} was made elsewhere{by}",
         f"it starts the module {info.engine} with the project {info.project} "
         f"on the data at {yaml12.find(trees[0], 'data', 'path')}",
-        *dict.fromkeys(sentence for tree in trees for sentence in on_finish.told(tree)),
+        *dict.fromkeys(sentence for tree in trees for sentence in [*_named_code(tree), *on_finish.told(tree)]),
     ]
+
+
+def _named_code(tree: Any, key: str = "") -> Iterator[str]:
+    """What looks like the name of code in a config (`engines.contract.references`), a sentence each."""
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            yield from _named_code(value, f"{key}.{name}" if key else str(name))
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _named_code(value, key)
+    elif isinstance(tree, str) and not key.startswith("cost.") and _REFERENCE.fullmatch(tree):
+        yield f"{key} names code: {tree}"
 
 
 def _tree(path: Path) -> Any:

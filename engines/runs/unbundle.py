@@ -82,7 +82,7 @@ def unbundle(file: Path) -> RunDirectory:
 def _opened(file: Path) -> IO[bytes]:
     try:
         if not file.is_file():
-            raise UserError(f"{file} is no file; expected what `cockpit bundle` wrote.")
+            raise UserError(f"{file} is not a file; expected what `cockpit bundle` wrote.")
         return open(file, "rb")
     except OSError as error:
         raise UserError(f"{file} cannot be read ({error.strerror}).") from None
@@ -136,7 +136,7 @@ def _checked(header: tarfile.TarInfo, name: str, offset: int, file: Path) -> Ent
     parts = tuple(name.rstrip("/").split("/"))
     bad = not _ROOT.fullmatch(parts[0]) or any(part in ("", ".", "..") or not _PART.fullmatch(part) for part in parts)
     if bad or len(parts) > DEEPEST or (len(parts) == 1 and not folder) or (folder and header.size):
-        raise _no_bundle(file, f"{name[:80]!r} is no name that a run has")
+        raise _no_bundle(file, f"{name[:80]!r} is not a name that a run has")
     return Entry(parts, folder, offset, header.size)
 
 
@@ -170,4 +170,4 @@ def _adopt(run: RunDirectory, root: str, file: Path) -> None:
 
 
 def _no_bundle(file: Path, why: str) -> UserError:
-    return UserError(f"{file} is no bundle of a run: {why}; nothing was taken from it.")
+    return UserError(f"{file} is not a bundle of a run: {why}; nothing was taken from it.")

@@ -136,7 +136,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 @pytest.mark.parametrize("what", HOSTILE)
 def test_what_is_no_bundle_leaves_nothing(what: str, tmp_path: Path, runs: Path) -> None:
     (file := tmp_path / "hostile.tar").write_bytes(HOSTILE[what]())
-    with pytest.raises(UserError, match=r"is no bundle of a run: .*; nothing was taken from it"):
+    with pytest.raises(UserError, match=r"is not a bundle of a run: .*; nothing was taken from it"):
         unbundle(file)
     assert list(runs.iterdir()) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hostile.tar", "there"]

