@@ -213,7 +213,9 @@ def _add_queue(commands: Commands[Parser]) -> None:
 
 
 def _add_steering(commands: Commands[Parser]) -> None:
-    stop = _run_command(commands, "stop", "steering:stop", "save and stop a run, and wait until it has stopped")
+    stop = _add(commands, "stop", "steering:stop", "save and stop a run, and wait until it has stopped")
+    stop.add_argument("run", nargs="?", metavar="RUN", help=RUN_HELP)
+    stop.add_argument("--all", action="store_true", help="every live run at once")
     stop.add_argument("--after", choices=("step", "epoch"), default="step", help="when to stop; default: step")
     _run_command(commands, "pause", "steering:pause", "pause a run before its next step; it stays in memory")
     _run_command(commands, "continue", "steering:continue_", "continue a paused run")

@@ -30,7 +30,7 @@ from engines.runs.store import runs_folder
 BLOCK = tarfile.BLOCKSIZE
 MOST_ENTRIES = 100_000
 DEEPEST = 8
-SPARE_BYTES = 1 << 30
+SPARE_BYTES = 64 << 20
 """Left free on the disk."""
 _ROOT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
 _PART = re.compile(r"[^\x00-\x1f\x7f/\\]{1,255}")
