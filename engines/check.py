@@ -9,7 +9,8 @@ stdout gets one JSON object at the end. What is wrong stands in its `faults`, a 
 faulty config, 1 for everything else. It has the sections that were reached: `data`, `parameters`, `steps`, `stages`,
 `memory` (of the stage that takes most) and `disk` (bytes), `time` (seconds: `low` and `high`, null where fewer than 30
 steps were measured, `likely`, `per_step`; `measured` by `steps`, by a `try`, or `given`), `cost` (US dollars; null
-without a price), `given` and `measured` (which numbers are which), `on_finish` where it has one, and `try`.
+without a price), `given` and `measured` (which numbers are which), `on_finish` (what runs on this
+machine when the run is over, a sentence each) where there is some, and `try`.
 
 stderr gets what the project prints, and lines such as `try: 120 steps` on how far a try is. SIGINT and SIGTERM end it
 with exit code 130 and nothing left behind.
@@ -90,8 +91,8 @@ def _look(loaded: LoadedConfig, given: Given, found: dict[str, Any]) -> tuple[li
     """Read, build and measure; the stages and the seconds beside their steps, no stages after a fault."""
     settings = loaded.settings
     found["project"] = loaded.spec.name
-    if (command := settings.cost.on_finish) is not None:
-        found["on_finish"] = on_finish.words(command)
+    if sentences := on_finish.told(settings.model_dump()):
+        found["on_finish"] = sentences
     torch.set_num_threads(settings.launch.threads or torch.get_num_threads())
     device = choose_device(settings.launch.device)
     found["device"] = str(device)

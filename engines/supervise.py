@@ -43,7 +43,7 @@ from engines.supervisor.watchdog import Watchdog
 HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 ORPHAN_GRACE = 5.0
 BUDGET_GRACE = 600.0
-"""Seconds for a run to save when its budget is spent: one that hangs would cost for ever."""
+"""Seconds for a run to save when its budget is spent, or when it hangs: it would cost for ever."""
 WORTH_A_NOTICE = ("failed", "out-of-budget")
 RESERVE_BYTES = 1 << 16
 FRESH_SECONDS = 6 * 3600.0
@@ -77,12 +77,15 @@ class Supervisor:
         self.lock = RunLock(run.lock)
         self._reserve = run.attempts / ".reserve.tmp"
         self._asked_to_stop = self._killed = self._over_budget = False
+        self._stalled = ""
+        """What the watchdog said of a run that is stopped because it hangs."""
         config = _read_config(run, resume)
         price = _amount(config, "cost", "usd_per_hour")
         self.budget = Budget(run, _amount(config, "cost", "budget_usd"), price)
         self._device = str(yaml12.find(config, "launch", "device") or "")
         self._queue = yaml12.find(config, "launch", "queue") is True
-        self._command = on_finish_of.command_in(config)
+        self._commands = on_finish_of.commands_in(config)
+        self._idle_minutes = on_finish_of.idle_minutes(config)
         self._place: Place | None = None
 
     def supervise(self) -> int:
@@ -99,10 +102,19 @@ class Supervisor:
         attempt.ended = self._change_settings() or self._live(attempt, trouble, seconds_left)
         self._record_end(attempt)
         self._post_end(attempt.ended)
-        if self._command is not None and on_finish.is_due(self.run, attempt, queued=self._queue):
-            self._let_go()
-            on_finish.carry_out(self.run, attempt, self._command)
+        if self._commands:
+            self._go_on_after(attempt)
         return attempt.ended.exit_code if attempt.ended.exit_code is not None else 1
+
+    def _go_on_after(self, attempt: Attempt) -> None:
+        """What the config wants of the machine when the run is over."""
+        self._let_go()
+        afterwards = on_finish.Afterwards(self.run, attempt, self._commands)
+        due = on_finish.due(self.run, attempt, self._commands, queued=self._queue, stalled=bool(self._stalled))
+        if due and afterwards.carry_out(due):
+            return
+        if on_finish_of.ON_IDLE in self._commands:
+            afterwards.when_idle(self._idle_minutes, HEARD)
 
     def _live(self, attempt: Attempt, trouble: str, seconds_left: float | None) -> End:
         if seconds_left == 0:
@@ -206,8 +218,16 @@ class Supervisor:
 
         known = specs.installed().get(self.run.info.project)
         proxies = known.proxies if isinstance(known, Spec) else {}
-        watchdog = Watchdog(self.run, attempt.number, budget=budget, usd_per_hour=price, spent=spent, proxies=proxies)
+        watchdog = Watchdog(
+            self.run, attempt.number, budget=budget, usd_per_hour=price, spent=spent, proxies=proxies,
+            on_stall=self._stop_stalled if on_finish_of.ON_STALL in self._commands else None,
+        )  # fmt: skip
         return [recorder, watchdog]
+
+    def _stop_stalled(self, text: str) -> None:
+        """Called by the watchdog, from its thread."""
+        self._stalled = text
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def _record_end(self, attempt: Attempt) -> None:
         """Write the end; on a full disk into the space that was kept for it."""
@@ -275,8 +295,10 @@ class Supervisor:
             if self._place is not None and answer is None:
                 self._place.keep_fresh()
             if time.monotonic() >= deadline:
-                heard = signal.SIGQUIT if self._over_budget else signal.SIGTERM
-                deadline, self._over_budget = time.monotonic() + BUDGET_GRACE, True
+                heard = signal.SIGQUIT if self._over_budget or self._stalled else signal.SIGTERM
+                deadline, self._over_budget = time.monotonic() + BUDGET_GRACE, not self._stalled
+            elif self._stalled:
+                deadline = min(deadline, time.monotonic() + BUDGET_GRACE)
             if heard in (signal.SIGTERM, signal.SIGINT):
                 self._asked_to_stop = True
                 os.kill(engine, signal.SIGTERM)
@@ -306,6 +328,9 @@ class Supervisor:
         if self._over_budget and end.reason == "stopped":
             unsaved = "; killed, progress since the last checkpoint is lost" if self._killed else ""
             end.reason, end.error = "out-of-budget", self.budget.sentence + unsaved
+        if self._stalled and (self._killed or end.reason == "stopped"):
+            unsaved = "killed, progress since the last checkpoint is lost" if self._killed else "saved and stopped"
+            end.reason, end.error = "failed", f"{self._stalled}; {unsaved}, as cost.on_stall asks"
         return end
 
 

@@ -96,6 +96,7 @@ def _add_all(commands: Commands[Parser]) -> list[str]:
     _add_logs(commands)
     _add_playing(commands)
     _add_serving(commands)
+    _add_machine(commands)
     return list(commands.choices)
 
 
@@ -111,6 +112,10 @@ def _set_option(parser: Parser, what: str = "change a setting of the config, as 
 
 def _stage_option(parser: Any) -> None:
     parser.add_argument("--stage", default="", metavar="NAME|N", help="the best checkpoint of this stage")
+
+
+def _trust_option(parser: Parser) -> None:
+    parser.add_argument("--trust", action="store_true", help="use a run from elsewhere, once you know what it runs")
 
 
 def _json_option(parser: Parser) -> None:
@@ -153,6 +158,8 @@ def _add_starting(commands: Commands[Parser]) -> None:
         _set_option(parser)
         parser.add_argument("--detach", action="store_true", help="print the run id and return; the run keeps running")
         parser.add_argument("--queue", action="store_true", help="wait until no other run is on the device")
+    for parser in (resume, fork):
+        _trust_option(parser)
     replay = _run_command(
         commands,
         "replay",
@@ -162,6 +169,7 @@ def _add_starting(commands: Commands[Parser]) -> None:
     replay.add_argument(
         "--detach", action="store_true", help="print the new run's id and return; the run keeps running"
     )
+    _trust_option(replay)
     sweep = "one queued run for each value; with another --sweep for each combination"
     train.add_argument("--sweep", action="append", default=[], metavar="KEY=A,B", help=sweep)
 
@@ -206,7 +214,9 @@ def _add_queue(commands: Commands[Parser]) -> None:
 
 
 def _add_steering(commands: Commands[Parser]) -> None:
-    stop = _run_command(commands, "stop", "steering:stop", "save and stop a run, and wait until it has stopped")
+    stop = _add(commands, "stop", "steering:stop", "save and stop a run, and wait until it has stopped")
+    stop.add_argument("run", nargs="?", metavar="RUN", help=RUN_HELP)
+    stop.add_argument("--all", action="store_true", help="every live run at once")
     stop.add_argument("--after", choices=("step", "epoch"), default="step", help="when to stop; default: step")
     _run_command(commands, "pause", "steering:pause", "pause a run before its next step; it stays in memory")
     _run_command(commands, "continue", "steering:continue_", "continue a paused run")
@@ -329,6 +339,19 @@ def _add_keeping(commands: Commands[Parser]) -> None:
     pinned = _add(commands, "baseline", "keeping:baseline", "pin the run that a project's others are compared with")
     pinned.add_argument("run", nargs="?", metavar="RUN", help="default: show what is pinned")
     pinned.add_argument("--remove", action="store_true", help="pin none for the project of RUN")
+    prune = _add(commands, "prune", "pruning:prune", "show which checkpoints a rule removes from ended runs, or do it")
+    prune.add_argument("runs", nargs="*", default=[], metavar="RUN", help="default: all runs that have ended")
+    prune.add_argument("--keep-best", type=int, default=1, metavar="N", help="best epochs of each stage; default: 1")
+    prune.add_argument("--keep-every", type=int, default=0, metavar="M", help="one in M epochs too; default: 0, none")
+    prune.add_argument("--last", action="store_true", help="last.pt too, of finished runs: they cannot be resumed then")
+    prune.add_argument("--yes", action="store_true", help="remove them")
+    _json_option(prune)
+    bundle = _run_command(commands, "bundle", "bundling:bundle", "pack a run into one file, and print how to copy it")
+    bundle.add_argument("--out", metavar="FILE", help="default: the run's id, in this folder")
+    bundle.add_argument("--last", action="store_true", help="with last.pt too, to resume it elsewhere exactly")
+    bundle.add_argument("--force", action="store_true", help="replace a file that is there")
+    unbundle = _add(commands, "unbundle", "bundling:unbundle", "make a run of a file that `bundle` wrote")
+    unbundle.add_argument("file", metavar="FILE", help="of another machine or user; nothing of it runs until resumed")
     delete = _add(commands, "delete", "keeping:delete", "delete runs that are not live, after asking")
     delete.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
     delete.add_argument("--yes", action="store_true", help="do not ask")
@@ -406,3 +429,8 @@ def _add_serving(commands: Commands[Parser]) -> None:
         "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on; default: 127.0.0.1"
     )
     serve.add_argument("--port", type=int, default=8000, metavar="N", help="default: 8000; 0: any free port")
+
+
+def _add_machine(commands: Commands[Parser]) -> None:
+    what = "look at GPU, torch, disk, limits and terminal for what spoils a training; a fix for each"
+    _json_option(_add(commands, "doctor", "doctor:doctor", what))

@@ -23,6 +23,8 @@ from engines.runs.store import find_training
 
 WIDTHS, HEIGHTS = (40, 400), (8, 200)
 """Columns and lines that a chart may have."""
+PICTURE = (110, 30)
+"""Columns and lines of a picture in a bundle."""
 LINES_SHARE = 2
 """Of the terminal's height a chart takes one part in so many."""
 COLOURS = ("cyan", "orange", "green", "magenta", "red", "blue", "gray")
@@ -120,6 +122,19 @@ def _ascii(picture: str) -> str:
 
 def _write_svg(file: Path, text: str, title: str) -> None:
     """The chart as the picture of a terminal. Raises `UserError` where it cannot be written."""
+    try:
+        file.write_text(_svg(text, title), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file} cannot be written ({error.strerror}); choose another file.", exit_code=1) from None
+
+
+def svg_of(curves: Mapping[str, Series], title: str) -> str:
+    """A chart over steps as a picture; empty where nothing can be drawn."""
+    drawn = _lines(curves, "step")
+    return _svg(_chart(drawn, "step", PICTURE, title, colours=True, ascii_only=False), title) if drawn else ""
+
+
+def _svg(text: str, title: str) -> str:
     import io
 
     from rich.console import Console
@@ -129,7 +144,4 @@ def _write_svg(file: Path, text: str, title: str) -> None:
     width = max((len(line) for line in picture.plain.splitlines()), default=1)
     console = Console(record=True, width=width, file=io.StringIO(), color_system="truecolor", force_terminal=True)
     console.print(picture, no_wrap=True, crop=False)
-    try:
-        file.write_text(console.export_svg(title=plain(title)), encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file} cannot be written ({error.strerror}); choose another file.", exit_code=1) from None
+    return console.export_svg(title=plain(title))

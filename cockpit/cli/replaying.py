@@ -24,7 +24,7 @@ def replay(arguments: Namespace) -> int:
     run = find_training(arguments.run)
     if (original := run.info.replay_of) is not None:
         return _compare(find_run(original), run)
-    copy = prepare_replay(run)
+    copy = prepare_replay(run, trusted=arguments.trust)
     for sentence in provenance.changed(provenance.recorded(run), provenance.current(load_config(copy.config))):
         say(sentence)
     if arguments.detach:

@@ -115,6 +115,7 @@ def show_run(arguments: Namespace) -> int:
             "weights": ", ".join(f"{head} {weight:g}" for head, weight in (facts["weights"] or {}).items()),
             "checkpoint": f"step {saved['step']}, {size(saved['size'])}" if saved else "",
             "damaged": f"{facts['damaged_lines']} damaged lines in events.jsonl" * bool(facts["damaged_lines"]),
+            "made elsewhere": (facts["made_by"] or "by an unknown user") * facts["elsewhere"],
             "directory": facts["path"],
         }
     )

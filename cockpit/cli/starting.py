@@ -32,7 +32,7 @@ def train(arguments: Namespace) -> int:
 
 def resume(arguments: Namespace) -> int:
     run = find_training(arguments.run)
-    changes, sentences = launch.prepare_resume(run, _overrides(arguments))
+    changes, sentences = launch.prepare_resume(run, _overrides(arguments), trusted=arguments.trust)
     return _start(run, changes, sentences, detach=arguments.detach)
 
 
@@ -42,7 +42,9 @@ def fork(arguments: Namespace) -> int:
 
     parent = find_training(arguments.run)
     wanted = best_of_stage(parent, arguments.stage)[1].name if arguments.stage else arguments.epoch
-    run, sentences = prepare_fork(parent, _overrides(arguments), checkpoint=wanted, label=arguments.name)
+    run, sentences = prepare_fork(
+        parent, _overrides(arguments), checkpoint=wanted, label=arguments.name, trusted=arguments.trust
+    )
     return _start(run, sentences=sentences, detach=arguments.detach)
 
 

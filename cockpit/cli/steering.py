@@ -21,7 +21,7 @@ from engines.contract import limits
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runs.state import RunReader
-from engines.runs.store import find_run
+from engines.runs.store import find_run, list_runs
 
 ANSWER_SECONDS = 5.0
 
@@ -103,6 +103,10 @@ def learning_rate(arguments: Namespace) -> int:
 
 def stop(arguments: Namespace) -> int:
     """Done when the run has ended, however it ended: it no longer runs."""
+    if arguments.all == (arguments.run is not None):
+        raise UserError("stop: give a RUN, or --all for every live one.")
+    if arguments.all:
+        return _stop_all()
     run, attempt = _live(arguments.run)
     order = cmd.Stop(attempt=attempt, when="after_step" if arguments.after == "step" else "after_epoch")
     watch = Watch(run, table=False)
@@ -115,6 +119,27 @@ def stop(arguments: Namespace) -> int:
         say(f"no longer waiting; {watch.id} still stops after this {arguments.after}")
         return codes.INTERRUPTED
     return codes.FAILED if code == codes.FAILED else codes.DONE
+
+
+def _stop_all() -> int:
+    """Ask all runs of this machine at once, as when it is taken away, and wait until each is saved and gone."""
+    live, failed = [], False
+    for run in list_runs():
+        try:
+            live += [run] * send_signal(run, signal.SIGTERM)
+        except (DataError, OSError) as error:  # of another machine: no reason to leave the others unsaved
+            say(f"{run.path.name} is not stopped: {error}")
+            failed = True
+    for run in live:
+        try:
+            wait_until_gone(run)
+            show(f"{run.path.name} {RunReader(run).status().state}")
+        except DataError as error:
+            say(str(error))
+            failed = True
+    if not live and not failed:
+        say("no run is live")
+    return codes.FAILED if failed else codes.DONE
 
 
 def kill(arguments: Namespace) -> int:

@@ -13,6 +13,7 @@ from engines.contract.rundir import Attempt, RunDirectory
 from engines.runs import spending
 from engines.runs.history import History
 from engines.runs.state import RunReader, describe_end
+from engines.runs.trust import is_from_elsewhere
 
 
 def summarise(run: RunDirectory) -> dict[str, Any]:
@@ -35,6 +36,8 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         "notes": info.notes,
         "tags": info.tags,
         "created": info.created,
+        "elsewhere": is_from_elsewhere(info),
+        "made_by": info.made_by,
         "parent": info.parent,
         "fork_step": info.fork_step,
         "path": str(run.path),

@@ -91,8 +91,9 @@ def about_start(
         parts.append(Content.styled(f"about {plain(words)}", "$foreground"))
     elif isinstance(budget := values.get(BUDGET), int | float):
         parts.append(Content.styled(f"at most {money(budget)}", "$quiet"))
-    if (command := on_finish.command_in(form.tree)) is not None:
-        parts.append(Content.styled(f"then runs {plain(on_finish.words(command))}", "$best"))
+    for name, command in on_finish.commands_in(form.tree).items():
+        when = "then runs" if name == on_finish.ON_FINISH else name.replace("_", " ") + ":"
+        parts.append(Content.styled(f"{when} {plain(on_finish.words(command))}", "$best"))
     if devices is not None and (busy := devices.busy.get(devices.meant(shown(values.get(DEVICE, ""))))):
         parts.append(Content.styled(f"‖ {devices.meant(shown(values[DEVICE]))} is busy with {plain(busy)}", "$best"))
     return Content.styled(" · ", "$quiet").join(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,8 @@ class Choice:
     overrides: list[str]
     point: ForkPoint | None = None
     label: str = ""
+    trusted: bool = False
+    """It is a run from elsewhere, and what it runs was seen."""
 
 
 class ResumeScreen(Dialog[Choice | None]):
@@ -78,6 +80,8 @@ class ResumeScreen(Dialog[Choice | None]):
         """The newest question is answered, and it can start."""
         self._go = False
         """Enter was pressed before the answer came."""
+        self._elsewhere: Sequence[str] = ()
+        self._asked_for_trust = False
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="go-on") as dialog:
@@ -156,6 +160,7 @@ class ResumeScreen(Dialog[Choice | None]):
         outlook = message.outlook
         fault = outlook.why_not if outlook is not None else message.fault
         if outlook is not None:
+            self._elsewhere = outlook.elsewhere
             self._fill(outlook.usual)
             self.query_one("#lines", Static).update(self._lines(outlook))
         self.query_one("#fault", Static).update(f"✖ {plain(fault)}" if fault else "")
@@ -197,11 +202,17 @@ class ResumeScreen(Dialog[Choice | None]):
             self._go = True
 
     def start(self) -> None:
+        """Of a run from elsewhere only once what it runs was shown and `enter` pressed again."""
+        if self._elsewhere and not self._asked_for_trust:
+            self._asked_for_trust = True
+            sentences = "\n".join(f"▲ {plain(sentence)}" for sentence in self._elsewhere)
+            self.query_one("#fault", Static).update(f"{sentences}\n▲ enter again if you trust it; escape if not")
+            return
         more = self.query_one("#more", Input).value
         self.dismiss(self.choice(going_on.overrides_of(self._typed(), self._usual, more)))
 
     def choice(self, overrides: list[str]) -> Choice:
-        return Choice(overrides)
+        return Choice(overrides, trusted=self._asked_for_trust)
 
 
 class ForkScreen(ResumeScreen):
@@ -256,7 +267,8 @@ class ForkScreen(ResumeScreen):
         return going_on.look_at_fork(self.run, self._point, overrides)
 
     def choice(self, overrides: list[str]) -> Choice:
-        return Choice(overrides, self._point, self.query_one("#label", Input).value.strip())
+        label = self.query_one("#label", Input).value.strip()
+        return Choice(overrides, self._point, label, trusted=self._asked_for_trust)
 
 
 def _row(point: ForkPoint) -> Text:

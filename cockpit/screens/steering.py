@@ -122,7 +122,7 @@ class Steering:
 
         def resume() -> None:
             try:
-                sentences = control.resume(target.run, choice.overrides)
+                sentences = control.resume(target.run, choice.overrides, trusted=choice.trusted)
             except BaseException:
                 del self._resumed[target.run.path]
                 raise
@@ -144,7 +144,7 @@ class Steering:
         self._screen.notify(f"forking {plain(target.id)} …", markup=False)
 
         def fork() -> None:
-            run = going_on.fork(target.run, point, choice.overrides, choice.label)
+            run = going_on.fork(target.run, point, choice.overrides, choice.label, trusted=choice.trusted)
             self._screen.post_message(self.Forked(run))
 
         in_thread(self._screen, fork)

@@ -1,7 +1,8 @@
 """One engine a run directory: a POSIX record lock, asked about without being taken.
 
 Record locks, not flock: a flock lives on in forked workers. They end when the holder closes *any* descriptor of the
-file, so the holder opens it once.
+file, so the holder opens it once. On a volume without record locks the holder is recorded by its process instead
+(`process_lock`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from engines.basics import process_lock
 from engines.basics.files import FILE_MODE
 
 _OWN = os.O_NOFOLLOW | os.O_NONBLOCK
@@ -28,6 +30,8 @@ class RunLock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: int | None = None
+        self.by_process = False
+        """The volume has no record locks: held by the process's id and start time."""
 
     def acquire(self) -> bool:
         """Take the lock; False when another process holds it. Raises OSError for an unusable directory, or a link."""
@@ -38,10 +42,16 @@ class RunLock:
             self.release()
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 return False
-            raise
+            if error.errno not in process_lock.NO_RECORD_LOCKS:
+                raise
+            self.by_process = process_lock.acquire(self._path)
+            return self.by_process
         return True
 
     def release(self) -> None:
+        if self.by_process:
+            process_lock.release(self._path)
+            self.by_process = False
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -67,6 +77,10 @@ def lock_holder(path: Path) -> int | None:
         question = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_GETLK, question))
         return None if kind == fcntl.F_UNLCK else pid
+    except OSError as error:
+        if error.errno in process_lock.NO_RECORD_LOCKS:
+            return process_lock.holder(path)
+        raise
     finally:
         os.close(file)
 

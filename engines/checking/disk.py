@@ -33,7 +33,9 @@ def disk_needed(settings: RunConfig, checkpoint: int, faults: list[str]) -> dict
     place = output_place(settings)
     every = settings.output.keep_epochs
     of_stages = max(0, len(settings.training.stages) - 1)
-    copies = CHECKPOINTS_BESIDE_KEPT + of_stages + (settings.training.epochs // every if every else 0)
+    kept = settings.training.epochs // every if every else 0
+    kept += min(settings.output.keep_best * (of_stages + 1), settings.training.epochs - kept)
+    copies = CHECKPOINTS_BESIDE_KEPT + of_stages + kept
     free = shutil.disk_usage(place).free
     if copies * checkpoint > free:
         faults.append(

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from engines.contract import limits, on_finish
+from engines.contract.on_finish import IDLE_MINUTES
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -140,9 +141,21 @@ class Cost(Section):
     on_finish: str | list[str] | None = None
     """A command, as text for the shell or a list of words, such as one that stops the machine. It runs when the run has
     finished, stopped early, spent its budget, or failed after its first step or a wait in the queue, and no other run
-    is live or waiting on this machine; never after a stop. More in docs/queue.md."""
+    is live or waiting on this machine; never after a stop. `stop-pod` and `remove-pod` are what runpodctl does with
+    this pod. More in docs/queue.md."""
+    on_error: str | list[str] | None = None
+    """The command for a run that failed, in place of on_finish."""
+    on_stall: str | list[str] | None = None
+    """The command for a run that hangs: it is saved and stopped, killed ten minutes later, then the command runs."""
+    on_idle: str | list[str] | None = None
+    """The command for a machine on which, after the run has ended in any way, nothing ran and nobody typed for
+    idle_minutes."""
+    idle_minutes: Positive = IDLE_MINUTES
+    """Minutes without a run and without a key pressed before on_idle runs."""
+    copy_first: str | list[str] | None = None
+    """A command that must succeed before any of these runs, such as one that copies the run away; six hours at most."""
 
-    @field_validator("on_finish", mode="before")
+    @field_validator("on_finish", "on_error", "on_stall", "on_idle", "copy_first", mode="before")
     @classmethod
     def _is_a_command(cls, value: Any) -> Any:
         if value is not None and (fault := on_finish.fault(value)):
@@ -155,6 +168,8 @@ class Output(Section):
     """The run directory; a new one under the runs folder if absent."""
     keep_epochs: Annotated[int, Field(ge=0)] = 0
     """Keep an epoch_NNN.pt every so many epochs; 0 keeps only best.pt and last.pt."""
+    keep_best: Annotated[int, Field(ge=0)] = 0
+    """Keep an epoch_NNN.pt of the so many best epochs of each stage; one that is no longer among them is removed."""
     writers: list[Literal["tensorboard", "wandb"]] = []
     """Programs the run is mirrored to; one that is missing or fails warns once and never affects the training."""
 

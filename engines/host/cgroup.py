@@ -98,3 +98,13 @@ def statistic(file: Path, key: str) -> int:
             if name == key:
                 return int(value)
     return 0
+
+
+def process_limit(root: Path = CGROUP, own: Path = OWN) -> tuple[int, int] | None:
+    """Processes and threads that run and that may run, of the level with the least left; None without a limit."""
+    found = []
+    for group in control_groups("pids", root, own):
+        limit, used = number(group / "pids.max"), number(group / "pids.current")
+        if limit is not None and used is not None:
+            found.append((limit - used, used, limit))
+    return min(found)[1:] if found else None

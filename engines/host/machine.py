@@ -76,7 +76,7 @@ class LocalMachine:
     """This machine, or this container's share of it. Any thread may ask but that of a screen: NVML takes its time."""
 
     def __init__(self) -> None:
-        self._nvml, self._no_gpu = _open_nvml()
+        self._nvml, self._no_gpu = open_nvml()
         self._cpu = (0.0, 0.0)
         self._busy = 0.0
         self._one_at_a_time = threading.Lock()
@@ -110,7 +110,7 @@ class LocalMachine:
         return tuple(_read_gpu(self._nvml, index) for index in range(count))
 
 
-def _open_nvml() -> tuple[Any, str]:
+def open_nvml() -> tuple[Any, str]:
     """The NVML module ready for use, or None and the reason."""
     try:
         import pynvml

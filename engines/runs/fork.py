@@ -27,6 +27,7 @@ from engines.runs.replay import ATTEMPT, take_best, take_best_of_stage
 from engines.runs.saved import Saved, epoch_of, read_saved
 from engines.runs.state import RunReader
 from engines.runs.store import create_run, runs_folder
+from engines.runs.trust import require
 
 if TYPE_CHECKING:
     from engines.contract.config import LoadedConfig
@@ -273,16 +274,19 @@ def _take_best(plan: ForkPlan, fork: RunDirectory) -> None:
 
 
 def prepare_fork(
-    run: RunDirectory, overrides: Sequence[str] = (), *, checkpoint: str = "last", label: str = ""
-) -> tuple[RunDirectory, list[str]]:
+    run: RunDirectory, overrides: Sequence[str] = (), *, checkpoint: str = "last", label: str = "",
+    trusted: bool = False,
+) -> tuple[RunDirectory, list[str]]:  # fmt: skip
     """Make a fork of `run`, not yet started, from `checkpoint` (`last`, `best` or an epoch).
 
-    Gives it with a sentence for each changed setting, and for what else has changed since. Raises `UserError`.
+    Gives it with a sentence for each changed setting, and for what else has changed since. Raises `UserError`, also
+    for a run from elsewhere that is not `trusted`.
     """
     from engines.contract import on_finish
     from engines.runs import provenance
 
     events = forkable(run)
+    require(run, trusted=trusted)
     plan = plan_fork(run, choose_point(run, fork_points(run, events), checkpoint), events, overrides)
     fork, plan = make_fork(plan, label=label)
     sentences = [change.sentence() for change in plan.changes]

@@ -30,6 +30,7 @@ from engines.runs.history import History
 from engines.runs.resumption import Resumption
 from engines.runs.state import RunReader
 from engines.runs.store import create_run
+from engines.runs.trust import require
 
 if TYPE_CHECKING:
     from engines.contract.config import LoadedConfig
@@ -147,11 +148,14 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> ResumePl
     return ResumePlan(recorded, current, changes, attempt, [*lost, *edits], lost, ended)
 
 
-def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> tuple[Resumption, list[str]]:
+def prepare_resume(
+    run: RunDirectory, overrides: Sequence[str] = (), *, trusted: bool = False
+) -> tuple[Resumption, list[str]]:
     """What `start` is to be given for going on from the last checkpoint; nothing is written yet. With it what becomes
     of each changed setting, and what else has changed since (data, versions, machine), a sentence each.
 
-    Raises `UserError` when the run is alive, is a task, or has nothing left to do.
+    Raises `UserError` when the run is alive, is a task, or has nothing left to do, and for one from elsewhere that is
+    not `trusted`.
     """
     from engines.contract import on_finish
     from engines.contract.config import check_config
@@ -161,6 +165,7 @@ def prepare_resume(run: RunDirectory, overrides: Sequence[str] = ()) -> tuple[Re
     plan = look_at_resume(run, overrides)
     if plan.ended:
         raise UserError(plan.ended)
+    require(run, trusted=trusted)
     applied = check_config(applied_config(plan.recorded, plan.changes), str(run.config), {}, ())
     # with any change: what was ignored goes from the file too, where it was edited by hand
     resume = Resumption(attempt=plan.attempt, config=applied.dump() if plan.changes else None, edits=plan.edits)

@@ -135,7 +135,12 @@ def why_other_data(run: RunDirectory, wanted: LoadedConfig) -> str:
 def since_the_newest(run: RunDirectory, loaded: LoadedConfig) -> list[str]:
     """What has changed since the newest attempt, a sentence each; `loaded` is the config it had."""
     then = recorded(run)[-1:]
-    return changed(then, current(loaded)) if then else []
+    if not then:
+        return []
+    path = Path(loaded.settings.data.path).expanduser()
+    gone = bool(then[0].data) and not path.exists()
+    advice = f"there is no data at {path}; if it lies elsewhere now, resume with --set data.path=/its/place"
+    return [*changed(then, current(loaded)), *[advice] * gone]
 
 
 def changed(then: Sequence[Provenance], now: Provenance, *, doubts: bool = False) -> list[str]:

@@ -11,6 +11,7 @@ import msgspec
 from engines.basics import files
 from engines.basics.errors import DataError, UserError
 from engines.contract import commands as cmd
+from engines.contract import on_finish
 from engines.contract.events import Checkpoint, CommandAnswer, Event
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
@@ -18,6 +19,7 @@ from engines.runs.history import History
 from engines.runs.saved import Saved, read_saved
 from engines.runs.state import RunReader
 from engines.runs.store import create_run
+from engines.runs.trust import require
 
 ATTEMPT = 1
 """A replay is one attempt: what was done in several is done in one."""
@@ -75,8 +77,9 @@ def take_best_of_stage(run: RunDirectory, begin: Saved, copy: RunDirectory) -> N
                 take_best(run, path, copy, run.stage_review(number))
 
 
-def prepare_replay(run: RunDirectory) -> RunDirectory:
-    """Make the run directory of a replay. Raises `UserError` when `run` is alive, or left nothing to come to.
+def prepare_replay(run: RunDirectory, *, trusted: bool = False) -> RunDirectory:
+    """Make the run directory of a replay. Raises `UserError` when `run` is alive, or left nothing to come to, and for
+    one from elsewhere that is not `trusted`.
 
     A run that ended by itself is replayed to its end, every other one to its last checkpoint.
     """
@@ -85,6 +88,7 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
     info = run.info
     if info.kind != "training" or not info.engine:
         raise UserError(f"{info.id} was not trained by the cockpit's engine, so it cannot be replayed.")
+    require(run, trusted=trusted)
     reader = RunReader(run)
     events = reader.poll()
     status = reader.status()
@@ -96,7 +100,7 @@ def prepare_replay(run: RunDirectory) -> RunDirectory:
     recorded = load_config(run.recorded_config)
     tree = recorded.settings.model_dump(mode="json")
     tree["output"]["dir"] = tree["cost"]["budget_usd"] = None  # a place and a purse of its own
-    tree["cost"]["on_finish"] = None  # of the run, not of looking at it again
+    tree["cost"] |= dict.fromkeys(on_finish.WHEN)  # of the run, not of looking at it again
     copy = create_run(
         info.project, check_config(tree, str(run.config), {}, ()).dump(), kind="training", engine=info.engine,
         title=info.title, label=f"replay of {info.label or info.id}", replay_of=info.id,

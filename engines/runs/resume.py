@@ -18,6 +18,7 @@ FREE = (
     "cost.",
     "launch.device",
     "launch.queue",
+    "output.keep_best",
     "output.keep_epochs",
     "output.writers",
     "training.checkpoint_minutes",

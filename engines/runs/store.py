@@ -11,6 +11,7 @@ from pathlib import Path
 from engines.basics import files
 from engines.basics.errors import DataError, UserError, nearest
 from engines.contract.rundir import Kind, RunDirectory, RunInfo, TrainLoss
+from engines.host.identity import maker, seal
 
 WORDS = tuple(
     """
@@ -98,6 +99,7 @@ def create_run(
         RunInfo(
             id=entry.name, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time(),
             parent=parent, fork_step=fork_step, replay_of=replay_of, train_loss=train_loss, edition=edition,
+            made_by=maker(), seal=seal(entry.name),
         )
     )  # fmt: skip
     return run

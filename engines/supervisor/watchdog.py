@@ -47,7 +47,7 @@ OVER = {
 class Watchdog(threading.Thread):
     """`spent` gives the US dollars spent so far, over all attempts. Nothing that goes wrong here touches the run.
 
-    `proxies` are those of the project's spec.
+    `proxies` are those of the project's spec. `on_stall` hears of a stall when it is told.
 
     `least_silence`: seconds without a sign of life that are never told; 0 leaves it to the phase.
     """
@@ -55,7 +55,7 @@ class Watchdog(threading.Thread):
     def __init__(
         self, run: RunDirectory, attempt: int, *, budget: float = 0.0, usd_per_hour: float = 0.0,
         spent: Callable[[], float] = lambda: 0.0, least_silence: float = 0.0,
-        proxies: Mapping[str, str] | None = None,
+        proxies: Mapping[str, str] | None = None, on_stall: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(name="watchdog", daemon=True)
         self._run, self._attempt = run, attempt
@@ -64,6 +64,7 @@ class Watchdog(threading.Thread):
         self._events = EventWriter(run.events, attempt)
         self._stall = StallRule(least_silence)
         self._proxies = proxies or {}
+        self._on_stall = on_stall
         self._signs = 0
         """Events that show the engine at work; that it hears commands is no such sign."""
         self._usual_norm: float | None = None
@@ -102,6 +103,8 @@ class Watchdog(threading.Thread):
         for code, finding in found.items():
             if code not in standing:
                 self._events.write(Alert(code=code, level=finding.level, text=finding.text, step=step))
+                if code == alerts.STALL and self._on_stall is not None:
+                    self._on_stall(finding.text)
         for code in OVER.keys() & standing.keys() - found.keys():
             self._events.write(Alert(code=code, level="info", text=OVER[code], step=step, over=True))
 

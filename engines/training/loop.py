@@ -166,8 +166,7 @@ class Trainer:
             if result.tables:
                 self.records.write_report(result.tables)
         state.stage_over = not plan.is_last(state) and plan.stage_over(state)
-        keep = self.settings.output.keep_epochs
-        saved = self.checkpoints.save_or_warn(best=best, keep=bool(keep) and state.epoch % keep == 0)
+        saved = self.checkpoints.end_epoch(best=best)
         if not saved and state.best_epoch == state.epoch:  # what best.pt still holds is what there is to beat
             state.best_score, state.best_epoch = best_before
         if state.stage_over:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -15,6 +16,7 @@ from engines.basics import files
 from engines.basics.errors import UserError
 from engines.contract.alerts import CHECKPOINT_FAILED
 from engines.contract.events import Alert
+from engines.runs.keeping import KeepRule, Scored
 from engines.runs.saved import epoch_of
 from engines.thresholds.review import keep_review
 from engines.training import checkpoint
@@ -97,6 +99,21 @@ class Checkpoints:
             text = f"no checkpoint at step {step}: {error.strerror or error}; the older one is kept; free some space"
             self._work.room.write(Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=step))
             return False
+
+    def end_epoch(self, *, best: bool) -> bool:
+        """Save the epoch that was logged last, and keep its checkpoint and those before it by the rule of the settings.
+
+        False where the disk was full.
+        """
+        output = self._work.settings.output
+        epochs = [Scored(row["epoch"], row["stage"], row["score"]) for row in self._work.state.log]
+        keep, dropped = KeepRule(every=output.keep_epochs, best=output.keep_best).after(epochs)
+        if not self.save_or_warn(best=best, keep=keep):
+            return False
+        for epoch in dropped:
+            with contextlib.suppress(OSError):  # it only takes space
+                checkpoint.kept(self._work.run, epoch).unlink(missing_ok=True)
+        return True
 
     def content(self) -> dict[str, Any]:
         """Everything a checkpoint holds; `restore` puts it back."""

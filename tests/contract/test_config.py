@@ -82,7 +82,7 @@ def test_the_resolved_config_holds_every_default(tmp_path: Path) -> None:
     resolved, _ = yaml12.read(loaded.dump())
     assert resolved["training"]["grad_clip"] == 1.0
     assert resolved["loss_weights"]["look"] == 0.5
-    assert resolved["output"] == {"dir": None, "keep_epochs": 0, "writers": []}
+    assert resolved["output"] == {"dir": None, "keep_epochs": 0, "keep_best": 0, "writers": []}
     assert loaded.settings.model_dump(mode="json") == resolved
 
 

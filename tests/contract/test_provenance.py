@@ -159,6 +159,21 @@ def test_a_resume_tells_what_has_changed_and_goes_on(stopped: FakeRun, data: Pat
     assert told == [f"changed since then: torch: 1.13.0 → {now}", "changed since then: data: 1 gone (b.npz)"]
 
 
+@pytest.mark.behaviour("preempted-and-moved")
+def test_data_that_moved_with_its_volume_is_found_again(stopped: FakeRun, data: Path) -> None:
+    loaded = controls(data)
+    stopped.run.write_config(loaded.dump())
+    provenance.record(stopped.run, 1, provenance.current(loaded))
+    data.rename(moved := data.with_name("elsewhere"))
+    told = [sentence for sentence in prepare_resume(stopped.run)[1] if "no data" in sentence]
+    assert told == [f"there is no data at {data}; if it lies elsewhere now, resume with --set data.path=/its/place"]
+    resume, sentences = prepare_resume(stopped.run, [f"data.path={moved}"])
+    assert f"data.path: {data} → {moved}, applied" in sentences
+    assert resume.config is not None
+    assert str(moved) in resume.config
+    assert not [sentence for sentence in sentences if "no data" in sentence]
+
+
 def test_a_run_without_a_record_is_known_by_its_versions_and_a_damaged_one_by_nothing(stopped: FakeRun) -> None:
     attempt = stopped.run.attempt(1)
     attempt.versions = {"torch": "1.13.0", "cockpit": "0"}

@@ -91,7 +91,7 @@ def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) 
     assert found["time"]["measured"] == "steps"
     assert (found["given"], found["measured"]) == ({}, ["memory", "steps", "evaluation", "save"])
     assert found["cost"] is None
-    assert found["on_finish"] == "echo 'a b'"
+    assert found["on_finish"] == ["when the run ends and nothing else runs here, this runs: echo 'a b'"]
 
 
 @pytest.mark.behaviour("full-disk-save-sentence")

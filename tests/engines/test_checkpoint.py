@@ -64,6 +64,24 @@ def test_kept_epochs(tmp_path: Path) -> None:
     assert checkpoint.load(toy.run.checkpoints / "epoch_002.pt")["state"]["epoch"] == 2
 
 
+@pytest.mark.behaviour("best-epochs-are-kept")
+def test_the_best_epochs_are_kept_and_others_go(tmp_path: Path) -> None:
+    class Scored(ToyProject):
+        scores = iter([2.0, 5.0, 1.0, 3.0, 4.0, 0.0])
+
+        def evaluation(self, cfg: Any, data: Any) -> Any:
+            self.forced_score = next(self.scores)
+            return super().evaluation(cfg, data)
+
+    toy = ToyRun(tmp_path, Scored(), epochs=6)
+    toy.settings.output.keep_best, toy.settings.output.keep_epochs = 2, 4
+    toy.run.checkpoints.joinpath("epoch_900.pt").touch()  # somebody else's, or of another rule
+    toy.train()
+    kept = {file.name for file in toy.run.checkpoints.glob("epoch_*.pt")}
+    assert kept == {"epoch_002.pt", "epoch_004.pt", "epoch_005.pt", "epoch_900.pt"}
+    assert checkpoint.load(toy.run.checkpoints / "epoch_005.pt")["state"]["epoch"] == 5
+
+
 def test_a_hostile_checkpoint_runs_nothing(tmp_path: Path) -> None:
     path, target = tmp_path / "evil.pt", tmp_path / "made by the pickle"
     torch.save({"format": 1, "model": Evil(target)}, path)

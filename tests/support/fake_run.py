@@ -22,6 +22,7 @@ from engines.contract import events as ev
 from engines.contract.config import check_config
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory, RunInfo
 from engines.contract.spec import Column
+from engines.host.identity import seal
 from engines.supervisor.processes import mark
 
 COLUMNS = [
@@ -90,6 +91,7 @@ class FakeRun:
                 title="demo.yaml",
                 label=label,
                 created=created,
+                seal=seal(name),
             )
         )
         self.attempt = 0

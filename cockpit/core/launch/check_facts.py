@@ -37,8 +37,8 @@ def facts_of(found: dict[str, Any]) -> dict[str, str]:
         facts["evaluation"] = _seconds(seconds)
     if warnings := found.get("warnings"):
         facts["warning"] = " ".join(warnings)
-    if command := found.get("on_finish"):
-        facts["on finish"] = f"{command}, when nothing else runs on this machine"
+    if sentences := found.get("on_finish"):
+        facts["afterwards"] = "; ".join(sentences)
     if given := found.get("given"):
         facts["given"] = _given(given)
         facts["measured"] = ", ".join(found["measured"]) or "nothing"

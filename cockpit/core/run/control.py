@@ -10,6 +10,7 @@ from cockpit.core.states import RESUMABLE, Shown, is_live
 from engines.contract import commands as cmd
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
+from engines.runs.trust import trust
 
 Action = Literal["pause", "continue", "stop", "checkpoint", "resume", "fork"]
 
@@ -68,8 +69,13 @@ class Target:
                 raise ValueError(f"a {action} is a new start, not a command")
 
 
-def resume(run: RunDirectory, overrides: Sequence[str] = ()) -> list[str]:
-    """Go on from the last checkpoint; gives a sentence for each changed setting. Raises `UserError`."""
+def resume(run: RunDirectory, overrides: Sequence[str] = (), *, trusted: bool = False) -> list[str]:
+    """Go on from the last checkpoint; gives a sentence for each changed setting. Raises `UserError`.
+
+    `trusted`: the user has seen what a run from elsewhere runs.
+    """
+    if trusted:
+        trust(run)
     changes, sentences = launch.prepare_resume(run, overrides)
     launch.start(run, changes)
     return sentences

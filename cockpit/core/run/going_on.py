@@ -17,13 +17,21 @@ from engines.contract import commands as cmd
 from engines.contract import on_finish
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
+from engines.runs.trust import require, what_it_runs
 
 if TYPE_CHECKING:
     from engines.runs.fork import ForkPlan, ForkPoint
 
 USUAL = ("epochs", "patience", "lr")
 """Settings of `training` with a field of their own."""
-ON_FINISH = "cost.on_finish"
+COST = "cost."
+RUNS_WHEN = {
+    on_finish.ON_FINISH: "runs on this machine when the run ends",
+    on_finish.ON_ERROR: "runs on this machine when the run fails",
+    on_finish.ON_STALL: "runs on this machine when the run hangs",
+    on_finish.ON_IDLE: "runs on this machine when it is idle afterwards",
+    on_finish.COPY_FIRST: "must succeed before that",
+}
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,8 @@ class Outlook:
     """Key, `old → new`, and its fate: `applied`, `ignored because …`, or that a live edit stays."""
     why_not: str = ""
     """Why it cannot start; empty where it can."""
+    elsewhere: Sequence[str] = ()
+    """Of a run from elsewhere: what going on with it would run, a sentence each."""
 
 
 def overrides_of(typed: Mapping[str, str], usual: Mapping[str, str], more: str) -> list[str]:
@@ -58,7 +68,7 @@ def look_at_resume(run: RunDirectory, overrides: Sequence[str]) -> Outlook:
         ("order", plain(cmd.describe(edit)), "sent again: the last attempt ended before applying it")
         for edit in plan.lost
     ]
-    return replace(outlook, lines=[*outlook.lines, *again])
+    return replace(outlook, lines=[*outlook.lines, *again], elsewhere=what_it_runs(run))
 
 
 def points_of(run: RunDirectory) -> list[ForkPoint]:
@@ -74,7 +84,7 @@ def look_at_fork(run: RunDirectory, point: ForkPoint, overrides: Sequence[str]) 
     """Of a fork from a checkpoint. Raises `UserError`."""
     from engines.runs.fork import forkable, plan_fork
 
-    return _outlook(plan_fork(run, point, forkable(run), overrides))
+    return replace(_outlook(plan_fork(run, point, forkable(run), overrides)), elsewhere=what_it_runs(run))
 
 
 def changed_since(run: RunDirectory) -> list[str]:
@@ -85,10 +95,13 @@ def changed_since(run: RunDirectory) -> list[str]:
     return provenance.since_the_newest(run, load_config(run.recorded_config))
 
 
-def fork(run: RunDirectory, point: ForkPoint, overrides: Sequence[str], label: str) -> RunDirectory:
+def fork(
+    run: RunDirectory, point: ForkPoint, overrides: Sequence[str], label: str, *, trusted: bool = False
+) -> RunDirectory:
     """Make the fork and start it. Raises `UserError`."""
     from engines.runs.fork import forkable, make_fork, plan_fork
 
+    require(run, trusted=trusted)
     made, _ = make_fork(plan_fork(run, point, forkable(run), overrides), label=label)
     launch.start(made)
     return made
@@ -109,8 +122,9 @@ def _outlook(plan: launch.ResumePlan | ForkPlan) -> Outlook:
         (one.key, f"{words(one.old)} → {words(one.new)}", "applied" if one.applied else f"ignored because {one.reason}")
         for one in plan.changes
     ]
-    last = [change.new for change in plan.changes if change.key == ON_FINISH and change.applied]
-    if (command := last[0] if last else now.get(ON_FINISH)) is not None:
-        lines.append((ON_FINISH, on_finish.words(command), "runs on this machine when the run ends"))
+    wanted = now | {change.key: change.new for change in plan.changes if change.applied}
+    cost = {key.removeprefix(COST): value for key, value in wanted.items() if key.startswith(COST)}
+    for name, command in on_finish.commands_in({"cost": cost}).items():
+        lines.append((COST + name, on_finish.words(command), RUNS_WHEN[name]))
     usual = {name: words(now[f"training.{name}"]) for name in USUAL}
     return Outlook(usual, lines, plan.ended.split(", as in --set")[0].rstrip(".") + "." if plan.ended else "")

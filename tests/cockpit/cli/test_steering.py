@@ -15,7 +15,7 @@ import pytest
 from cockpit.cli import steering
 from cockpit.cli.steering import parse_scale, parse_weights
 from cockpit.core.run import ending
-from engines.basics.errors import UserError
+from engines.basics.errors import DataError, UserError
 from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
 from engines.contract import events as ev
@@ -331,3 +331,27 @@ def test_weights_of_a_run_without_any_and_of_one_that_has_ended(cockpit: Cockpit
     answer = cockpit("weights", "last")
     assert (answer.returncode, answer.stdout) == (2, "")
     assert f"{live.id} has no loss weights" in answer.stderr
+
+
+def test_all_live_runs_are_stopped_at_once(cockpit: Cockpit, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = [FakeRun(runs, f"controls-20261127-201400-{word}").begin().started() for word in ("oak", "elm")]
+    FakeRun(runs, "controls-20261127-201400-fir").begin().started().end("finished")
+    asked: list[str] = []
+
+    def send(run: RunDirectory, number: signal.Signals) -> bool:
+        if run.path.name.endswith("elm"):
+            raise DataError("it runs elsewhere.")
+        asked.append(f"{run.path.name[-3:]} {number.name}")
+        if is_live := run.path.name.endswith("oak"):
+            live[0].end("stopped")
+        return is_live
+
+    monkeypatch.setattr(steering, "send_signal", send)
+    stopped = cockpit("stop", "--all")
+    assert sorted(asked) == ["fir SIGTERM", "oak SIGTERM"]
+    assert stopped.stdout == f"{live[0].id} stopped\n"
+    assert stopped.stderr == f"cockpit: {live[1].id} is not stopped: it runs elsewhere.\n"
+    assert stopped.returncode == 1
+    for wrong in (("stop",), ("stop", "last", "--all")):
+        refused = cockpit(*wrong)
+        assert (refused.returncode, refused.stderr) == (2, "cockpit: stop: give a RUN, or --all for every live one.\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -20,6 +21,7 @@ from engines.contract.rundir import RunDirectory
 from engines.runs import launch, provenance
 from engines.runs.provenance import Provenance
 from engines.runs.resumption import Resumption
+from engines.runs.trust import is_from_elsewhere
 from tests.cockpit.driving import commands_of, keys, text, until
 from tests.support.fake_run import STEPS_PER_EPOCH, FakeRun, stopped_early
 
@@ -69,6 +71,30 @@ async def test_an_unchanged_run_resumes_by_one_more_enter(
     assert [run.path for run in started] == [stopped.run.path]
     assert stopped.run.config.read_bytes() == before
     assert commands_of(stopped) == []
+
+
+@pytest.mark.behaviour("run-from-elsewhere-asks")
+async def test_a_run_from_elsewhere_shows_what_it_runs_and_asks_again(
+    cockpit: Make, stopped: FakeRun, started: list[RunDirectory]
+) -> None:
+    stopped.run.write_info(msgspec.structs.replace(stopped.run.info, seal="", made_by="mallory@far"))
+    async with cockpit(open_run=stopped.run).run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: keys(pilot).get("resume"))
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ResumeScreen) and "edited live, kept" in text(pilot))
+        await pilot.press("enter")
+        await until(pilot, lambda: "was made elsewhere, by mallory@far" in text(pilot))
+        assert "it starts the module engines.train" in text(pilot)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
+        assert is_from_elsewhere(stopped.run.info)
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ResumeScreen) and "edited live, kept" in text(pilot))
+        await pilot.press("enter")
+        await until(pilot, lambda: "enter again if you trust it" in text(pilot))
+        await pilot.press("enter")
+        await until(pilot, lambda: started)
+    assert not is_from_elsewhere(stopped.run.info)
 
 
 @pytest.mark.behaviour("resume-says-every-changed")

@@ -1,0 +1,48 @@
+"""Removing checkpoints by a rule; without `--yes` only saying which."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from cockpit.cli import codes
+from cockpit.cli.printing import say, show_json, show_table
+from cockpit.core.format import number
+from cockpit.core.runs.prune import freed, remove, surplus_of
+from engines.basics.amounts import size
+from engines.basics.errors import DataError, UserError
+from engines.runs.keeping import KeepRule
+from engines.runs.store import find_training, list_runs
+
+
+def prune(arguments: Namespace) -> int:
+    """Show what goes, then remove it where `--yes` says so."""
+    if arguments.keep_best < 0 or arguments.keep_every < 0:
+        raise UserError("--keep-best and --keep-every: expected a number of 0 or more.")
+    rule = KeepRule(every=arguments.keep_every, best=arguments.keep_best)
+    runs = [find_training(name) for name in arguments.runs] or list_runs()
+    surplus = []
+    for run in {run.path: run for run in runs}.values():
+        try:
+            surplus += surplus_of(run, rule, last=arguments.last)
+        except (DataError, OSError) as error:  # a damaged run keeps all it has
+            say(f"{run.path.name} is left as it is: {error}")
+    total = freed(surplus)
+    if arguments.json:
+        rows = [
+            {"run": one.run.path.name, "file": str(one.file), "epoch": one.epoch, "score": one.score} for one in surplus
+        ]
+        show_json({"removed": arguments.yes, "freed": total, "files": rows})
+    elif surplus:
+        shown = [
+            (one.run.path.name, one.file.name, one.epoch, number(one.score), size(one.file.stat().st_size))
+            for one in surplus
+        ]
+        show_table(("run", "file", "epoch", "score", "size"), shown)
+    if not surplus:
+        say("no checkpoint to remove")
+    elif arguments.yes:
+        remove(surplus)
+        say(f"removed {len(surplus)} checkpoints, {size(total)}")
+    else:
+        say(f"would remove {len(surplus)} checkpoints, {size(total)}; add --yes to do it")
+    return codes.DONE
