@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -12,13 +11,15 @@ from torch import nn
 
 from engines.contract.events import Alert, CommandAnswer, EndReason, EventWriter
 from engines.contract.rundir import RunDirectory, TrainLoss
-from engines.contract.settings import RunConfig
+from engines.contract.settings import RunConfig, Training
 from engines.contract.spec import Head
 from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
 from engines.training import gradients
 from engines.training.batches import Batches
+from engines.training.clock import Clock
 from engines.training.evaluate import Evaluator
+from engines.training.out_of_memory import Fit
 from engines.training.phases import Phases
 from engines.training.precision import Precision
 from engines.training.project import Project, Result, Split
@@ -55,18 +56,20 @@ class Trainer:
         names = [head.name for head in heads]
         weights = settings.loss_weights.model_dump()
         live = LiveSettings({name: float(weights[name]) for name in names}, 1.0, self.training.epochs)
-        self.state = state = TrainState(live)
+        self.state = state = TrainState(live, micro_batches=first_parts(self.training))
         self.room = Room(run, events, listener, lambda: (state.step, state.epoch))
         self.phases = Phases(self.room, lambda: state.step)
         self.work = Work(run, settings, names, project, data, model, listener, self.room, state, self.phases)
         device = next(model.parameters()).device
         precision = Precision(self.training.amp, device)
-        self.step = _make_step(self.work, precision, metrics)
+        self.fit = Fit(self.work)
+        self.step = make_step(self.work, precision, metrics, self.fit)
+        self.clock = Clock(device)
         scaled = precision.scaler.is_enabled()
         self.step_log = StepLog(run, self.room, [*names, *metrics], self.training.log_every, device, scaled=scaled)
         self.records = EpochRecorder(run, self.room)
         self.schedule = Schedule(self.work, StagePlan(self.training, heads))
-        self.evaluate = Evaluator(self.work, self.schedule)
+        self.evaluate = Evaluator(self.work, self.schedule, self.fit)
         self.batches = Batches(self.work, self.schedule)
         self.measure_gradients = partial(gradients.measure, self.work, self.batches, precision)
         self.checkpoints = Checkpoints(self.work, self.step, self.flush)
@@ -76,7 +79,11 @@ class Trainer:
     def train(self, replay: Sequence[CommandAnswer] = ()) -> EndReason:
         """Train to the end and say why it ended. Raises `Diverged`, or OSError where nothing can be written."""
         with self.batches:
-            return self._train(replay)
+            try:
+                return self._train(replay)
+            except (RuntimeError, MemoryError) as error:  # a full device is told with what the run did
+                error.add_note(f"while {self.phases.current}")
+                raise
 
     def _train(self, replay: Sequence[CommandAnswer]) -> EndReason:
         state, schedule = self.state, self.schedule
@@ -98,9 +105,9 @@ class Trainer:
                 if not self.checkpoints.current:  # the disk was full when the last epoch ended
                     self.checkpoints.save()
                 return reason
-            asked = time.perf_counter()
+            asked = self.clock.now()
             batch, ctx = self.batches.next()
-            waited = time.perf_counter() - asked
+            waited = asked, self.clock.now()
             rate = schedule.rate()
             row = self.step(batch, ctx, rate)
             with torch.no_grad():
@@ -195,6 +202,8 @@ class Trainer:
             self.step.optimizer.state.clear()
         self._enter_stage()
         self._begin_stage()
+        if self.training.compile:
+            self.phases.enter("compiling", stage.name)
         text = f"stage {stage.name} begins: {', '.join(stage.heads or ['everything on'])}"
         self.room.write(Alert(code="stage", level="info", text=text, step=self.state.step))
 
@@ -214,11 +223,16 @@ class Trainer:
         self.step.set_weights(self.state.live.weights)
 
 
-def _make_step(work: Work, precision: Precision, metrics: Sequence[str]) -> TrainStep:
+def first_parts(training: Training) -> int:
+    """Micro-batches that a training begins with."""
+    return 1 if training.micro_batches == "auto" else training.micro_batches
+
+
+def make_step(work: Work, precision: Precision, metrics: Sequence[str], fit: Fit) -> TrainStep:
     """The step of a run, with the project's optimizer."""
     project, training = work.project, work.settings.training
     optimizer = project.optimizer(project.param_groups(work.model, training.weight_decay), work.settings)
-    model: nn.Module = torch.compile(work.model) if training.compile else work.model  # type: ignore[assignment]
     return TrainStep(
-        project, model, optimizer, precision, work.heads, micro_batches=training.micro_batches, metrics=metrics
-    )
+        project, work.model, optimizer, precision, work.heads, metrics=metrics,
+        parts=lambda: work.state.micro_batches, compiled=training.compile, fit=fit,
+    )  # fmt: skip

@@ -116,7 +116,9 @@ class Checkpoints:
         work, step = self._work, self._step
         work.project.load_trainable_state(work.model, content["model"])
         self._restore_optimizer(content["optimizer"])
+        cut = work.settings.training.micro_batches
         work.state.become(TrainState.load(content["state"]))
+        work.state.micro_batches = work.state.micro_batches if cut == "auto" else cut
         if content["scaler"]:  # a fork may turn fp16 on
             step.precision.scaler.load_state_dict(content["scaler"])
         if work.state.step_in_epoch:  # else nothing is summed yet, and a project may have got other metrics

@@ -81,7 +81,7 @@ class InProcess:
         randomness = step_generator(trainer.training.seed, 0, place)
         batch = trainer.data.train.batch(trainer.schedule.order.indices(0, place), randomness)
         row = trainer.step(batch, trainer.schedule.context(), 1e-3)
-        trainer.step_log.add(row, step=place, epoch=1, lr=1e-3, data_wait=0.0)
+        trainer.step_log.add(row, step=place, epoch=1, lr=1e-3, data_wait=(trainer.clock.now(), trainer.clock.now()))
         if trainer.step_log.due:
             trainer.flush()
         return row

@@ -1,0 +1,33 @@
+"""Moments of a training: of the host where it computes itself, of the device where that runs on its own."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+Moment = float | torch.cuda.Event
+
+
+class Clock:
+    """Marks moments without waiting. On a GPU a moment is when the work handed over so far is done."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def now(self) -> Moment:
+        if self._device.type != "cuda":
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record(torch.cuda.current_stream(self._device))
+        return event
+
+    @staticmethod
+    def seconds(began: Moment, ended: Moment) -> float:
+        """Between two moments; on a GPU it waits until it is past the second."""
+        if isinstance(began, float) or isinstance(ended, float):
+            assert isinstance(began, float)
+            assert isinstance(ended, float)
+            return ended - began
+        ended.synchronize()
+        return float(began.elapsed_time(ended)) / 1e3
