@@ -1,8 +1,11 @@
-"""Moments of a training: of the host where it computes itself, of the device where that runs on its own."""
+"""Moments and spans of a training: of the host where it computes itself, of the device where that runs on its own."""
 
 from __future__ import annotations
 
+import contextlib
 import time
+from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
 
@@ -31,3 +34,10 @@ class Clock:
             return ended - began
         ended.synchronize()
         return float(began.elapsed_time(ended)) / 1e3
+
+
+def span(name: str) -> AbstractContextManager[Any]:
+    """A part of a step (data, forward, backward, optimizer) in the trace of a profiler; nothing where none runs."""
+    if torch.autograd._profiler_enabled():  # type: ignore[attr-defined]
+        return torch.profiler.record_function(name)
+    return contextlib.nullcontext()

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from engines.contract.events import Alert, CommandAnswer, EndReason, EventWriter
 from engines.contract.rundir import RunDirectory, TrainLoss
@@ -17,7 +17,7 @@ from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
 from engines.training import gradients
 from engines.training.batches import Batches
-from engines.training.clock import Clock
+from engines.training.clock import Clock, span
 from engines.training.evaluate import Evaluator
 from engines.training.out_of_memory import Fit
 from engines.training.phases import Phases
@@ -105,16 +105,7 @@ class Trainer:
                 if not self.checkpoints.current:  # the disk was full when the last epoch ended
                     self.checkpoints.save()
                 return reason
-            asked = self.clock.now()
-            batch, ctx = self.batches.next()
-            waited = asked, self.clock.now()
-            rate = schedule.rate()
-            row = self.step(batch, ctx, rate)
-            with torch.no_grad():
-                self.project.after_step(self.model, ctx)
-            self.step_log.add(row, step=state.step, epoch=state.epoch + 1, lr=rate, data_wait=waited)
-            state.step += 1
-            state.step_in_epoch += 1
+            self.one_step()
             if self.phases.current == "compiling":  # which the first step did
                 self.phases.enter("training")
             if self.step_log.due:
@@ -124,6 +115,22 @@ class Trainer:
         self._close("the run is stopping")
         self.checkpoints.save()
         return "stopped"
+
+    def one_step(self) -> Tensor:
+        """Gather the next batch, step on it and log it; its row, on the device. Not at the end of an epoch."""
+        state = self.state
+        asked = self.clock.now()
+        with span("data"):
+            batch, ctx = self.batches.next()
+        waited = asked, self.clock.now()
+        rate = self.schedule.rate()
+        row = self.step(batch, ctx, rate)
+        with torch.no_grad():
+            self.project.after_step(self.model, ctx)
+        self.step_log.add(row, step=state.step, epoch=state.epoch + 1, lr=rate, data_wait=waited)
+        state.step += 1
+        state.step_in_epoch += 1
+        return row
 
     def restore(self, content: dict[str, Any]) -> None:
         """Go on from what a checkpoint holds."""

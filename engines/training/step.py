@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from engines.contract.rundir import TrainLoss
+from engines.training.clock import span
 from engines.training.metrics import Metrics
 from engines.training.out_of_memory import Fit
 from engines.training.precision import Precision, no_trace
@@ -115,10 +116,11 @@ class TrainStep:
             totals, counts, loss = self._fit.compute(
                 lambda: self._backward(batch, ctx), len(next(iter(batch.values())))
             )
-        self.precision.scaler.unscale_(self.optimizer)
-        norm = nn.utils.clip_grad_norm_(self._parameters, self._clip)
-        skipped = (~torch.isfinite(norm + loss)).float()
-        self._update(skipped)
+        with span("optimizer"):
+            self.precision.scaler.unscale_(self.optimizer)
+            norm = nn.utils.clip_grad_norm_(self._parameters, self._clip)
+            skipped = (~torch.isfinite(norm + loss)).float()
+            self._update(skipped)
         return self._log_row(totals, counts, loss, norm, skipped)
 
     def _backward(self, batch: Batch, ctx: Context) -> tuple[Tensor, Tensor, Tensor]:
@@ -137,7 +139,7 @@ class TrainStep:
         summed = torch.zeros_like(weights)
         measured: list[tuple[Tensor, Tensor]] = []
         for part in parts:
-            with self.precision.autocast():
+            with span("forward"), self.precision.autocast():
                 losses = self._project.losses(self._model, part, ctx)
                 totals, part_counts = stack_losses(losses, self._active)
                 scales = self._metrics.scales(losses, self._active)
@@ -145,7 +147,8 @@ class TrainStep:
                 counts = part_counts
             factors = weights if scales is None else weights * scales
             loss = (mean(totals, counts) * factors).sum()
-            self.precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            with span("backward"):
+                self.precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             summed += totals.detach()
             if self._metrics.names:
                 measured.append(self._metrics.of(losses))
