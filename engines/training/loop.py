@@ -78,7 +78,7 @@ class Trainer:
 
     def train(self, replay: Sequence[CommandAnswer] = ()) -> EndReason:
         """Train to the end and say why it ended. Raises `Diverged`, or OSError where nothing can be written."""
-        with self.batches:
+        with self.batches, self.checkpoints:
             try:
                 return self._train(replay)
             except (RuntimeError, MemoryError) as error:  # a full device is told with what the run did
@@ -110,8 +110,9 @@ class Trainer:
                 self.phases.enter("training")
             if self.step_log.due:
                 self.flush()
+            self.checkpoints.look()
             if self.checkpoints.due:
-                self.checkpoints.save_or_warn()
+                self.checkpoints.save_in_background()
         self._close("the run is stopping")
         self.checkpoints.save()
         return "stopped"
@@ -165,6 +166,7 @@ class Trainer:
         result = self.evaluate() if evaluated else Result(values={}, score=None)
         if result is None:
             return False
+        self.checkpoints.settle()  # whether there is a best to beat depends on it
         state.evaluated = evaluated
         rate = self.schedule.rate(last=True)
         state.step_in_epoch = 0
@@ -181,9 +183,12 @@ class Trainer:
                 self.records.write_report(result.tables)
         state.stage_over = not plan.is_last(state) and plan.stage_over(state)
         keep = self.settings.output.keep_epochs
-        saved = self.checkpoints.save_or_warn(best=best, keep=bool(keep) and state.epoch % keep == 0)
-        if not saved and state.best_epoch == state.epoch:  # what best.pt still holds is what there is to beat
-            state.best_score, state.best_epoch = best_before
+
+        def not_saved() -> None:  # what best.pt still holds is what there is to beat
+            if best:
+                state.best_score, state.best_epoch = best_before
+
+        self.checkpoints.save_in_background(best=best, keep=bool(keep) and state.epoch % keep == 0, failed=not_saved)
         if state.stage_over:
             self._next_stage()
         self.records.begin_epoch()

@@ -100,7 +100,7 @@ class Projects:
         """Every place where steps wait, in each precision, over three steps after three: none is right."""
         found = {}
         for amp in choices(self._device) if self._device.type == "cuda" else ("off",):
-            live = self._trainer(project, f"training.amp={amp}")
+            live = self._trainer(project, f"training.amp={amp}", "training.batch_size=8")
             live.steps(3)
             live.wait()
             with waits_noted(self._device) as seen:
