@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -36,8 +37,42 @@ class Clock:
         return float(began.elapsed_time(ended)) / 1e3
 
 
+class Spans:
+    """When the parts of steps began and ended: `{"forward": [(began, ended), …]}`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.moments: dict[str, list[tuple[Moment, Moment]]] = {}
+
+    @contextlib.contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        began = self._clock.now()
+        yield
+        self.moments.setdefault(name, []).append((began, self._clock.now()))
+
+    def seconds(self) -> dict[str, float]:
+        """Of each part in all, in the order they first came."""
+        return {name: sum(Clock.seconds(*one) for one in moments) for name, moments in self.moments.items()}
+
+
+_collecting: list[Spans] = []
+"""The one that is timed into, if any."""
+
+
+@contextlib.contextmanager
+def collected(clock: Clock) -> Iterator[Spans]:
+    """Every span inside is timed."""
+    _collecting.append(Spans(clock))
+    try:
+        yield _collecting[-1]
+    finally:
+        _collecting.pop()
+
+
 def span(name: str) -> AbstractContextManager[Any]:
-    """A part of a step (data, forward, backward, optimizer) in the trace of a profiler; nothing where none runs."""
+    """A part of a step (data, forward, backward, optimizer): timed inside `collected`, named in a profiler's trace."""
+    if _collecting:
+        return _collecting[-1].part(name)
     if torch.autograd._profiler_enabled():  # type: ignore[attr-defined]
         return torch.profiler.record_function(name)
     return contextlib.nullcontext()
