@@ -42,6 +42,8 @@ from engines.contract import on_finish, references
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
 from engines.contract.settings import Training
+from engines.training.loop import first_parts
+from engines.training.out_of_memory import is_out_of_memory
 from engines.training.precision import Precision, choose_device, seed_everything
 from engines.training.project import Project
 from engines.training.stages import StagePlan
@@ -80,7 +82,9 @@ def check(
         found["exit_code"] = error.exit_code
     except ModuleNotFoundError as error:
         found["faults"].append(f"{references.missing(error)}.")
-    except torch.OutOfMemoryError:
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
         found["faults"].append(f"one batch does not fit into the memory of {found['device']}; {SMALLER}")
     if found["faults"]:
         found["exit_code"] = found["exit_code"] or 1
@@ -129,7 +133,8 @@ def _build(loaded: LoadedConfig, device: torch.device, found: dict[str, Any]) ->
         "trainable": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
     }
     precision = Precision(settings.training.amp, device)
-    return Built(settings, loaded.spec, project, device, data, data_size, model, precision)
+    parts = first_parts(settings.training)
+    return Built(settings, loaded.spec, project, device, data, data_size, model, precision, parts)
 
 
 def _without_data(
@@ -158,7 +163,9 @@ def _staged(built: Built, plan: StagePlan, given: Given, found: dict[str, Any]) 
 def _fit(staged: StagedRun, found: dict[str, Any]) -> list[dict[str, int]]:
     """The memory of every stage; whether the one that takes most fits, and the checkpoints."""
     built, faults = staged.built, found["faults"]
-    memory = staged.memory()
+    memory = staged.fitting_memory()
+    if built.settings.training.micro_batches == "auto":
+        found["micro_batches"] = staged.built.parts
     found["memory"] = fits(built.device, max(memory, key=lambda parts: parts["total"]), faults)
     faults += occupied(built.settings)
     found["warnings"] = [sentence for name in built.settings.output.writers if (sentence := why_not(name))]
@@ -175,6 +182,8 @@ def _measure(
     """The stages, and the seconds of all evaluations and saves."""
     built = staged.built
     stages = staged.times(given.step_seconds)
+    if precisions := staged.precisions():
+        found["precisions"] = {"chosen": built.precision.name, "seconds": precisions}
     for told, stage, parts in zip(found["stages"], stages, memory, strict=True):
         told |= {"memory": parts["total"], "begin": stage.begin.seconds(), "end": stage.end.seconds()}
     evaluation = evaluation_seconds(built, staged.ends(staged.stages[0])[0])

@@ -184,6 +184,9 @@ def _add_starting(commands: Commands[Parser]) -> None:
         help="run real steps, an evaluation, a save and a resume, and measure them",
     )
     check.add_argument("--try-seconds", type=float, metavar="S", help="how long to run steps; default: 60")
+    check.add_argument(
+        "--profile", action="store_true", help="show instead where the time of 50 steps goes, with a trace for Perfetto"
+    )
     check.add_argument("--step-seconds", type=float, metavar="S", help="duration of a step, instead of measuring it")
     check.add_argument("--usd-per-hour", type=float, metavar="USD", help="price of the machine; default: the config's")
     check.add_argument("--samples", type=int, metavar="N", help="number of training samples, instead of counting them")

@@ -8,12 +8,15 @@ from pathlib import Path
 from cockpit.cli.arguments import COUNT
 from cockpit.cli.engine import ask_engine
 from cockpit.cli.printing import say, show_json, show_pairs
+from cockpit.cli.tasks import Target, carry_out
 from cockpit.core.launch.check_facts import facts_of
 from engines.basics.errors import UserError
 
 
 def check(arguments: Namespace) -> int:
     """Prints what was found out before the first fault, and every fault."""
+    if arguments.profile:
+        return _profile(arguments)
     options = [part for override in arguments.overrides for part in ("--set", override)]
     if (seconds := arguments.try_seconds) is not None and not seconds > 0:
         raise UserError(f"--try-seconds {seconds:g}: expected a number above 0.")
@@ -38,3 +41,12 @@ def check(arguments: Namespace) -> int:
             say(fault)
     code: int = found["exit_code"]
     return code
+
+
+def _profile(arguments: Namespace) -> int:
+    """As a run of its own, whose report it prints. Raises `UserError` for options that say something else."""
+    others = ("try_", "try_seconds", "step_seconds", "usd_per_hour", "samples")
+    if any(getattr(arguments, name) for name in others):
+        raise UserError("--profile measures steps alone; give --set and --json with it, nothing else.")
+    target = Target.find(arguments.config)
+    return carry_out(target, "profile", {}, arguments.overrides, json=arguments.json)

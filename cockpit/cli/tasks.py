@@ -151,7 +151,7 @@ def _of_config(override: str) -> bool:
 
 
 def _list(spec: Spec, *, json: bool) -> int:
-    rows = [(name, NEEDS[task.needs], task.help) for name, task in spec.tasks.items()]
+    rows = [(name, NEEDS[task.needs], task.help) for name, task in spec.every_task.items()]
     if json:
         tasks = [{"name": name, "of": of, "help": help} for name, of, help in rows]
         show_json({"project": spec.name, "tasks": tasks})

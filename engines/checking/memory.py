@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import psutil
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from engines.basics.amounts import size
 from engines.host import machine
@@ -18,7 +21,7 @@ from engines.training.precision import Precision
 from engines.training.project import Context, Project, Split
 
 ADAM_MOMENTS = 2
-SMALLER = "lower training.batch_size, or raise training.micro_batches."
+SMALLER = "lower training.batch_size, or set training.micro_batches=auto."
 
 
 def size_of(tensors: Iterable[Tensor]) -> int:
@@ -53,10 +56,57 @@ def activation_size(
     return sum(kept.values())
 
 
+class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """The most bytes that what is computed inside has held at once; a view takes none."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.now, self.most = 0, 0
+        self._known: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = {t.untyped_storage()._cdata for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)}
+        made = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(made):
+            if isinstance(tensor, Tensor):
+                storage = tensor.untyped_storage()
+                if storage._cdata not in given | self._known:
+                    self._count(storage)
+        return made
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        size, key = storage.nbytes(), storage._cdata
+
+        def freed() -> None:
+            self.now -= size
+            self._known.discard(key)
+
+        self._known.add(key)
+        weakref.finalize(storage, freed)
+        self.now += size
+        self.most = max(self.most, self.now)
+
+
+def evaluation_size(project: Project[Any], cfg: Any, model: nn.Module, data: Split, parts: int, ctx: Context) -> int:
+    """Bytes that one validation batch takes while it is computed."""
+    size = max(1, project.validation_batch(cfg) // parts)
+    indices = torch.arange(min(size, len(data.validation)))
+    evaluation = project.evaluation(cfg, data)
+    model.eval()
+    with torch.inference_mode(), LiveBytes() as live:
+        losses = evaluation.add(model, data.validation.batch(indices, None, ctx), ctx)
+    assert losses
+    model.train()
+    return int(live.most)
+
+
 def memory_needed(
-    model: nn.Module, trained: Sequence[nn.Parameter], moments: int, data: int, activations: int
+    model: nn.Module, trained: Sequence[nn.Parameter], moments: int, data: int, activations: int, evaluation: int
 ) -> dict[str, int]:
-    """Bytes that training takes beyond what this process took before; `moments`: of the optimizer, so far."""
+    """Bytes that training takes beyond what this process took before; `moments`: of the optimizer, so far.
+
+    No gradients and no activations are kept while a validation batch is computed: `total` has what takes more.
+    """
     parts = {
         "model": size_of(model.parameters()) + size_of(model.buffers()),
         "gradients": size_of(trained),
@@ -64,17 +114,28 @@ def memory_needed(
         "activations": activations,
         "data": data,
     }
-    return {**parts, "total": sum(parts.values())}
+    whole = sum(parts.values())
+    in_step = parts["gradients"] + activations
+    return {**parts, "evaluation": evaluation, "total": whole + max(0, evaluation - in_step)}
 
 
 def fits(device: torch.device, needed: Mapping[str, int], faults: list[str]) -> dict[str, int]:
     """`needed` with the bytes that are free; too few are a fault."""
-    # the model and the data are there already, so what is free has to hold only the rest
-    available = free_memory(device) + needed["model"] + needed["data"]
+    available = _available(device, needed)
     if needed["total"] > available:
         wanted = f"training needs about {size(needed['total'])} of memory on {device}"
         faults.append(f"{wanted} and {size(available)} are free; {SMALLER}")
     return {**needed, "available": available}
+
+
+def is_room(device: torch.device, needed: Mapping[str, int]) -> bool:
+    """Whether `needed` fits into what is free."""
+    return needed["total"] <= _available(device, needed)
+
+
+def _available(device: torch.device, needed: Mapping[str, int]) -> int:
+    """The model and the data are there already, so what is free has to hold only the rest."""
+    return free_memory(device) + needed["model"] + needed["data"]
 
 
 def in_use(device: torch.device) -> int:
@@ -85,6 +146,7 @@ def in_use(device: torch.device) -> int:
 def free_memory(device: torch.device, cgroup: Path = CGROUP) -> int:
     """Bytes still free on `device`; on the CPU within the limit of the container, if it has one."""
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch, for later
+        return torch.cuda.mem_get_info(device)[0] + kept
     used, usable = machine.memory(cgroup)
     return min(int(psutil.virtual_memory().available), max(0, usable - used))

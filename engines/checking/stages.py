@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from engines.checking.duration import StageTime, StepTimes
-from engines.checking.memory import ADAM_MOMENTS, activation_size, memory_needed
-from engines.checking.steps import Built, StepTimer
+from engines.checking.memory import ADAM_MOMENTS, activation_size, evaluation_size, is_room, memory_needed
+from engines.checking.steps import Built, StepTimer, precision_seconds
 from engines.contract.settings import Training
 from engines.training.order import Order
+from engines.training.out_of_memory import is_out_of_memory, more_parts
+from engines.training.precision import choices
 from engines.training.project import Context
 from engines.training.stages import StagePlan
 
@@ -56,8 +58,38 @@ class StagedRun:
             trained = [parameter for parameter in built.model.parameters() if parameter.requires_grad]
             moments |= {id(parameter): ADAM_MOMENTS * parameter.nbytes for parameter in trained}
             activations = max(self._activations(stage, ctx) for ctx in self.ends(stage))
-            found.append(memory_needed(built.model, trained, sum(moments.values()), built.data_size, activations))
+            evaluation = evaluation_size(
+                built.project, built.settings, built.model, built.data, built.parts, self.ends(stage)[0]
+            )
+            found.append(
+                memory_needed(built.model, trained, sum(moments.values()), built.data_size, activations, evaluation)
+            )
         return found
+
+    def fitting_memory(self) -> list[dict[str, int]]:
+        """As `memory`; with training.micro_batches auto in as many parts as it takes to fit, which `built` then has."""
+        size = max(self._plan.trainings[stage.index].batch_size for stage in self.stages)
+        while True:
+            more = more_parts(self.built.parts, size)
+            may_cut = self.built.settings.training.micro_batches == "auto" and more is not None
+            try:
+                memory = self.memory()
+                if not may_cut or all(is_room(self.built.device, parts) for parts in memory):
+                    return memory
+            except (RuntimeError, MemoryError) as error:
+                if not (may_cut and is_out_of_memory(error)):
+                    raise
+            assert more is not None
+            self.built = replace(self.built, parts=more)
+
+    def precisions(self) -> dict[str, float]:
+        """Seconds of a step in each precision that the GPU has, as the first stage begins; empty on the CPU."""
+        built, stage = self.built, self.stages[0]
+        if built.device.type != "cuda":
+            return {}
+        self._enter(stage)
+        clip = self._plan.trainings[stage.index].grad_clip
+        return precision_seconds(built, choices(built.device), self._orders[stage.index], self.ends(stage)[0], clip)
 
     def times(self, step_seconds: float | None) -> list[StageTime]:
         """What each stage takes, by a few steps at both of its ends, or by the `step_seconds` that are given."""
@@ -95,5 +127,5 @@ class StagedRun:
     def _activations(self, stage: PlannedStage, ctx: Context) -> int:
         built, training = self.built, self.built.settings.training
         samples = self._orders[stage.index].indices(0, 0)
-        samples = samples[: max(1, len(samples) // training.micro_batches)]
+        samples = samples[: max(1, len(samples) // built.parts)]
         return activation_size(built.project, built.model, built.data, samples, ctx, built.precision, training.seed)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from engines.training.step import TrainStep
 
 MOST_SECONDS = 6.0
 """For all steps that count; half as much for those that warm up. At each point of a run at least one and two steps."""
+GPU_BLOCK, GPU_BLOCKS = 30, 3
 EVALUATION_SECONDS = 3.0
 MOST_SAVED = 64 << 20
 """Bytes that are written to see how fast that is."""
@@ -46,6 +47,8 @@ class Built:
     """Bytes that it takes."""
     model: nn.Module
     precision: Precision
+    parts: int = 1
+    """Micro-batches of each batch."""
 
 
 class StepTimer:
@@ -58,28 +61,49 @@ class StepTimer:
         optimizer = project.optimizer(project.param_groups(model, training.weight_decay), built.settings)
         self._step = TrainStep(
             project, model, optimizer, built.precision, [head.name for head in built.spec.heads],
-            micro_batches=training.micro_batches, metrics=built.spec.measured,
+            parts=lambda: built.parts, metrics=built.spec.measured, compiled=training.compile,
         )  # fmt: skip
 
     def time(self, order: Order, ctx: Context, grad_clip: float) -> StepTimes:
-        """With their batches: up to `LEAST_FOR_RANGE` steps after `WARM_UP`, fewer where they are slow."""
+        """With their batches: up to `LEAST_FOR_RANGE` steps after `WARM_UP`, fewer where they are slow.
+
+        On a GPU three blocks, with one wait at the end of each: asked after every step, it would be idle in between.
+        """
         self._step.enter_stage(ctx.heads, grad_clip)
         self._step.set_weights(self._built.settings.loss_weights.model_dump())
         self._built.model.train()
-        self._some(order, ctx, WARM_UP, 1, self._seconds / 2)
-        return StepTimes.of(np.array(self._some(order, ctx, LEAST_FOR_RANGE, 2, self._seconds)))
+        if self._built.device.type != "cuda":
+            self._some(order, ctx, WARM_UP, 1, self._seconds / 2)
+            return StepTimes.of(np.array(self._some(order, ctx, LEAST_FOR_RANGE, 2, self._seconds)))
+        warm = self._some(order, ctx, 2 * WARM_UP, 2, self._seconds / 2)
+        block = max(1, min(GPU_BLOCK, int(self._seconds / GPU_BLOCKS / warm[-1])))
+        return StepTimes.of(np.array(self._some(order, ctx, GPU_BLOCKS * block, 2, self._seconds, block)))
 
-    def _some(self, order: Order, ctx: Context, most: int, least: int, budget: float) -> list[float]:
+    def _some(self, order: Order, ctx: Context, most: int, least: int, budget: float, block: int = 1) -> list[float]:
+        """Seconds of each of `least` to `most` steps, until `budget` seconds are over; in a block, of their mean."""
         training = self._built.settings.training
         seconds: list[float] = []
         while len(seconds) < least or (len(seconds) < most and sum(seconds) < budget):
             began = time.perf_counter()
-            place = len(seconds) % order.steps_per_pass
-            randomness = step_generator(training.seed, 0, place)
-            batch = self._built.data.train.batch(order.indices(0, place), randomness, ctx)
-            self._step(batch, ctx, training.min_lr).tolist()  # waits for the device
-            seconds.append(time.perf_counter() - began)
+            for place in range(len(seconds), len(seconds) + block):
+                place %= order.steps_per_pass
+                randomness = step_generator(training.seed, 0, place)
+                batch = self._built.data.train.batch(order.indices(0, place), randomness, ctx)
+                row = self._step(batch, ctx, training.min_lr)
+            row.tolist()  # waits for the device
+            seconds += [(time.perf_counter() - began) / block] * block
         return seconds
+
+
+def precision_seconds(
+    built: Built, names: Sequence[str], order: Order, ctx: Context, grad_clip: float
+) -> dict[str, float]:
+    """Of a step in each precision, the median."""
+    found = {}
+    for name in names:
+        timer = StepTimer(replace(built, precision=Precision(name, built.device)), points=len(names))
+        found[name] = timer.time(order, ctx, grad_clip).median
+    return found
 
 
 def evaluation_seconds(built: Built, ctx: Context) -> float:
@@ -87,7 +111,8 @@ def evaluation_seconds(built: Built, ctx: Context) -> float:
 
     Its first batch, which warms up, counts as any other: as the median of those after it.
     """
-    count = -(-len(built.data.validation) // built.project.validation_batch(built.settings))
+    size = max(1, built.project.validation_batch(built.settings) // built.parts)
+    count = -(-len(built.data.validation) // size)
     share, began = 0.0, time.perf_counter()
     asked: list[float] = []
     """When it was asked whether to go on: before every batch and after every piece of what follows."""
@@ -103,6 +128,7 @@ def evaluation_seconds(built: Built, ctx: Context) -> float:
     result = evaluate(
         built.project, built.settings, built.data, built.model, ctx, built.settings.loss_weights.model_dump(),
         heads=[head.name for head in built.spec.heads], interrupted=interrupted, progress=progress,
+        parts=built.parts,
     )  # fmt: skip
     moments = asked if result is None else [*asked, time.perf_counter()]
     if not count or len(moments) < 2:

@@ -68,8 +68,9 @@ class Training(Section):
     """Epochs to train, over all stages."""
     batch_size: Count = 64
     """Samples per optimizer step, over all micro-batches."""
-    micro_batches: Count = 1
-    """Parts each batch is split into, to save memory; the gradient is still that of the whole batch."""
+    micro_batches: Count | Literal["auto"] = 1
+    """Parts each batch is split into, to save memory; the gradient is still that of the whole batch. auto starts with
+    one and takes more when the device is out of memory."""
     lr: Positive = 5e-4
     """Peak learning rate."""
     min_lr: NonNegative = 1e-6
@@ -84,10 +85,11 @@ class Training(Section):
     """Epochs without a better score before the run stops early."""
     grad_clip: Positive = 1.0
     """Largest gradient norm."""
-    amp: Literal["auto", "off", "bf16", "fp16"] = "auto"
-    """Mixed precision: auto is bf16 where the GPU supports it, fp16 with a scaler on older GPUs, off on CPU and MPS."""
+    amp: Literal["auto", "off", "tf32", "bf16", "fp16"] = "auto"
+    """Mixed precision: auto is bf16 where the GPU supports it, fp16 with a scaler on older GPUs, off on CPU and MPS.
+    tf32 keeps fp32 and multiplies in TF32: often quickest for a small model. `check` times them."""
     compile: bool = False
-    """Use torch.compile on the model."""
+    """Use torch.compile on the model: its results equal the uncompiled ones to rounding, a resume's too."""
     seed: int = 42
     """Seeds everything: initial weights, order, augmentation, dropout."""
     steps_per_epoch: Count | None = None
@@ -104,7 +106,7 @@ class Training(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Training:
         for size in (self.batch_size, *(stage.batch_size for stage in self.stages if stage.batch_size)):
-            if size % self.micro_batches:
+            if self.micro_batches != "auto" and size % self.micro_batches:
                 raise ValueError(f"batch_size {size} must be a multiple of micro_batches {self.micro_batches}")
         names = [stage.name for stage in self.stages]
         if len(set(names)) < len(names):

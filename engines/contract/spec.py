@@ -71,6 +71,12 @@ class Task:
     """What its arguments must hold: `run`, the directory of a run, or `config`, a whole checked config as a mapping."""
 
 
+COMMON_TASKS = {
+    "profile": Task("engines.checking.profiling:profile", "show where the time of a training step goes", needs="config")
+}
+"""What every project can do."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Spec:
     """The torch-free face of a project."""
@@ -125,12 +131,16 @@ class Spec:
 
     def task(self, name: str) -> Task:
         """The task called `name`. Raises `UserError` naming those there are."""
-        if name not in self.tasks:
-            known = ", ".join(self.tasks) or "none"
-            raise UserError(
-                f"The project {self.name!r} has no task {name!r}{nearest(name, self.tasks)}; it has {known}."
-            )
-        return self.tasks[name]
+        tasks = self.every_task
+        if name not in tasks:
+            known = ", ".join(tasks)
+            raise UserError(f"The project {self.name!r} has no task {name!r}{nearest(name, tasks)}; it has {known}.")
+        return tasks[name]
+
+    @property
+    def every_task(self) -> dict[str, Task]:
+        """Its own tasks by name, and those that every project has."""
+        return {**self.tasks, **{name: task for name, task in COMMON_TASKS.items() if name not in self.tasks}}
 
     @property
     def measured(self) -> tuple[str, ...]:

@@ -23,16 +23,22 @@ def device_name(device: str, environment: Mapping[str, str] = os.environ) -> str
     first card it names, by its number or its UUID. A word that is no device stays as it is, but for what a file name
     could not hold.
     """
-    visible = environment.get("CUDA_VISIBLE_DEVICES")
-    named = None if visible is None else visible.replace(" ", "").split(",")
-    cards = None if named is None else [card for card in named if card not in ("", "-1")]
+    cards = visible_cards(environment)
     if device in ("", "auto"):
         device = "cuda" if (_has_gpu() if cards is None else cards) else "cpu"
     kind, _, index = device.partition(":")
     if kind == "cuda":
         place = int(index) if index.isdecimal() else 0
-        device = f"cuda:{_number(cards[place]) if cards and place < len(cards) else place}"
+        hidden = cards is not None and place >= len(cards)  # the engine refuses it: it must not queue for a card
+        device = f"cuda:{place}-hidden" if hidden else f"cuda:{_number(cards[place]) if cards else place}"
     return re.sub(r"[^\w:-]", "_", device)
+
+
+def visible_cards(environment: Mapping[str, str] = os.environ) -> list[str] | None:
+    """The cards that $CUDA_VISIBLE_DEVICES names, by number or UUID, in torch's order; None where it hides none."""
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    named = None if visible is None else visible.replace(" ", "").split(",")
+    return None if named is None else [card for card in named if card not in ("", "-1")]
 
 
 def _number(card: str) -> str:
@@ -62,15 +68,17 @@ def _has_gpu() -> bool:
 
 
 def gpu_model(device: str) -> str:
-    """Name of the card that `device_name` told, as `NVIDIA H200`; empty for what is none, or where nobody knows."""
-    kind, _, number = device.partition(":")
-    if kind != "cuda" or not number.isdecimal():
+    """Name of the card, or of the instance of one, that `device_name` told, as `NVIDIA H200`; empty where none is."""
+    kind, _, card = device.partition(":")
+    if kind != "cuda":
         return ""
     import pynvml
 
     try:
         pynvml.nvmlInit()
-        name = pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(int(number)))
+        by_number = card.isdecimal()
+        handle = pynvml.nvmlDeviceGetHandleByIndex(int(card)) if by_number else pynvml.nvmlDeviceGetHandleByUUID(card)
+        name = pynvml.nvmlDeviceGetName(handle)
     except pynvml.NVMLError:
         return ""
     return name.decode() if isinstance(name, bytes) else str(name)

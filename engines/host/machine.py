@@ -9,7 +9,8 @@ import contextlib
 import os
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,6 +34,8 @@ class Gpu:
     celsius: int | None
     problem: str = ""
     """Why the card does not answer, or gives no memory; empty where it does."""
+    part_of: int | None = None
+    """Number of the card that this is an instance (MIG) of; None for a whole card."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,9 @@ class LocalMachine:
             self._no_gpu = f"the NVIDIA driver no longer answers ({error})"
             return ()
         self._no_gpu = ""
-        return tuple(_read_gpu(self._nvml, index) for index in range(count))
+        cards = tuple(_read_gpu(self._nvml, index) for index in range(count))
+        parts = tuple(part for index in range(count) for part in _read_instances(self._nvml, index))
+        return cards + parts  # a card keeps its number
 
 
 def open_nvml() -> tuple[Any, str]:
@@ -124,16 +129,32 @@ def open_nvml() -> tuple[Any, str]:
 
 
 def _read_gpu(nvml: Any, index: int) -> Gpu:
-    """A card by all that it answers: each question may fail alone, and a card that is lost hides no other."""
+    """A card by its number. One that is lost hides no other."""
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    except nvml.NVMLError as error:
+        return Gpu("", None, None, None, None, None, f"does not answer ({error})")
+    return _read(nvml, handle)
+
+
+def _read_instances(nvml: Any, index: int) -> Iterator[Gpu]:
+    """The MIG instances of a card, if it is divided into some: of each its name and its memory."""
+    with contextlib.suppress(nvml.NVMLError):
+        card = nvml.nvmlDeviceGetHandleByIndex(index)
+        current, _ = nvml.nvmlDeviceGetMigMode(card)
+        for place in range(nvml.nvmlDeviceGetMaxMigDeviceCount(card) if current else 0):
+            with contextlib.suppress(nvml.NVMLError):  # of this place there is none
+                handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(card, place)
+                yield replace(_read(nvml, handle), part_of=index)
+
+
+def _read(nvml: Any, handle: Any) -> Gpu:
+    """All that a card or an instance answers: each question may fail alone."""
 
     def asked(question: str, *more: Any) -> Any:
         with contextlib.suppress(nvml.NVMLError):
             return getattr(nvml, question)(handle, *more)
 
-    try:
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-    except nvml.NVMLError as error:
-        return Gpu("", None, None, None, None, None, f"does not answer ({error})")
     problem, memory_info = "", None
     try:
         memory_info = nvml.nvmlDeviceGetMemoryInfo(handle)

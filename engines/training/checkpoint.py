@@ -8,26 +8,25 @@ from pathlib import Path
 from typing import IO, Any
 
 import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from engines.basics import files
 from engines.basics.errors import DataError
 from engines.contract.events import Checkpoint
 from engines.contract.rundir import RunDirectory
-from engines.runtime.room import Room
 
 FORMAT = 1
 
 
-def save(
-    run: RunDirectory, content: dict[str, Any], room: Room, *, step: int, epoch: int, best: bool, keep: bool
-) -> None:
+def write(run: RunDirectory, content: dict[str, Any], *, step: int, epoch: int, best: bool, keep: bool) -> Checkpoint:
     """Write `content` once, make it durable, then name it last.pt, then best.pt and epoch_NNN.pt where asked for.
 
-    Raises OSError with the older checkpoints untouched.
+    The event that says so, to be written. In any thread. Raises OSError with the older checkpoints untouched.
     """
     began = time.monotonic()
 
-    def write(file: IO[bytes]) -> None:
+    def fill(file: IO[bytes]) -> None:
         try:
             torch.save({"format": FORMAT, **content}, file)
         except RuntimeError as error:  # what torch's archive writer makes of a disk that is full
@@ -35,14 +34,44 @@ def save(
                 raise error.__context__ from None
             raise
 
-    files.replace_with(run.last, write)
+    files.replace_with(run.last, fill)
     names = [run.last.name]
     wanted = [run.best] * best + [kept(run, epoch)] * keep
     for path in wanted:
         files.replace_by_link(run.last, path)
         names.append(path.name)
-    size = run.last.stat().st_size
-    room.write(Checkpoint(step=step, epoch=epoch, files=names, size=size, seconds=time.monotonic() - began))
+    seconds = time.monotonic() - began
+    return Checkpoint(step=step, epoch=epoch, files=names, size=run.last.stat().st_size, seconds=seconds)
+
+
+class Snapshot:
+    """A copy of `content` in the host's memory, taken without waiting for a device: training may go on at once."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self._copies: dict[tuple[Any, ...], Tensor] = {}
+        self._taken: torch.cuda.Event | None = None
+        self._content = tree_map_only(Tensor, self._copied, content)
+        if any(tensor.is_cuda for tensor in tree_leaves(content) if isinstance(tensor, Tensor)):
+            self._taken = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._taken.record()
+
+    def _copied(self, tensor: Tensor) -> Tensor:
+        """One copy of what is the same tensor under several names."""
+        tensor = tensor.detach()
+        key = tensor.untyped_storage().data_ptr(), tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
+        if key not in self._copies:
+            if tensor.is_cuda:
+                host = torch.empty_like(tensor, device="cpu", pin_memory=True)
+                self._copies[key] = host.copy_(tensor, non_blocking=True)
+            else:
+                self._copies[key] = tensor.clone() if tensor.device.type == "cpu" else tensor.cpu()
+        return self._copies[key]
+
+    def content(self) -> dict[str, Any]:
+        """The copy, once it is whole."""
+        if self._taken is not None:
+            self._taken.synchronize()
+        return self._content  # type: ignore[no-any-return]
 
 
 def kept(run: RunDirectory, epoch: int) -> Path:

@@ -9,7 +9,6 @@ import msgspec
 import torch
 
 from engines.basics import files
-from engines.basics.amounts import size
 from engines.basics.errors import DataError
 from engines.contract import events as ev
 from engines.contract import spec as specs
@@ -27,6 +26,7 @@ from engines.runtime.room import is_full
 from engines.training import checkpoint
 from engines.training.finish import finish
 from engines.training.loop import Trainer
+from engines.training.out_of_memory import is_out_of_memory, sentence
 from engines.training.precision import choose_device, numeric_flags, seed_everything
 from engines.training.project import Project
 from engines.training.saving import Diverged
@@ -71,9 +71,9 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
     content = checkpoint.load(path)
     try:
         trainer.restore(content)
-    except torch.OutOfMemoryError:
-        raise
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise
         reason = " ".join(str(error).split())[:200]
         raise DataError(
             f"{path} does not match the model and the settings of {run.config} ({type(error).__name__}: {reason}); "
@@ -155,22 +155,13 @@ def train(attempt: Attempt) -> ev.Ended:
     """Train as the run directory says, from wherever its checkpoints stand. Raises `UserError`."""
     try:
         return _train(attempt)
-    except torch.OutOfMemoryError:
-        raise DataError(_no_room()) from None
     except StopRequested:
         return ev.Ended(reason="stopped", step=attempt.listener.step(), detail="stopped while loading")
-
-
-def _no_room() -> str:
-    """What the user can do about a GPU that is full."""
-    free, total = torch.cuda.mem_get_info()
-    device = torch.device("cuda", torch.cuda.current_device())
-    held = torch.cuda.memory_reserved()
-    return (
-        f"{full_name(device)} is out of memory: of {size(total)}, this run holds {size(held)} and "
-        f"{size(free)} are free; resume with --set training.micro_batches=2 or more, start a new run with a smaller "
-        "training.batch_size, or stop other programs on that GPU."
-    )
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        error.add_note("while loading")  # where no other note came before
+        raise DataError(sentence(error)) from None
 
 
 def _train(attempt: Attempt) -> ev.Ended:
@@ -200,6 +191,9 @@ def _to_the_end(trainer: Trainer, edits: Sequence[ev.CommandAnswer]) -> ev.Ended
             reason = "stopped"
     except Diverged as error:
         return ev.Ended(reason="failed", step=trainer.state.step, detail=str(error))
+    except RuntimeError as error:
+        error.add_note(f"while {trainer.phases.current}")
+        raise
     except OSError as error:
         if not (is_full(error) and trainer.listener.signalled):
             raise

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 
 from engines.contract.events import GradientNorms, finite
 from engines.training.batches import Batches
-from engines.training.precision import Precision, random_state_kept
+from engines.training.precision import Precision, no_trace
 from engines.training.project import Batch, Context, Project, mean
 from engines.training.step import split_batch
 from engines.training.work import Work
@@ -31,7 +30,7 @@ def gradient_norms(
     RuntimeError where the device has no room.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    with random_state_kept(), _buffers_kept(model):
+    with no_trace(model):
         with precision.autocast():
             losses = project.losses(model, batch, ctx)
         active = [head for head in heads if head in ctx.heads]
@@ -52,7 +51,7 @@ def gradient_norms(
 def measure(work: Work, batches: Batches, precision: Precision) -> None:
     """Record the norms on the batch of the next step; at an epoch's end on its last."""
     batch, ctx = batches.look()
-    part = split_batch(batch, work.settings.training.micro_batches)[0]
+    part = split_batch(batch, work.state.micro_batches)[0]
     norms, shared = gradient_norms(work.project, work.model, part, ctx, work.heads, precision)
     numbers, bad = finite(norms)
     work.room.write(GradientNorms(step=work.state.step, norms=numbers, parameters=shared, nonfinite=bad))
@@ -73,14 +72,3 @@ def _norm(gradients: Sequence[Tensor | None]) -> float:
     """In float32: squares overflow float16."""
     norms = [gradient.float().norm() for gradient in gradients if gradient is not None]
     return float(torch.stack(norms).norm()) if norms else 0.0
-
-
-@contextlib.contextmanager
-def _buffers_kept(model: nn.Module) -> Iterator[None]:
-    before = [buffer.clone() for buffer in model.buffers()]
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for buffer, value in zip(model.buffers(), before, strict=True):
-                buffer.copy_(value)

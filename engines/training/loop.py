@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from engines.contract.events import Alert, CommandAnswer, EndReason, EventWriter
 from engines.contract.rundir import RunDirectory, TrainLoss
-from engines.contract.settings import RunConfig
+from engines.contract.settings import RunConfig, Training
 from engines.contract.spec import Head
 from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
 from engines.training import gradients
 from engines.training.batches import Batches
+from engines.training.clock import Clock, span
 from engines.training.evaluate import Evaluator
+from engines.training.out_of_memory import Fit
 from engines.training.phases import Phases
 from engines.training.precision import Precision
 from engines.training.project import Project, Result, Split
@@ -55,18 +56,20 @@ class Trainer:
         names = [head.name for head in heads]
         weights = settings.loss_weights.model_dump()
         live = LiveSettings({name: float(weights[name]) for name in names}, 1.0, self.training.epochs)
-        self.state = state = TrainState(live)
+        self.state = state = TrainState(live, micro_batches=first_parts(self.training))
         self.room = Room(run, events, listener, lambda: (state.step, state.epoch))
         self.phases = Phases(self.room, lambda: state.step)
         self.work = Work(run, settings, names, project, data, model, listener, self.room, state, self.phases)
         device = next(model.parameters()).device
         precision = Precision(self.training.amp, device)
-        self.step = _make_step(self.work, precision, metrics)
+        self.fit = Fit(self.work)
+        self.step = make_step(self.work, precision, metrics, self.fit)
+        self.clock = Clock(device)
         scaled = precision.scaler.is_enabled()
         self.step_log = StepLog(run, self.room, [*names, *metrics], self.training.log_every, device, scaled=scaled)
         self.records = EpochRecorder(run, self.room)
         self.schedule = Schedule(self.work, StagePlan(self.training, heads))
-        self.evaluate = Evaluator(self.work, self.schedule)
+        self.evaluate = Evaluator(self.work, self.schedule, self.fit)
         self.batches = Batches(self.work, self.schedule)
         self.measure_gradients = partial(gradients.measure, self.work, self.batches, precision)
         self.checkpoints = Checkpoints(self.work, self.step, self.flush)
@@ -75,8 +78,12 @@ class Trainer:
 
     def train(self, replay: Sequence[CommandAnswer] = ()) -> EndReason:
         """Train to the end and say why it ended. Raises `Diverged`, or OSError where nothing can be written."""
-        with self.batches:
-            return self._train(replay)
+        with self.batches, self.checkpoints:
+            try:
+                return self._train(replay)
+            except (RuntimeError, MemoryError) as error:  # a full device is told with what the run did
+                error.add_note(f"while {self.phases.current}")
+                raise
 
     def _train(self, replay: Sequence[CommandAnswer]) -> EndReason:
         state, schedule = self.state, self.schedule
@@ -98,25 +105,33 @@ class Trainer:
                 if not self.checkpoints.current:  # the disk was full when the last epoch ended
                     self.checkpoints.save()
                 return reason
-            asked = time.perf_counter()
-            batch, ctx = self.batches.next()
-            waited = time.perf_counter() - asked
-            rate = schedule.rate()
-            row = self.step(batch, ctx, rate)
-            with torch.no_grad():
-                self.project.after_step(self.model, ctx)
-            self.step_log.add(row, step=state.step, epoch=state.epoch + 1, lr=rate, data_wait=waited)
-            state.step += 1
-            state.step_in_epoch += 1
+            self.one_step()
             if self.phases.current == "compiling":  # which the first step did
                 self.phases.enter("training")
             if self.step_log.due:
                 self.flush()
+            self.checkpoints.look()
             if self.checkpoints.due:
-                self.checkpoints.save_or_warn()
+                self.checkpoints.save_in_background()
         self._close("the run is stopping")
         self.checkpoints.save()
         return "stopped"
+
+    def one_step(self) -> Tensor:
+        """Gather the next batch, step on it and log it; its row, on the device. Not at the end of an epoch."""
+        state = self.state
+        asked = self.clock.now()
+        with span("data"):
+            batch, ctx = self.batches.next()
+        waited = asked, self.clock.now()
+        rate = self.schedule.rate()
+        row = self.step(batch, ctx, rate)
+        with torch.no_grad():
+            self.project.after_step(self.model, ctx)
+        self.step_log.add(row, step=state.step, epoch=state.epoch + 1, lr=rate, data_wait=waited)
+        state.step += 1
+        state.step_in_epoch += 1
+        return row
 
     def restore(self, content: dict[str, Any]) -> None:
         """Go on from what a checkpoint holds."""
@@ -151,6 +166,7 @@ class Trainer:
         result = self.evaluate() if evaluated else Result(values={}, score=None)
         if result is None:
             return False
+        self.checkpoints.settle()  # whether there is a best to beat depends on it
         state.evaluated = evaluated
         rate = self.schedule.rate(last=True)
         state.step_in_epoch = 0
@@ -166,9 +182,12 @@ class Trainer:
             if result.tables:
                 self.records.write_report(result.tables)
         state.stage_over = not plan.is_last(state) and plan.stage_over(state)
-        saved = self.checkpoints.end_epoch(best=best)
-        if not saved and state.best_epoch == state.epoch:  # what best.pt still holds is what there is to beat
-            state.best_score, state.best_epoch = best_before
+
+        def not_saved() -> None:  # what best.pt still holds is what there is to beat
+            if best:
+                state.best_score, state.best_epoch = best_before
+
+        self.checkpoints.end_epoch(best=best, failed=not_saved)
         if state.stage_over:
             self._next_stage()
         self.records.begin_epoch()
@@ -194,6 +213,8 @@ class Trainer:
             self.step.optimizer.state.clear()
         self._enter_stage()
         self._begin_stage()
+        if self.training.compile:
+            self.phases.enter("compiling", stage.name)
         text = f"stage {stage.name} begins: {', '.join(stage.heads or ['everything on'])}"
         self.room.write(Alert(code="stage", level="info", text=text, step=self.state.step))
 
@@ -213,11 +234,16 @@ class Trainer:
         self.step.set_weights(self.state.live.weights)
 
 
-def _make_step(work: Work, precision: Precision, metrics: Sequence[str]) -> TrainStep:
+def first_parts(training: Training) -> int:
+    """Micro-batches that a training begins with."""
+    return 1 if training.micro_batches == "auto" else training.micro_batches
+
+
+def make_step(work: Work, precision: Precision, metrics: Sequence[str], fit: Fit) -> TrainStep:
     """The step of a run, with the project's optimizer."""
     project, training = work.project, work.settings.training
     optimizer = project.optimizer(project.param_groups(work.model, training.weight_decay), work.settings)
-    model: nn.Module = torch.compile(work.model) if training.compile else work.model  # type: ignore[assignment]
     return TrainStep(
-        project, model, optimizer, precision, work.heads, micro_batches=training.micro_batches, metrics=metrics
-    )
+        project, work.model, optimizer, precision, work.heads, metrics=metrics,
+        parts=lambda: work.state.micro_batches, compiled=training.compile, fit=fit,
+    )  # fmt: skip

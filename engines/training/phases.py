@@ -33,6 +33,9 @@ class Phases:
         self.enter(phase)
         try:
             yield
+        except (RuntimeError, MemoryError) as error:
+            error.add_note(f"while {phase}")
+            raise
         finally:
             if phase == "paused":
                 self._room.paused += time.monotonic() - began

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from engines.basics.errors import UserError
 
@@ -27,6 +28,7 @@ def choose_device(wanted: str) -> torch.device:
         device = torch.empty(1, device=_first_there_is() if wanted == "auto" else wanted).device  # with its number
         if device.type == "cuda":
             torch.cuda.set_device(device)
+            torch.backends.cuda.enable_cudnn_sdp(False)  # not deterministic, and wrong for some lengths of masks
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0].partition(". ")[0][:120]
         raise UserError(f"launch.device {wanted!r} cannot be used here ({reason}); use auto, cpu or cuda:0.") from None
@@ -57,6 +59,18 @@ def cpu_has_bf16(flags: Path = Path("/proc/cpuinfo")) -> bool:
     return "flags" not in text or "avx512_bf16" in text or "amx_bf16" in text
 
 
+def has_tf32(device: torch.device) -> bool:
+    """Whether the GPU multiplies in TF32: from the Ampere generation on."""
+    return torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def choices(device: torch.device) -> tuple[str, ...]:
+    """The values of `training.amp` but `auto` that compute otherwise on `device`."""
+    if device.type != "cuda":
+        return ("off", "bf16") if device.type != "cpu" or cpu_has_bf16() else ("off",)
+    return ("off", *["tf32"] * has_tf32(device), *["bf16"] * has_bf16(device), "fp16")
+
+
 class Precision:
     """Autocast and, for fp16 only, loss scaling. Off on CPU and MPS unless asked for."""
 
@@ -64,8 +78,11 @@ class Precision:
         kind = wanted
         if wanted == "auto":
             kind = "off" if device.type != "cuda" else "bf16" if has_bf16(device) else "fp16"
-        if kind == "fp16" and device.type != "cuda":
-            raise UserError(f"training.amp fp16 needs a GPU, and the device is {device}; use auto, bf16 or off.")
+        if kind in ("fp16", "tf32") and device.type != "cuda":
+            raise UserError(f"training.amp {kind} needs a GPU, and the device is {device}; use auto, bf16 or off.")
+        if kind == "tf32" and not has_tf32(device):
+            print("training.amp tf32 is off: this GPU has none", flush=True)
+            kind = "off"
         if kind == "bf16" and device.type == "cpu" and not cpu_has_bf16():
             print("training.amp bf16 is off: this processor is about a hundred times slower in it", flush=True)
             kind = "off"
@@ -73,9 +90,19 @@ class Precision:
         self._device = device
         self.scaler = torch.amp.GradScaler(device.type, enabled=kind == "fp16")
 
+    @contextlib.contextmanager
+    def multiplying(self) -> Iterator[None]:
+        """Context of a whole step: in TF32 where that is chosen. Outside it, as in evaluations, fp32 is fp32."""
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high" if self.name == "tf32" else before)
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+
     def autocast(self) -> AbstractContextManager[Any]:
         """Context of the forward pass and the losses."""
-        if self.name == "off":
+        if self.name in ("off", "tf32"):
             return contextlib.nullcontext()
         dtype = torch.bfloat16 if self.name == "bf16" else torch.float16
         return torch.autocast(self._device.type, dtype)
@@ -89,8 +116,23 @@ def seed_everything(seed: int) -> None:
 
 
 def numeric_flags() -> dict[str, str]:
-    """Switches of torch that a project may set and that make it compute otherwise."""
+    """Switches of torch and versions of its libraries that make it compute otherwise."""
+    attention = {
+        "flash": torch.backends.cuda.flash_sdp_enabled(),  # type: ignore[no-untyped-call]
+        "efficient": torch.backends.cuda.mem_efficient_sdp_enabled(),  # type: ignore[no-untyped-call]
+        "cudnn": torch.backends.cuda.cudnn_sdp_enabled(),  # type: ignore[no-untyped-call]
+        "math": torch.backends.cuda.math_sdp_enabled(),  # type: ignore[no-untyped-call]
+    }
+    of_gpu = {}
+    if _on_gpu():
+        of_gpu = {
+            "cuda": str(torch.version.cuda),
+            "cudnn": str(torch.backends.cudnn.version()),  # type: ignore[no-untyped-call]
+            "compute capability": "{}.{}".format(*torch.cuda.get_device_capability()),
+            "attention": ", ".join(name for name, on in attention.items() if on),
+        }
     return {
+        **of_gpu,
         "deterministic algorithms": str(torch.are_deterministic_algorithms_enabled()),
         "float32 matmul precision": torch.get_float32_matmul_precision(),
         "cudnn deterministic": str(torch.backends.cudnn.deterministic),
@@ -139,6 +181,19 @@ def restore_random_state(state: dict[str, Any]) -> None:
     torch.set_rng_state(state["torch"])
     if _on_gpu() and state["cuda"]:
         torch.cuda.set_rng_state(state["cuda"][0])
+
+
+@contextlib.contextmanager
+def no_trace(model: nn.Module) -> Iterator[None]:
+    """Whatever is computed with `model` inside leaves random numbers and buffers (as of batch norm) as they were."""
+    before = [buffer.clone() for buffer in model.buffers()]
+    with random_state_kept():
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, value in zip(model.buffers(), before, strict=True):
+                    buffer.copy_(value)
 
 
 @contextlib.contextmanager

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import torch
@@ -15,7 +17,7 @@ import torch
 from engines.basics import files
 from engines.basics.errors import UserError
 from engines.contract.alerts import CHECKPOINT_FAILED
-from engines.contract.events import Alert
+from engines.contract.events import Alert, Checkpoint
 from engines.runs.keeping import KeepRule, Scored
 from engines.runs.saved import epoch_of
 from engines.thresholds.review import keep_review
@@ -48,10 +50,20 @@ def _as_json(metadata: Mapping[str, Any], project: str) -> Any:
         ) from None
 
 
-class Checkpoints:
-    """Saves a training and restores it. `flush` puts on disk what was logged up to the step that is saved.
+@dataclass(frozen=True)
+class _Pending:
+    """A save in the background."""
 
-    Raises `UserError` for metadata that is no JSON.
+    writing: Future[Checkpoint]
+    step: int
+    dropped: Collection[int]
+    failed: Callable[[], None]
+
+
+class Checkpoints:
+    """Saves a training and restores it; use it around the training: no save is under way after it.
+
+    `flush` puts on disk what was logged up to the step that is saved. Raises `UserError` for metadata that is no JSON.
     """
 
     def __init__(self, work: Work, step: TrainStep, flush: Callable[[], None]) -> None:
@@ -59,6 +71,8 @@ class Checkpoints:
         self._metadata = _as_json(work.project.metadata(work.settings, work.data), type(work.project).__name__)
         self._saved = time.monotonic()
         self._saved_at: tuple[int, int] | None = None
+        self._thread = ThreadPoolExecutor(1, "save")
+        self._pending: _Pending | None = None
 
     @property
     def due(self) -> bool:
@@ -68,52 +82,106 @@ class Checkpoints:
     @property
     def current(self) -> bool:
         """Whether the newest save holds what stands now."""
+        self.settle()
         return self._saved_at == (self._work.state.step, self._work.state.epoch)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """No save is under way afterwards."""
+        self.settle()
+        self._thread.shutdown()
+
     def save(self, *, best: bool = False, keep: bool = False, patient: bool = True) -> None:
-        """Write last.pt (and the others asked for); `patient` waits on a full disk until there is room.
+        """Write last.pt (and the others asked for) and wait; `patient` waits on a full disk until there is room.
 
         Raises OSError or `Diverged` with the older ones untouched.
         """
+        self._prepare()
+        work, state = self._work, self._work.state
+        write = partial(
+            checkpoint.write, work.run, self.content(), step=state.step, epoch=state.epoch, best=best, keep=keep
+        )
+        with work.phases.during("saving"):
+            if not patient:
+                self._done(write())
+            else:
+                written: list[Checkpoint] = []
+                work.room.when_possible(lambda: written.append(write()))
+                self._done(written[0])
+
+    def end_epoch(self, *, best: bool, failed: Callable[[], None]) -> None:
+        """Save the epoch that was logged last, in the background; its checkpoint and older ones are kept by rule.
+
+        `failed` is called where the disk was full. Raises as `save_in_background`.
+        """
+        output = self._work.settings.output
+        epochs = [Scored(row["epoch"], row["stage"], row["score"]) for row in self._work.state.log]
+        keep, dropped = KeepRule(every=output.keep_epochs, best=output.keep_best).after(epochs)
+        self.save_in_background(best=best, keep=keep, dropped=dropped, failed=failed)
+
+    def save_in_background(
+        self,
+        *,
+        best: bool = False,
+        keep: bool = False,
+        dropped: Collection[int] = (),
+        failed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Copy the training to the host's memory and write that while it goes on; never two at once.
+
+        `dropped`: epochs whose checkpoints go once this one is written.
+        A disk that is full must not end the training: `settle` says so, calls `failed` and keeps the older checkpoint.
+        Raises `Diverged`, or OSError where what was logged cannot be written.
+        """
+        self._prepare()
+        work, state = self._work, self._work.state
+        snapshot = checkpoint.Snapshot(self.content())
+        place = {"step": state.step, "epoch": state.epoch}
+
+        def write() -> Checkpoint:
+            return checkpoint.write(work.run, snapshot.content(), best=best, keep=keep, **place)
+
+        self._pending = _Pending(self._thread.submit(write), state.step, dropped, failed)
+
+    def look(self) -> None:
+        """Tell how the save under way has ended, if it has."""
+        if self._pending is not None and self._pending.writing.done():
+            self.settle()
+
+    def settle(self) -> None:
+        """Wait for the save under way, if there is one, and tell how it ended."""
+        if self._pending is None:
+            return
+        pending, self._pending = self._pending, None
+        try:
+            event = pending.writing.result()
+        except OSError as error:
+            pending.failed()
+            reason = error.strerror or error
+            text = f"no checkpoint at step {pending.step}: {reason}; the older one is kept; free some space"
+            alert = Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=pending.step)
+            self._work.room.write(alert)
+        else:
+            self._done(event)
+            for epoch in pending.dropped:
+                with contextlib.suppress(OSError):  # it only takes space
+                    checkpoint.kept(self._work.run, epoch).unlink(missing_ok=True)
+
+    def _prepare(self) -> None:
+        """See the last save through, and that this one is worth keeping."""
+        self.settle()
         self._flush()
         work, state = self._work, self._work.state
         if not torch.stack([weight.isfinite().all() for weight in work.model.parameters()]).all():
             what = f"the weights are not finite at step {state.step}"
             raise Diverged(what, "lower training.lr", work.run.path.name)
         self._saved = time.monotonic()
-        write = partial(
-            checkpoint.save, work.run, self.content(), work.room,
-            step=state.step, epoch=state.epoch, best=best, keep=keep,
-        )  # fmt: skip
-        with work.phases.during("saving"):
-            work.room.when_possible(write) if patient else write()
-        self._saved_at = state.step, state.epoch
 
-    def save_or_warn(self, *, best: bool = False, keep: bool = False) -> bool:
-        """A full disk must not end the training: say so, keep the older checkpoint. False when it was full."""
-        try:
-            self.save(best=best, keep=keep, patient=False)
-            return True
-        except OSError as error:
-            step = self._work.state.step
-            text = f"no checkpoint at step {step}: {error.strerror or error}; the older one is kept; free some space"
-            self._work.room.write(Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=step))
-            return False
-
-    def end_epoch(self, *, best: bool) -> bool:
-        """Save the epoch that was logged last, and keep its checkpoint and those before it by the rule of the settings.
-
-        False where the disk was full.
-        """
-        output = self._work.settings.output
-        epochs = [Scored(row["epoch"], row["stage"], row["score"]) for row in self._work.state.log]
-        keep, dropped = KeepRule(every=output.keep_epochs, best=output.keep_best).after(epochs)
-        if not self.save_or_warn(best=best, keep=keep):
-            return False
-        for epoch in dropped:
-            with contextlib.suppress(OSError):  # it only takes space
-                checkpoint.kept(self._work.run, epoch).unlink(missing_ok=True)
-        return True
+    def _done(self, event: Checkpoint) -> None:
+        self._saved_at = event.step, event.epoch
+        self._work.room.write(event)
 
     def content(self) -> dict[str, Any]:
         """Everything a checkpoint holds; `restore` puts it back."""
@@ -133,7 +201,9 @@ class Checkpoints:
         work, step = self._work, self._step
         work.project.load_trainable_state(work.model, content["model"])
         self._restore_optimizer(content["optimizer"])
+        cut = work.settings.training.micro_batches
         work.state.become(TrainState.load(content["state"]))
+        work.state.micro_batches = work.state.micro_batches if cut == "auto" else cut
         if content["scaler"]:  # a fork may turn fp16 on
             step.precision.scaler.load_state_dict(content["scaler"])
         if work.state.step_in_epoch:  # else nothing is summed yet, and a project may have got other metrics
@@ -153,6 +223,7 @@ class Checkpoints:
 
         None where the stage has no best, or best.pt is not it: a disk was full, or somebody took it away.
         """
+        self.settle()
         run, state = self._work.run, self._work.state
         number = state.stage + 1
         if not state.best_epoch or epoch_of(run.best) != state.best_epoch:

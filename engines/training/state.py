@@ -39,6 +39,8 @@ class TrainState:
     best_score: float | None = None
     best_epoch: int = 0
     epochs_without_best: int = 0
+    micro_batches: int = 1
+    """Parts that each batch is computed in; with training.micro_batches auto, what has turned out to fit."""
     evaluated: bool = True
     """Whether the last epoch done was; the run cannot end where it was not."""
     bad_steps: int = 0

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from engines.contract.rundir import TrainLoss
+from engines.training.clock import span
 from engines.training.metrics import Metrics
-from engines.training.precision import Precision
+from engines.training.out_of_memory import Fit
+from engines.training.precision import Precision, no_trace
 from engines.training.project import Batch, Context, Loss, Project, mean
 from engines.training.update import Update
 
@@ -53,13 +55,18 @@ class TrainStep:
         precision: Precision,
         heads: Sequence[str],
         *,
-        micro_batches: int,
+        parts: Callable[[], int] = lambda: 1,
         metrics: Sequence[str] = (),
+        compiled: bool = False,
+        fit: Fit | None = None,
     ) -> None:
-        self._project, self._model, self.optimizer, self.precision = project, model, optimizer, precision
+        """`parts`: micro-batches of each batch. `fit` takes more of them where one finds no room."""
+        self._project, self._eager, self.optimizer, self.precision = project, model, optimizer, precision
+        self._model: nn.Module = torch.compile(model) if compiled else model  # type: ignore[assignment]
+        self._compiled, self._fit = compiled, fit
         self._update = Update(optimizer, precision)
         self._heads = list(heads)
-        self._clip, self._parts = math.inf, micro_batches
+        self._clip, self._parts = math.inf, parts
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
         device = self._parameters[0].device
         wide = torch.float32 if device.type == "mps" else torch.float64
@@ -69,6 +76,8 @@ class TrainStep:
         self._none = torch.zeros(len(self._names), device=device)
         self.sums = torch.zeros(2 * len(self._names) + 2, dtype=wide, device=device)
         """Of the running epoch: total of each head and metric, count of each, loss, steps that counted."""
+        self._unreached: list[nn.Parameter] | None = None
+        """That no head which is on depends on, once known; asked of a compiled model alone."""
         self._active: list[str] = []
         self._on = self._index = self._places = torch.zeros(0, dtype=torch.long, device=device)
 
@@ -78,7 +87,9 @@ class TrainStep:
 
     def enter_stage(self, heads: frozenset[str], grad_clip: float) -> None:
         """Take the loss terms of a stage: not in the step, since making a tensor of Python numbers waits for a GPU."""
-        self._clip = grad_clip
+        self._clip, self._unreached = grad_clip, None
+        if self._compiled:
+            torch.compiler.reset()  # each stage compiles its own: too many variants would go on uncompiled, unsaid
         self._active = [head for head in self._heads if head in heads]
         on, count = [self._heads.index(head) for head in self._active], len(self._names)
         index = [*on, *range(len(self._heads), count)]
@@ -95,11 +106,21 @@ class TrainStep:
         """
         for group in self.optimizer.param_groups:
             group["lr"] = lr * scale_in(ctx.stage, group.get("lr_scale", 1.0))
-        totals, counts, loss = self._backward(batch, ctx)
-        self.precision.scaler.unscale_(self.optimizer)
-        norm = nn.utils.clip_grad_norm_(self._parameters, self._clip)
-        skipped = (~torch.isfinite(norm + loss)).float()
-        self._update(skipped)
+        with self.precision.multiplying():
+            return self._step(batch, ctx)
+
+    def _step(self, batch: Batch, ctx: Context) -> Tensor:
+        if self._fit is None:
+            totals, counts, loss = self._backward(batch, ctx)
+        else:
+            totals, counts, loss = self._fit.compute(
+                lambda: self._backward(batch, ctx), len(next(iter(batch.values())))
+            )
+        with span("optimizer"):
+            self.precision.scaler.unscale_(self.optimizer)
+            norm = nn.utils.clip_grad_norm_(self._parameters, self._clip)
+            skipped = (~torch.isfinite(norm + loss)).float()
+            self._update(skipped)
         return self._log_row(totals, counts, loss, norm, skipped)
 
     def _backward(self, batch: Batch, ctx: Context) -> tuple[Tensor, Tensor, Tensor]:
@@ -108,15 +129,17 @@ class TrainStep:
         Behind the totals and counts of the heads that are on stand those of the metrics.
         """
         weights = self._weights.index_select(0, self._on)
-        parts = [batch] if self._parts == 1 else split_batch(batch, self._parts)
+        parts = [batch] if self._parts() == 1 else split_batch(batch, self._parts())
+        if self._compiled and self._unreached is None:
+            self._unreached = self._without_gradient(parts[0], ctx)
         counts: Tensor | None = None
-        if self._parts > 1:  # the denominators of the whole batch, so that rare heads weigh as in one piece
+        if len(parts) > 1:  # the denominators of the whole batch, so that rare heads weigh as in one piece
             known = self._project.counts(batch, ctx)
             counts = torch.stack([known[head].float() for head in self._active])
         summed = torch.zeros_like(weights)
         measured: list[tuple[Tensor, Tensor]] = []
         for part in parts:
-            with self.precision.autocast():
+            with span("forward"), self.precision.autocast():
                 losses = self._project.losses(self._model, part, ctx)
                 totals, part_counts = stack_losses(losses, self._active)
                 scales = self._metrics.scales(losses, self._active)
@@ -124,16 +147,27 @@ class TrainStep:
                 counts = part_counts
             factors = weights if scales is None else weights * scales
             loss = (mean(totals, counts) * factors).sum()
-            self.precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            with span("backward"):
+                self.precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             summed += totals.detach()
             if self._metrics.names:
                 measured.append(self._metrics.of(losses))
+        for parameter in self._unreached or ():  # a compiled backward gives zeros, with which AdamW would decay them
+            parameter.grad = None
         assert counts is not None
         loss = (mean(summed, counts) * weights).sum()
         if measured:
             of_metrics = [torch.stack(values).sum(0) for values in zip(*measured, strict=True)]
             summed, counts = torch.cat([summed, of_metrics[0]]), torch.cat([counts, of_metrics[1]])
         return summed, counts, loss
+
+    def _without_gradient(self, part: Batch, ctx: Context) -> list[nn.Parameter]:
+        """The parameters that the losses of a batch do not depend on, by a step of the uncompiled model."""
+        trained = [parameter for parameter in self._parameters if parameter.requires_grad]
+        with no_trace(self._eager), self.precision.autocast():
+            totals, _ = stack_losses(self._project.losses(self._eager, part, ctx), self._active)
+        gradients = torch.autograd.grad(totals.sum(), trained, allow_unused=True)
+        return [parameter for parameter, gradient in zip(trained, gradients, strict=True) if gradient is None]  # type: ignore[redundant-expr]
 
     def _log_row(self, totals: Tensor, counts: Tensor, loss: Tensor, norm: Tensor, skipped: Tensor) -> Tensor:
         row = torch.cat([totals, counts, loss[None], torch.ones_like(loss)[None]])

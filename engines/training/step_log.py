@@ -15,6 +15,7 @@ from engines.contract.events import Alert
 from engines.contract.rundir import RunDirectory
 from engines.contract.steps import ABSENT, DATA_WAIT, StepWriter
 from engines.runtime.room import Room
+from engines.training.clock import Clock, Moment
 
 HOST_COLUMNS = ("epoch", "time", "lr", DATA_WAIT)
 ORDINARY_OVERFLOWS = 16
@@ -39,6 +40,7 @@ class StepLog:
         self._heads = list(heads)
         self._block = torch.zeros(every, 2 * len(heads) + 3, device=device)
         self._host: list[tuple[float, ...]] = []
+        self._waits: list[tuple[Moment, Moment]] = []
         self._bad_before = False
         self._scaled = scaled
 
@@ -47,10 +49,11 @@ class StepLog:
         """Whether the block is full."""
         return len(self._host) == len(self._block)
 
-    def add(self, row: Tensor, *, step: int, epoch: int, lr: float, data_wait: float) -> None:
-        """Keep one step's `row: (2 heads + 3,)` on the device; nothing is transferred. `data_wait` is in seconds."""
+    def add(self, row: Tensor, *, step: int, epoch: int, lr: float, data_wait: tuple[Moment, Moment]) -> None:
+        """Keep one step's `row: (2 heads + 3,)` on the device; nothing is transferred. `data_wait`: its ends."""
         self._block[len(self._host)].copy_(row)
-        self._host.append((step, self._room.attempt, epoch, time.time(), lr, data_wait))
+        self._host.append((step, self._room.attempt, epoch, time.time(), lr))
+        self._waits.append(data_wait)
 
     def flush(self, bad_steps: int) -> int:
         """Write what was gathered. Gives the number of non-finite steps in a row, `bad_steps` being those before."""
@@ -59,12 +62,14 @@ class StepLog:
         block = self._block[: len(self._host)].cpu().numpy().astype(np.float64)
         measured, numbers = np.split(block, [len(self._heads)], axis=1)
         numbers[:, 1:-2][measured == 0] = ABSENT  # a head that is off, or of which the batch has nothing, has no loss
-        rows = np.concatenate([np.array(self._host), numbers], axis=1)
+        waits = np.array([[Clock.seconds(*wait)] for wait in self._waits])
+        rows = np.concatenate([np.array(self._host), waits, numbers], axis=1)
         self._room.when_possible(lambda: self._writer.append(rows))
         for skipped in numbers[:, -1]:
             bad_steps = bad_steps + 1 if skipped else 0
         self._alert(numbers, bad_steps)
         self._host.clear()
+        self._waits.clear()
         return bad_steps
 
     def _alert(self, numbers: np.ndarray, bad_steps: int) -> None:

@@ -24,9 +24,9 @@ class Update:
         if not self._looks_itself:
             self._move_or_stay(skipped.bool())
         else:
-            if not self._scaler.is_enabled():
-                self._optimizer.found_inf = skipped  # type: ignore[attr-defined]
-            self._scaler.step(self._optimizer)
+            # not through the scaler's step, which knows gradients alone: a norm or a loss may overflow without them
+            self._optimizer.found_inf, self._optimizer.grad_scale = skipped, None  # type: ignore[attr-defined]
+            self._optimizer.step()
         self._scaler.update()
         self._optimizer.zero_grad(set_to_none=True)
 

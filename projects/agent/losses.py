@@ -90,7 +90,7 @@ def dreamed_losses(net: AgentNet, dream: Dream, cfg: AgentConfig) -> dict[str, L
     away = policy.kl(prior)
     chosen = policy.log_prob(dream.movement, dream.abilities)
     preferred = pmpo(chosen, advantage, away, alpha=settings.alpha, beta=settings.beta)
-    count = torch.tensor(1.0, device=away.device) * away.numel()
+    count = torch.full((), away.numel(), dtype=torch.float32, device=away.device)
     one = torch.ones_like(count)
     return {
         "value": Loss(net.value.twohot.loss(said[:, :-1], returns).sum(), count),

@@ -72,9 +72,13 @@ def _pressed(targets: Tensor) -> Tensor:
 
 def _action_mask(masks: Batch) -> Tensor:
     """(batch, 12): gameplay, but every frame for open_inventory, which also closes the screen."""
-    everywhere = torch.zeros(len(ACTION), dtype=torch.bool, device=masks["gameplay"].device)
-    everywhere[OPEN_INVENTORY] = True
-    return masks["gameplay"][:, None] | everywhere
+    return masks["gameplay"][:, None] | _everywhere(masks["gameplay"].device)
+
+
+@functools.lru_cache(maxsize=8)
+def _everywhere(device: torch.device) -> Tensor:
+    """(12,) bool, made once: setting one element to a Python value makes the host wait for a GPU."""
+    return torch.tensor([place == OPEN_INVENTORY for place in range(len(ACTION))], device=device)
 
 
 def off_controls(ctx: Context) -> frozenset[str]:

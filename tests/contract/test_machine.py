@@ -32,6 +32,7 @@ class FakeNvml:
             "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=97),
             "nvmlDeviceGetPowerUsage": 604_000,
             "nvmlDeviceGetTemperature": 71,
+            "nvmlDeviceGetMigMode": (0, 0),
         }
 
         def call(*arguments: object) -> object:
@@ -71,6 +72,35 @@ def test_a_driver_that_falls_silent_ends_nothing(monkeypatch: pytest.MonkeyPatch
     reading = LocalMachine().read(tmp_path)
     assert reading.gpus == ()
     assert "no longer answers" in reading.no_gpu
+
+
+class Divided(FakeNvml):
+    """Card 1 of two is divided; of its three places for instances the second is empty."""
+
+    def __init__(self) -> None:
+        super().__init__("nvmlDeviceGetUtilizationRates mig", "nvmlDeviceGetPowerUsage mig", cards=2)
+
+    def nvmlDeviceGetMigMode(self, card: int) -> tuple[int, int]:
+        return (int(card == 1), 0)
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, card: int) -> int:
+        return 3
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, card: int, place: int) -> str:
+        if place == 1:
+            raise self.NVMLError("not found")
+        return "mig"
+
+    def nvmlDeviceGetMemoryInfo(self, handle: object) -> SimpleNamespace:
+        return SimpleNamespace(used=10**9, total=(10 if handle == "mig" else 80) * 10**9)
+
+
+def test_the_instances_of_a_divided_card_follow_the_cards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", Divided())
+    gpus = LocalMachine().read(tmp_path).gpus
+    assert [(gpu.part_of, gpu.memory_total, gpu.utilisation) for gpu in gpus] == [
+        (None, 80 * 10**9, 0.97), (None, 80 * 10**9, 0.97), (1, 10 * 10**9, None), (1, 10 * 10**9, None),
+    ]  # fmt: skip
 
 
 H100 = Gpu("NVIDIA H100 80GB HBM3", 0.97, 41 * 10**9, 80 * 10**9, 604.0, 71)

@@ -18,7 +18,7 @@ from engines.check import check
 from engines.checking import steps
 from engines.checking.duration import StepTimes
 from engines.checking.given import Given
-from engines.checking.memory import activation_size, free_memory, size_of
+from engines.checking.memory import activation_size, evaluation_size, free_memory, memory_needed, size_of
 from engines.checking.stages import StagedRun, planned_stages
 from engines.checking.steps import Built
 from engines.contract import spec as specs
@@ -45,6 +45,20 @@ class Ones:
         return {"x": torch.ones(len(indices), 1)}
 
 
+class Wide(Evaluation):
+    """Makes two tensors of 4 kB a sample, of which one is free before the next is made, and a view."""
+
+    def add(self, model: nn.Module, batch: dict[str, Tensor], ctx: Context) -> dict[str, Loss]:
+        first = batch["x"].expand(-1, WIDTH).contiguous()
+        total = first.sum()
+        del first
+        second = torch.zeros(len(batch["x"]), WIDTH)
+        return {"a": Loss(total + second.view(-1).sum(), torch.tensor(1))}
+
+    def result(self) -> Result:
+        return Result(values={}, score=None)
+
+
 class Squares(Project[Any]):
     def data(self, cfg: Any, device: torch.device) -> Split:
         raise NotImplementedError
@@ -53,7 +67,7 @@ class Squares(Project[Any]):
         raise NotImplementedError
 
     def evaluation(self, cfg: Any, data: Split) -> Any:
-        raise NotImplementedError
+        return Wide()
 
     def losses(self, model: nn.Module, batch: dict[str, Tensor], ctx: Context) -> dict[str, Loss]:
         return {"a": Loss(model(batch["x"]).square().sum(), torch.tensor(1))}
@@ -83,7 +97,9 @@ def test_a_check_adds_up_what_a_run_takes(example_config: Path, tmp_path: Path) 
     assert found["steps"] == {"per_epoch": 7, "epochs": 6, "total": 42, "evaluations": 6}
     memory, disk = found["memory"], found["disk"]
     assert (memory["model"], memory["gradients"], memory["optimizer"]) == (4 * weights, 4 * weights, 8 * weights)
-    assert memory["total"] == sum(memory[part] for part in ("model", "gradients", "optimizer", "activations", "data"))
+    in_step = memory["gradients"] + memory["activations"]  # which an evaluation does not keep
+    beside = sum(memory[part] for part in ("model", "optimizer", "data"))
+    assert memory["total"] == beside + max(in_step, memory["evaluation"])
     assert disk["checkpoints"] == 3 + 1 + 6 // 2  # the best of the first stage is kept too
     assert disk["needed"] == disk["checkpoints"] * disk["checkpoint"] == 7 * 3 * 4 * weights
     assert disk["path"] == str(tmp_path)
@@ -104,7 +120,7 @@ def test_faults_of_disk_and_memory_are_found(
     occupied = check(example_config, [f"output.dir={tmp_path}"])
     assert found["exit_code"] == occupied["exit_code"] == 1
     memory, disk = found["faults"]
-    assert memory.endswith(" kB are free; lower training.batch_size, or raise training.micro_batches.")
+    assert memory.endswith(" kB are free; lower training.batch_size, or set training.micro_batches=auto.")
     assert f"are free at {tmp_path}; free some space, or choose another output.dir or COCKPIT_RUNS." in disk
     assert f"The output directory {tmp_path} is not empty" in occupied["faults"][-1]
 
@@ -177,7 +193,7 @@ def test_memory_is_that_of_the_most_expensive_point_of_the_stage_that_takes_most
     )  # fmt: skip
     settings, heads = SimpleNamespace(training=training), [Head(name="a", title="")]
     source, project, precision = Split(Ones(), Ones()), Growing(), Precision("off", torch.device("cpu"))
-    built = Built(settings, None, project, torch.device("cpu"), source, 100, model, precision)  # type: ignore[arg-type]
+    built = Built(settings, None, project, torch.device("cpu"), source, 100, model, precision, 2)  # type: ignore[arg-type]
     plan, order = StagePlan(training, heads), ShuffledOrder(np.arange(SAMPLES), SAMPLES, 0)
     plan.rehearse(project, model)
     first, last = StagedRun(built, plan, [order, order], planned_stages(plan, training, [1, 1])).memory()
@@ -188,6 +204,56 @@ def test_memory_is_that_of_the_most_expensive_point_of_the_stage_that_takes_most
     assert last["activations"] == 4 * rows * (4 + 2 * 4 * WIDTH)
     assert first["activations"] == 3 * rows * (3 * 4 * WIDTH)  # what the second layer was given, too
     assert last["total"] == sum(last[part] for part in ("model", "gradients", "optimizer", "activations", "data"))
+
+
+def test_an_evaluation_takes_the_most_it_holds_at_once_and_counts_where_that_is_more_than_a_step() -> None:
+    settings = SimpleNamespace(training=Training(batch_size=SAMPLES))
+    model = nn.Linear(1, 1)
+    for parts, rows in ((1, SAMPLES), (8, SAMPLES // 2)):  # four training batches at most, of the sixteen there are
+        taken = evaluation_size(Squares(), settings, model, Split(Ones(), Ones()), parts, CTX)
+        assert 4 * rows * WIDTH <= taken < 4 * rows * WIDTH + 4 * rows + 200
+    assert model.training
+    for activations, total in ((50, 8 + 16 + 100 + 1000), (5000, 8 + 16 + 100 + 8 + 5000)):
+        needed = memory_needed(model, [*model.parameters()], 16, 100, activations, evaluation=1000)
+        assert needed["total"] == total
+
+
+def test_auto_micro_batches_are_as_many_as_it_takes_to_fit(
+    example_config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spiral = specs.load("spiral.project:Spiral")
+    count = torch.tensor(1.0)
+    monkeypatch.setattr(spiral, "counts", lambda self, batch, ctx: dict.fromkeys(ctx.heads, count))
+    whole = check(example_config, ["training.micro_batches=auto"])
+    assert (whole["micro_batches"], whole["faults"]) == (1, [])
+    room = whole["memory"]["total"] - whole["memory"]["model"] - whole["memory"]["data"]
+    monkeypatch.setattr("engines.checking.memory.free_memory", lambda device: room // 3)
+    cut = check(example_config, ["training.micro_batches=auto"])
+    assert (cut["micro_batches"], cut["faults"]) == (4, [])
+    assert check(example_config, [])["faults"] != []
+
+
+def test_each_precision_is_timed_on_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of `off` takes 3 s, of bf16 2 s, on a clock of its own."""
+    clock, seconds = [0.0], {"off": 3.0, "bf16": 2.0}
+
+    class Timed(Squares):
+        def losses(self, model: nn.Module, batch: dict[str, Tensor], ctx: Context) -> dict[str, Loss]:
+            clock[0] += seconds["bf16" if torch.is_autocast_enabled("cpu") else "off"]
+            return super().losses(model, batch, ctx)
+
+    monkeypatch.setattr("engines.training.precision.cpu_has_bf16", lambda: True)
+    monkeypatch.setattr(steps, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    settings = SimpleNamespace(
+        training=Training(batch_size=SAMPLES), loss_weights=SimpleNamespace(model_dump=lambda: {"a": 1.0})
+    )
+    spec = SimpleNamespace(heads=[Head(name="a", title="")], measured=())
+    cpu = torch.device("cpu")
+    built = Built(
+        settings, spec, Timed(), cpu, Split(Ones(), Ones()), 0, nn.Linear(1, 1), Precision("off", cpu),  # type: ignore[arg-type]
+    )  # fmt: skip
+    order = ShuffledOrder(np.arange(SAMPLES), SAMPLES, 0)
+    assert steps.precision_seconds(built, ["off", "bf16"], order, CTX, 1.0) == seconds
 
 
 def test_given_numbers_take_the_place_of_measured_ones(example_config: Path) -> None:

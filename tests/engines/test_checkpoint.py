@@ -180,15 +180,15 @@ def test_best_is_the_best_that_could_be_kept(tmp_path: Path, monkeypatch: pytest
             self.forced_score = next(self.scores)
             return super().evaluation(cfg, data)
 
-    real, saves = checkpoint.save, []
+    real, saves = checkpoint.write, []
 
-    def full_once(*arguments: Any, **options: Any) -> None:
+    def full_once(*arguments: Any, **options: Any) -> Any:
         saves.append(options["epoch"])
         if len(saves) == failing:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(*arguments, **options)
+        return real(*arguments, **options)
 
-    monkeypatch.setattr(checkpoint, "save", full_once)
+    monkeypatch.setattr(checkpoint, "write", full_once)
     toy = ToyRun(tmp_path, Scored())
     assert toy.train() == "finished"
     best, last = checkpoint.load(toy.run.best)["state"], checkpoint.load(toy.run.last)["state"]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from engines.basics.errors import DataError, UserError
-from engines.training import engine
+from engines.basics.errors import UserError
 from engines.training.precision import choose_device, random_state, restore_random_state, seed_everything
 
 
@@ -23,24 +21,6 @@ def test_a_device_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPat
         choose_device(wanted)
     assert str(failure.value).startswith(f"launch.device {wanted!r} cannot be used here (")
     assert str(failure.value).endswith("; use auto, cpu or cuda:0.")
-
-
-def test_a_full_gpu_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(attempt: Any) -> Any:
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
-
-    monkeypatch.setattr(engine, "_train", full)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1_250_000_000, 80_000_000_000))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 70_000_000_000)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA H100")
-    with pytest.raises(DataError) as failure:
-        engine.train(None)  # type: ignore[arg-type]
-    assert str(failure.value) == (
-        "cuda:3 (NVIDIA H100) is out of memory: of 80.0 GB, this run holds 70.0 GB and 1.2 GB are free; resume with "
-        "--set training.micro_batches=2 or more, start a new run with a smaller training.batch_size, "
-        "or stop other programs on that GPU."
-    )
 
 
 def test_random_numbers_go_on_where_they_were() -> None:

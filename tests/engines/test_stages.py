@@ -35,13 +35,13 @@ def test_a_frozen_part_keeps_every_bit_and_an_absent_head_has_no_loss(tmp_path: 
     toy = ToyRun(tmp_path, epochs=2, stages=stages)
     first = {name: value.clone() for name, value in toy.model.state_dict().items()}
     seen: list[dict[str, torch.Tensor]] = []
-    save = toy.trainer.checkpoints.save
+    save = toy.trainer.checkpoints.save_in_background
 
     def noting(**kwargs: Any) -> None:
         seen.append({name: value.clone() for name, value in toy.model.state_dict().items()})
         save(**kwargs)
 
-    toy.trainer.checkpoints.save = noting  # type: ignore[method-assign]
+    toy.trainer.checkpoints.save_in_background = noting  # type: ignore[method-assign]
     assert toy.train() == "finished"
     after_readout, after_both = seen
     assert all(torch.equal(after_readout[name], first[name]) for name in ("0.weight", "0.bias"))

@@ -228,6 +228,14 @@ def transfers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for name in ("tolist", "numpy", "cpu", "item", "new_tensor", "__bool__", "__float__", "__int__", "__index__"):
         spy_on(Tensor, name)
     spy_on(torch, "tensor")
+    set_item = Tensor.__setitem__
+
+    def spied_set_item(tensor: Tensor, place: Any, value: Any) -> None:
+        if not isinstance(value, Tensor) and tensor[place].ndim == 0:  # a larger part is filled on the device
+            called.append("__setitem__")
+        set_item(tensor, place, value)
+
+    monkeypatch.setattr(Tensor, "__setitem__", spied_set_item)
     return called
 
 
@@ -240,7 +248,11 @@ def test_no_step_waits_for_the_device_outside_logging(tmp_path: Path, transfers:
         for number in range(count):
             batch = toy.data.train.batch(trainer.schedule.order.indices(0, number), step_generator(7, 0, number))
             trainer.step_log.add(
-                trainer.step(batch, trainer.schedule.context(), 1e-3), step=number, epoch=1, lr=1e-3, data_wait=0.0
+                trainer.step(batch, trainer.schedule.context(), 1e-3),
+                step=number,
+                epoch=1,
+                lr=1e-3,
+                data_wait=(0.0, 0.0),
             )
 
     steps(2)  # the optimizer makes its state on the first step
@@ -273,7 +285,7 @@ def test_the_controls_step_never_waits_for_the_device(tmp_path: Path, transfers:
     heads = [head.name for head in SPEC.heads]
     optimizer = torch.optim.AdamW(project.param_groups(model, 1e-4), fused=True)
     precision = Precision("off", torch.device("cpu"))
-    step = TrainStep(project, model, optimizer, precision, heads, micro_batches=1)
+    step = TrainStep(project, model, optimizer, precision, heads)
     step.set_weights(settings.loss_weights.model_dump())
     step.enter_stage(frozenset(heads), 1.0)
     ctx = Context(0, 0, 0.0, "train", frozenset(heads))
@@ -314,7 +326,7 @@ def test_overflows_of_a_settling_loss_scale_are_no_alarm(
     log = StepLog(run, room, ["all"], 8, torch.device("cpu"), scaled=scaled)
     bad_steps = 0
     for step in range(steps):
-        log.add(torch.tensor([4.0, loss, loss, float("inf"), 1.0]), step=step, epoch=1, lr=0.1, data_wait=0.0)
+        log.add(torch.tensor([4.0, loss, loss, float("inf"), 1.0]), step=step, epoch=1, lr=0.1, data_wait=(0.0, 0.0))
         bad_steps = log.flush(bad_steps)
     assert bad_steps == steps
     assert run.events.read_text().count('"nonfinite"') == told

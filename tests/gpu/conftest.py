@@ -1,4 +1,4 @@
-"""Tests on a GPU, with the real project and real files: `./test -m gpu`, or `sh tests/gpu/run.sh`.
+"""Tests on a GPU, with the real project and real files: `./test -m gpu`, or `sh scripts/gpu_check.sh`.
 
 Without a GPU they are skipped, but for what proves the tests themselves: that runs on the CPU too, small. With
 COCKPIT_GPU_TESTS_ON=cpu all of them run on the CPU, as far as that has what they ask about.
@@ -15,21 +15,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from engines.contract.config import load_config
-from engines.contract.events import EventWriter
-from engines.contract.rundir import RunDirectory
 from engines.host.machine import Gpu, LocalMachine
-from engines.runtime.listener import CommandListener
-from engines.training import engine
-from engines.training.loop import Trainer
-from engines.training.order import step_generator
 from projects.controls.demo.task import make
 from projects.controls.recordings import write_recording
+from tests.gpu.trainers import ROOT, InProcess, Quiet
 from tests.projects.controls.sessions import random_session
-from tests.projects.controls.task_context import Listener
 
-ROOT = Path(__file__).resolve().parents[2]
-CONFIG = ROOT / "configs" / "controls_demo.yaml"
 DEVICE = os.environ.get("COCKPIT_GPU_TESTS_ON", "cuda")
 MISSING = "torch sees no GPU here" if DEVICE == "cuda" and not torch.cuda.is_available() else ""
 ON_GPU = (pytest.mark.gpu, pytest.mark.skipif(bool(MISSING), reason=MISSING))
@@ -50,7 +41,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Demo sessions, made by the project's own generator."""
     folder = tmp_path_factory.mktemp("demo") / "recordings"
-    make({"out": str(folder), "sessions": 8, "minutes": 0.5}, Listener())
+    make({"out": str(folder), "sessions": 8, "minutes": 0.5}, Quiet())
     return folder
 
 
@@ -63,37 +54,13 @@ def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class InProcess:
-    """The engine's own trainer in this process, stepped by hand."""
-
-    def __init__(self, folder: Path, data: Path, device: str, *settings: str) -> None:
-        self.run = RunDirectory(folder)
-        self.run.make()
-        self.loaded = load_config(CONFIG, [f"data.path={data}", f"launch.device={device}", *SMALL, *settings])
-        self.events = EventWriter(self.run.events, 1)
-        self.listener = CommandListener(self.run, 1, self.events)
-        self.trainer: Trainer = engine.load(self.run, self.loaded, self.events, self.listener)
-        self.device = next(self.trainer.model.parameters()).device
-
-    def step(self, place: int) -> torch.Tensor:
-        """Step `place` of the first epoch as the loop does it, with its batch and its log; its row, on the device."""
-        trainer = self.trainer
-        randomness = step_generator(trainer.training.seed, 0, place)
-        batch = trainer.data.train.batch(trainer.schedule.order.indices(0, place), randomness)
-        row = trainer.step(batch, trainer.schedule.context(), 1e-3)
-        trainer.step_log.add(row, step=place, epoch=1, lr=1e-3, data_wait=0.0)
-        if trainer.step_log.due:
-            trainer.flush()
-        return row
-
-
 @pytest.fixture
 def in_process(tmp_path: Path, noise: Path) -> Iterator[Callable[..., InProcess]]:
     """Makes trainers on random sessions: `in_process("cuda", "training.amp=off")`."""
     made: list[InProcess] = []
 
     def one(device: str, *settings: str) -> InProcess:
-        made.append(InProcess(tmp_path / f"run{len(made)}", noise, device, *settings))
+        made.append(InProcess(tmp_path / f"run{len(made)}", noise, device, *SMALL, *settings))
         return made[-1]
 
     yield one

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gpu.conftest import CONFIG, DEVICE, ON_GPU, command
+from tests.gpu.conftest import DEVICE, ON_GPU, command
+from tests.gpu.trainers import CONFIG
 
 pytestmark = [pytest.mark.gpu, *ON_GPU]
 Record = Callable[[str, object], None]

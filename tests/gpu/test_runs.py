@@ -19,7 +19,8 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.steps import logged, read_segments
 from engines.runs import launch
 from tests.engines.conftest import LiveRun, effective_table, tensors, wait_for
-from tests.gpu.conftest import CONFIG, DEVICE, ON_GPU, command, memory_used, needs_driver, read_gpu
+from tests.gpu.conftest import DEVICE, ON_GPU, command, memory_used, needs_driver, read_gpu
+from tests.gpu.trainers import CONFIG
 
 pytestmark = [pytest.mark.gpu, *ON_GPU]
 Record = Callable[[str, object], None]

@@ -11,6 +11,9 @@ from cockpit.core.text import plain
 from cockpit.core.times import date_and_clock
 from engines.basics.amounts import duration, money, size
 
+MEMORY = ("model", "gradients", "optimizer", "activations", "data", "evaluation")
+"""Its parts, in the order they are listed; the last in the place of gradients and activations."""
+
 
 def facts_of(found: dict[str, Any]) -> dict[str, str]:
     """The answer as names and words, in the order it was found out; `config` and `faults` apart."""
@@ -22,10 +25,12 @@ def facts_of(found: dict[str, Any]) -> dict[str, str]:
         facts["steps"] = f"{count(steps['per_epoch'])} per epoch, {count(steps['total'])} in {steps['epochs']} epochs"
     facts |= _stages(found.get("stages", []))
     if memory := found.get("memory"):
-        parts = ", ".join(
-            f"{name} {size(memory[name])}" for name in ("model", "gradients", "optimizer", "activations", "data")
-        )
+        parts = ", ".join(f"{name} {size(memory[name])}" for name in MEMORY)
         facts["memory"] = f"about {size(memory['total'])} of {size(memory['available'])} free ({parts})"
+    if (parts := found.get("micro_batches", 1)) > 1:
+        facts["micro-batches"] = f"{parts} per batch, so that it fits"
+    if precisions := found.get("precisions"):
+        facts["precision"] = _precisions(precisions["seconds"], precisions["chosen"])
     if disk := found.get("disk"):
         facts["disk"] = (
             f"about {size(disk['needed'])} of {size(disk['free'])} free at {disk['path']} "
@@ -49,6 +54,13 @@ def facts_of(found: dict[str, Any]) -> dict[str, str]:
 
 def _parameters(total: int, trainable: int) -> str:
     return f"{count(total)}, " + ("all trainable" if trainable == total else f"{count(trainable)} trainable")
+
+
+def _precisions(seconds: Mapping[str, float], chosen: str) -> str:
+    """`training.amp tf32 is quickest: tf32 0.007 s per step, bf16 0.009 s (chosen)`."""
+    order = sorted(seconds, key=lambda name: seconds[name])
+    each = [f"{name} {_seconds(seconds[name])}" + " (chosen)" * (name == chosen) for name in order]
+    return f"training.amp {order[0]} is quickest: {', '.join(each)} per step"
 
 
 def _stages(stages: Sequence[Mapping[str, Any]]) -> dict[str, str]:

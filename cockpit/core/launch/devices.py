@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cockpit.core.runs.fleet import Fleet
 from cockpit.core.states import is_live
-from engines.host.facts import device_name
+from engines.host.facts import device_name, visible_cards
 from engines.host.machine import Machine
 
 AUTO, CPU = "auto", "cpu"
@@ -23,7 +23,10 @@ class Devices:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        return (AUTO, CPU, *(f"cuda:{number}" for number in range(len(self.gpus))))
+        """What a run can be started on: as many GPUs as are visible, by torch's numbers."""
+        cards = visible_cards()
+        count = len(self.gpus) if cards is None else min(len(cards), len(self.gpus))
+        return (AUTO, CPU, *(f"cuda:{number}" for number in range(count)))
 
     def meant(self, device: str) -> str:
         """The device that a config's word stands for, as runs and queues name it."""
@@ -46,4 +49,5 @@ def look_at_devices(machine: Machine, folder: Path) -> Devices:
     fleet.refresh()
     trainings = [run for run in fleet.summaries() if is_live(run.state) and run.state != "queued" and not run.is_task]
     busy = {run.device: run.id for run in trainings if run.device}
-    return Devices(tuple(gpu.name for gpu in machine.read(folder).gpus), busy)
+    cards = [gpu.name for gpu in machine.read(folder).gpus if gpu.part_of is None]
+    return Devices(tuple(cards), busy)

@@ -29,8 +29,10 @@ FOUND: dict[str, Any] = {
     "steps": {"per_epoch": 500, "epochs": 150, "total": 75_000},
     "memory": {
         "model": 14_000_000, "gradients": 14_000_000, "optimizer": 28_000_000, "activations": 250_000_000,
-        "data": 80_000_000, "total": 386_000_000, "available": 23_000_000_000,
+        "data": 80_000_000, "evaluation": 95_000_000, "total": 386_000_000, "available": 23_000_000_000,
     },
+    "micro_batches": 4,
+    "precisions": {"chosen": "bf16", "seconds": {"off": 0.011, "tf32": 0.007, "bf16": 0.0095}},
     "disk": {"checkpoint": 42_000_000, "checkpoints": 3, "needed": 126_000_000, "free": 80e9, "path": "/runs"},
     "time": {"low": 3600, "likely": 5400, "high": 14_400, "measured": "steps", "steps": 30},
     "cost": {"low": 2.5, "likely": 3.75, "high": 10, "usd_per_hour": 2.5, "budget": None},
@@ -58,7 +60,9 @@ def test_a_check_is_shown_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         "parameters": "3,510,429, all trainable",
         "steps": "500 per epoch, 75,000 in 150 epochs",
         "memory": "about 386.0 MB of 23.0 GB free (model 14.0 MB, gradients 14.0 MB, optimizer 28.0 MB, "
-        "activations 250.0 MB, data 80.0 MB)",
+        "activations 250.0 MB, data 80.0 MB, evaluation 95.0 MB)",
+        "micro-batches": "4 per batch, so that it fits",
+        "precision": "training.amp tf32 is quickest: tf32 0.007 s, bf16 0.0095 s (chosen), off 0.011 s per step",
         "disk": "about 126.0 MB of 80.0 GB free at /runs (3 checkpoints of 42.0 MB)",
         "time": "1 h 30 m (1 h 00 m to 4 h 00 m), a rough estimate from a few steps (--try measures)",
         "cost": "$3.75 ($2.50 to $10.00)",
