@@ -173,6 +173,10 @@ class RunDirectory:
                     f"{path} is a link, and a run writes into its own directory; put what it leads to there."
                 )
 
+    def rank_log(self, rank: int) -> Path:
+        """What a rank prints; rank 0 into the log of the run."""
+        return self.stdout.with_name(f"rank_{rank}.log") if rank else self.stdout
+
     def stage_best(self, number: int) -> Path:
         """The best checkpoint of a stage that is over, by its number from 1; of a run with several stages."""
         return self.checkpoints / f"stage_{number}_best.pt"

@@ -18,7 +18,7 @@ from engines.contract.events import Alert
 from engines.runs.saved import epoch_of
 from engines.thresholds.review import keep_review
 from engines.training import checkpoint
-from engines.training.precision import random_state, restore_random_state
+from engines.training.ranks import random_of_ranks, restore_random_of_ranks
 from engines.training.state import TrainState
 from engines.training.step import TrainStep
 from engines.training.work import Work
@@ -66,7 +66,8 @@ class Checkpoints:
     @property
     def current(self) -> bool:
         """Whether the newest save holds what stands now."""
-        return self._saved_at == (self._work.state.step, self._work.state.epoch)
+        holds = self._saved_at == (self._work.state.step, self._work.state.epoch)
+        return self._work.ranks.from_first(holds)
 
     def save(self, *, best: bool = False, keep: bool = False, patient: bool = True) -> None:
         """Write last.pt (and the others asked for); `patient` waits on a full disk until there is room.
@@ -84,19 +85,23 @@ class Checkpoints:
             step=state.step, epoch=state.epoch, best=best, keep=keep,
         )  # fmt: skip
         with work.phases.during("saving"):
-            work.room.when_possible(write) if patient else write()
+            if patient or not work.ranks.first:
+                work.room.when_possible(write)
+            else:
+                write()
         self._saved_at = state.step, state.epoch
 
     def save_or_warn(self, *, best: bool = False, keep: bool = False) -> bool:
         """A full disk must not end the training: say so, keep the older checkpoint. False when it was full."""
+        saved = False
         try:
             self.save(best=best, keep=keep, patient=False)
-            return True
+            saved = True
         except OSError as error:
             step = self._work.state.step
             text = f"no checkpoint at step {step}: {error.strerror or error}; the older one is kept; free some space"
             self._work.room.write(Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=step))
-            return False
+        return self._work.ranks.from_first(saved)
 
     def content(self) -> dict[str, Any]:
         """Everything a checkpoint holds; `restore` puts it back."""
@@ -105,7 +110,7 @@ class Checkpoints:
             "model": work.project.trainable_state(work.model),
             "optimizer": step.optimizer.state_dict(),
             "scaler": step.precision.scaler.state_dict(),
-            "random": random_state(),
+            **random_of_ranks(work.ranks),
             "sums": step.sums,
             "state": work.state.dump(),
             "metadata": self._metadata,
@@ -121,7 +126,8 @@ class Checkpoints:
             step.precision.scaler.load_state_dict(content["scaler"])
         if work.state.step_in_epoch:  # else nothing is summed yet, and a project may have got other metrics
             step.sums.copy_(content["sums"])
-        restore_random_state(content["random"])
+        restore_random_of_ranks(content, work.ranks)
+        work.ranks.make_equal(work.model)
 
     def _restore_optimizer(self, saved: dict[str, Any]) -> None:
         optimizer = self._step.optimizer
