@@ -57,7 +57,7 @@ def _fork(run: RunDirectory, attempt: int, rank: int, shared: Mapping[str, str],
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.environ.update(shared, RANK=str(rank), LOCAL_RANK=str(rank))
-        sys.stdout, sys.stderr = (open(number, "w", closefd=False, buffering=1) for number in (1, 2))
+        sys.stdout, sys.stderr = (open(one, "w", closefd=False, buffering=1) for one in (1, 2))  # noqa: SIM115
         torch.set_num_threads(1)
         if rank == 0:
             log = os.open(run.stdout, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
