@@ -144,7 +144,7 @@ class Together(Ranks):
         try:
             yield
         except RuntimeError as error:
-            print(f"rank {self.number}: {str(error).splitlines()[0]}", flush=True)
+            print(f"rank {self.number}: {str(error).splitlines()[0].partition('. ')[0]}", flush=True)
             raise RankLost from None
         self.waited += time.perf_counter() - began
 

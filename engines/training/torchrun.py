@@ -86,9 +86,10 @@ def ranks_here(launch: Launch) -> int:
 def _failed(run: RunDirectory, attempt: int, codes: Mapping[int, int], *, oom: bool) -> int:
     """The exit code of the run, after `codes` of ranks that ended first; says which rank it was, unless rank 0 has.
 
-    A rank that only lost another one is not to blame, unless no other is known: then that was on another machine.
+    A rank that only lost another one, or that torchrun ended for that, is not to blame, unless no other is known: then
+    that was on another machine.
     """
-    guilty = {rank: code for rank, code in codes.items() if code != LOST} or dict(codes)
+    guilty = {rank: code for rank, code in codes.items() if code not in (LOST, -signal.SIGTERM)} or dict(codes)
     rank = min(guilty, key=lambda one: (guilty[one] >= 0, one))  # a signal comes before what follows from it
     code = guilty[rank]
     if rank == 0 and code >= 0 and code != LOST:
