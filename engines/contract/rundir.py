@@ -138,6 +138,7 @@ class RunDirectory:
     commands = _below("commands.jsonl")
     steps = _below("metrics", "steps")
     system = _below("metrics", "system")
+    rank_loads = _below("metrics", "ranks.json")
     train_metrics = _below("metrics", "train_metrics.jsonl")
     val_metrics = _below("metrics", "val_metrics.jsonl")
     checkpoints = _below("checkpoints")

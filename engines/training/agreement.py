@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engines.contract import commands as cmd
 from engines.runtime.listener import CommandListener
+from engines.training.pace import Pace
 from engines.training.ranks import Ranks
 from engines.training.state import TrainState
 
@@ -23,6 +24,7 @@ class Word:
     commands: list[cmd.Command]
     signalled: bool
     saves: bool
+    reports: bool
     after: int
 
 
@@ -34,12 +36,12 @@ class Agreement:
 
     def __init__(
         self, ranks: Ranks, listener: CommandListener, state: TrainState, turning: Callable[[], bool],
-        save_is_due: Callable[[], bool],
+        save_is_due: Callable[[], bool], pace: Pace,
     ) -> None:  # fmt: skip
         """turning: whether an epoch begins or has been trained."""
         self._ranks, self._listener, self._state = ranks, listener, state
-        self._turning, self._save_is_due = turning, save_is_due
-        self._word = Word([], False, False, state.step)
+        self._turning, self._save_is_due, self._pace = turning, save_is_due, pace
+        self._word = Word([], False, False, False, state.step)
         self._spoke, self._spoke_at = time.monotonic(), state.step
 
     @property
@@ -53,7 +55,7 @@ class Agreement:
         if self._ranks.alone:
             return self._save_is_due()
         due = self._word.saves
-        self._word = Word([], self._word.signalled, False, self._word.after)
+        self._word = replace(self._word, saves=False)
         return due
 
     def commands(self, *, now: bool = False) -> list[cmd.Command]:
@@ -64,6 +66,10 @@ class Agreement:
         if not (now or state.step >= self._word.after or self._turning()):
             return []
         self._word = self._ranks.from_first(self._next_word())
+        if now or state.step_in_epoch == 0:
+            self._pace.begin(state.step)
+        elif self._word.reports:
+            self._pace.report(state.step)
         return self._word.commands
 
     def _next_word(self) -> Word:
@@ -74,4 +80,5 @@ class Agreement:
         commands = listener.take(state.step, state.epoch)
         after = state.step + max(1, min(MOST_STEPS, int(SECONDS / each)))
         wanted = listener.next_step(state.step)
-        return Word(commands, listener.signalled, self._save_is_due(), after if wanted is None else min(after, wanted))
+        after = after if wanted is None else min(after, wanted)
+        return Word(commands, listener.signalled, self._save_is_due(), self._pace.due or self._turning(), after)

@@ -20,6 +20,7 @@ from engines.training import gradients
 from engines.training.agreement import Agreement
 from engines.training.batches import Batches
 from engines.training.evaluate import Evaluator
+from engines.training.pace import Pace
 from engines.training.phases import Phases
 from engines.training.precision import Precision
 from engines.training.project import Project, Result, Split
@@ -74,7 +75,10 @@ class Trainer:
         self.batches = Batches(self.work, self.schedule)
         self.measure_gradients = partial(gradients.measure, self.work, self.batches, precision)
         self.checkpoints = Checkpoints(self.work, self.step, self.flush)
-        self.agreement = Agreement(ranks, listener, state, self._between_epochs, lambda: self.checkpoints.due)
+        self.agreement = Agreement(
+            ranks, listener, state, self._between_epochs, lambda: self.checkpoints.due,
+            Pace(run, events.attempt, ranks, device),
+        )  # fmt: skip
         self._fresh = True
         self._enter_stage()
 

@@ -28,6 +28,10 @@ PATIENCE = timedelta(days=7)
 """How long ranks wait for each other: a pause or a full disk on rank 0 holds all of them. Who dies is seen at once."""
 
 
+LARGE = 4096
+"""Numbers from which on a sum is one of gradients, not of counts."""
+
+
 class RankLost(UserError):
     """Another rank has ended, so this one cannot go on."""
 
@@ -41,8 +45,6 @@ class Ranks:
 
     number: int = 0
     count: int = 1
-    waited: float = 0.0
-    """Seconds spent waiting for the other ranks."""
 
     @property
     def first(self) -> bool:
@@ -63,6 +65,10 @@ class Ranks:
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Put the sum over the ranks into each of `tensors`, in one transfer for each of their types."""
+
+    def take_waited(self) -> tuple[float, int]:
+        """Seconds spent in sums over the ranks since this was asked last, and how many of these were measured."""
+        return 0.0, 0
 
     def whole(self, rows: Tensor, size: int) -> Tensor:
         """`(size, …)`: the rows that the ranks have of a batch, each of them its share."""
@@ -87,6 +93,9 @@ class Together(Ranks):
     """Draws for whole batches: it stands at the same place on every rank."""
     control: Any = None
     """The group whose messages go from host to host."""
+    _waited: float = 0.0
+    _measured: tuple[torch.cuda.Event, torch.cuda.Event] | None = None
+    """On a GPU around the newest large sum: the host does not wait for it."""
 
     def from_first(self, value: Value) -> Value:
         box = [value]
@@ -104,11 +113,31 @@ class Together(Ranks):
         for kind in {tensor.dtype for tensor in tensors}:
             some = [tensor for tensor in tensors if tensor.dtype == kind]
             flat = torch.cat([tensor.detach().flatten() for tensor in some])
-            with self._with_others():
+            with self._with_others(), self._measuring(flat):
                 dist.all_reduce(flat)
             parts = flat.split([tensor.numel() for tensor in some])  # type: ignore[no-untyped-call]
             for tensor, part in zip(some, parts, strict=True):
                 tensor.detach().copy_(part.view_as(tensor))
+
+    def take_waited(self) -> tuple[float, int]:
+        waited, self._waited = self._waited, 0.0
+        if self._measured is None:
+            return waited, 0
+        began, ended = self._measured
+        self._measured = None
+        ended.synchronize()
+        return began.elapsed_time(ended) / 1000, 1
+
+    @contextlib.contextmanager
+    def _measuring(self, flat: Tensor) -> Iterator[None]:
+        if not flat.is_cuda or flat.numel() < LARGE:
+            yield
+            return
+        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        began.record()
+        yield
+        ended.record()
+        self._measured = began, ended
 
     def whole(self, rows: Tensor, size: int) -> Tensor:
         each, rest = divmod(size, self.count)
@@ -146,7 +175,7 @@ class Together(Ranks):
         except RuntimeError as error:
             print(f"rank {self.number}: {str(error).splitlines()[0].partition('. ')[0]}", flush=True)
             raise RankLost from None
-        self.waited += time.perf_counter() - began
+        self._waited += time.perf_counter() - began
 
 
 def join(device: torch.device) -> Ranks:

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from torch.nn import functional
 
+from engines.basics.reading import read_json
 from engines.contract import commands as cmd
 from engines.contract.config import load_config
+from engines.contract.rank_loads import RankLoads
 from engines.contract.rundir import RunDirectory
 from engines.contract.settings import Launch
 from engines.runtime.following import LOST
@@ -62,6 +64,10 @@ def test_commands_reach_all_ranks_at_one_step(new_run: Runs) -> None:
     two = logged(live.run)
     assert live.wait_answer(stop, "applied").step == end == two["step"][-1] + 1
 
+    loads = read_json(live.run.rank_loads, RankLoads).ranks
+    assert [load.rank for load in loads] == [0, 1]
+    assert all(load.step_seconds > 0 < load.memory for load in loads)
+
     alone = new_run(*LONG, "training.batch_size=16")
     alone.send(cmd.SetLossWeights(attempt=1, weights={head: 3.0}, at_step=at))
     stopped(alone, 1, end)
@@ -77,7 +83,9 @@ def test_a_rank_that_is_killed_ends_the_others(new_run: Runs) -> None:
     assert wait_ranks(pids) == [LOST, -signal.SIGKILL]
     assert torchrun._failed(live.run, 1, {0: LOST, 1: -signal.SIGKILL}, oom=False) == 1
     live.reader.poll()
-    assert live.reader.history.ended.detail == "rank 1 was killed by SIGKILL"
+    ended = live.reader.history.ended
+    assert ended is not None
+    assert ended.detail == "rank 1 was killed by SIGKILL"
 
 
 @pytest.mark.behaviour("ranks-resume-on-others")
