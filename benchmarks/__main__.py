@@ -16,7 +16,7 @@ from engines.supervisor.processes import ENVIRONMENT
 NAMES = (
     "step_overhead", "checkpoint_stall", "batches", "prepare", "thresholds", "thresholds_ui", "policy",
     "open_run", "first_paint", "idle", "follow_latency", "live_keys",
-    "ssd", "rollout", "parse", "shards", "sim_step", "coverage", "agent_step",
+    "ssd", "rollout", "parse", "shards", "sim_step", "coverage", "agent_step", "scaling",
 )  # fmt: skip
 TABLE = "controls_table"
 """Minutes of training, and a table in the place of ratios."""

@@ -42,6 +42,7 @@ from engines.supervisor.watchdog import Watchdog
 
 HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 ORPHAN_GRACE = 5.0
+TORCHRUN = "engines.training.torchrun"
 BUDGET_GRACE = 600.0
 """Seconds for a run to save when its budget is spent, or when it hangs: it would cost for ever."""
 WORTH_A_NOTICE = ("failed", "out-of-budget")
@@ -86,6 +87,8 @@ class Supervisor:
         self._queue = yaml12.find(config, "launch", "queue") is True
         self._commands = on_finish_of.commands_in(config)
         self._idle_minutes = on_finish_of.idle_minutes(config)
+        self._several = any(yaml12.find(config, "launch", key) not in (None, 1) for key in ("devices", "nodes"))
+        self._restarts = int(_amount(config, "launch", "restarts"))
         self._place: Place | None = None
 
     def supervise(self) -> int:
@@ -99,12 +102,16 @@ class Supervisor:
         attempt = self._new_attempt()  # from here on the launcher goes on, and may start the next in the queue
         with contextlib.suppress(OSError):
             files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
-        attempt.ended = self._change_settings() or self._live(attempt, trouble, seconds_left)
+        end = attempt.ended = self._change_settings() or self._live(attempt, trouble, seconds_left)
         self._record_end(attempt)
-        self._post_end(attempt.ended)
+        while self._starts_again(end):
+            attempt = self._new_attempt()
+            end = attempt.ended = self._live(attempt, trouble, self.budget.seconds_left)
+            self._record_end(attempt)
+        self._post_end(end)
         if self._commands:
             self._go_on_after(attempt)
-        return attempt.ended.exit_code if attempt.ended.exit_code is not None else 1
+        return end.exit_code if end.exit_code is not None else 1
 
     def _go_on_after(self, attempt: Attempt) -> None:
         """What the config wants of the machine when the run is over."""
@@ -120,6 +127,14 @@ class Supervisor:
         if seconds_left == 0:
             return End(reason="out-of-budget", time=time.time(), exit_code=3, error=self.budget.sentence)
         return self._await_turn(attempt, trouble) or self._carry_out(attempt, seconds_left)
+
+    def _starts_again(self, end: End) -> bool:
+        """Whether a run that failed is to go on from its last checkpoint by itself; counts how often."""
+        asked = self._asked_to_stop or self._killed
+        if end.reason != "failed" or asked or not self._restarts or not self.run.last.is_file():
+            return False
+        self._restarts -= 1
+        return True
 
     def _take_run(self) -> None:
         """Be the only one who works on the run. Raises `UserError`."""
@@ -265,7 +280,7 @@ class Supervisor:
             git=provenance.git_hash(),
         )
         attempt.command = [
-            sys.executable, "-P", "-m", self.run.info.engine,
+            sys.executable, "-P", "-m", TORCHRUN if self._several else self.run.info.engine,
             "--run-dir", str(self.run.path), "--attempt", str(attempt.number),
         ]  # fmt: skip
         self.run.write_attempt(attempt)
@@ -301,7 +316,7 @@ class Supervisor:
                 deadline = min(deadline, time.monotonic() + BUDGET_GRACE)
             if heard in (signal.SIGTERM, signal.SIGINT):
                 self._asked_to_stop = True
-                os.kill(engine, signal.SIGTERM)
+                os.kill(processes.rank_zero(engine) if self._several else engine, signal.SIGTERM)
             elif heard == signal.SIGQUIT:
                 self._killed = True
                 os.killpg(engine, signal.SIGKILL)

@@ -18,6 +18,7 @@ from engines.contract.events import Ended
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runtime.attempt import Attempt, carry_out
+from engines.runtime.following import follow, rank_of
 from engines.runtime.own_log import let_full_disks_be
 
 
@@ -43,7 +44,10 @@ def main() -> int:
     arguments = _arguments()
     if arguments.attempt is not None:
         let_full_disks_be()
-        return carry_out(RunDirectory(arguments.run_dir), arguments.attempt, _work)
+        run = RunDirectory(arguments.run_dir)
+        if rank := rank_of(run):
+            return follow(run, arguments.attempt, rank, _work)
+        return carry_out(run, arguments.attempt, _work)
     from engines.runtime.foreground import start_and_stay
 
     try:

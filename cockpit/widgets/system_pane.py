@@ -1,4 +1,4 @@
-"""The machine that a run is on: bars for now, and charts of all the hours in which the run went on."""
+"""The machine that a run is on: bars for now, a row for each rank, and charts of the hours in which the run went on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from textual.message import Message
 from textual.widgets import Static
 
 from cockpit.core.metrics.system_metrics import SystemMetrics
+from cockpit.core.run.rank_rows import rank_rows
 from cockpit.widgets.charts_panel import ChartsPanel
 from cockpit.widgets.machine_view import MachineView
 from cockpit.widgets.pane import Pane
+from engines.contract.rank_loads import RankLoad, read_loads
 from engines.contract.rundir import RunDirectory
 from engines.host.machine import Machine, Reading
 
@@ -25,7 +27,9 @@ class SystemPane(Pane):
     SystemPane {
         MachineView { display: block; height: auto; min-height: 5; max-height: 40%; }
         #system-nothing { display: none; height: auto; padding: 0 2; color: $quiet; }
+        #system-ranks { display: none; height: auto; max-height: 30%; padding: 0 2; overflow-y: auto; }
         #system-charts { height: 1fr; }
+        &.-ranks #system-ranks { display: block; }
         &.-nothing #system-nothing { display: block; }
     }
     """
@@ -36,6 +40,7 @@ class SystemPane(Pane):
 
         reading: Reading
         missing: bool
+        ranks: list[RankLoad]
 
     def __init__(self, run: RunDirectory, machine: Machine) -> None:
         super().__init__(id="system-pane")
@@ -44,6 +49,7 @@ class SystemPane(Pane):
 
     def compose(self) -> ComposeResult:
         yield MachineView()
+        yield Static(id="system-ranks", markup=False)
         yield Static(NOTHING, id="system-nothing", markup=False)
         yield ChartsPanel(self._metrics, axis="time", smoothing=0.0, id="system-charts")
 
@@ -64,10 +70,13 @@ class SystemPane(Pane):
         self.charts.following = False
 
     def look(self) -> float:
-        self.post_message(self.Measured(self._machine.read(self._run.path), self._metrics.missing))
+        reading = self._machine.read(self._run.path)
+        self.post_message(self.Measured(reading, self._metrics.missing, read_loads(self._run)))
         return POLL_SECONDS
 
     @on(Measured)
     def _take(self, message: Measured) -> None:
         self.query_one(MachineView).show(message.reading)
         self.set_class(message.missing, "-nothing")
+        self.set_class(bool(message.ranks), "-ranks")
+        self.query_one("#system-ranks", Static).update("\n".join(rank_rows(message.ranks)))

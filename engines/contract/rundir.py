@@ -142,6 +142,7 @@ class RunDirectory:
     commands = _below("commands.jsonl")
     steps = _below("metrics", "steps")
     system = _below("metrics", "system")
+    rank_loads = _below("metrics", "ranks.json")
     train_metrics = _below("metrics", "train_metrics.jsonl")
     val_metrics = _below("metrics", "val_metrics.jsonl")
     checkpoints = _below("checkpoints")
@@ -176,6 +177,10 @@ class RunDirectory:
                 raise DataError(
                     f"{path} is a link, and a run writes into its own directory; put what it leads to there."
                 )
+
+    def rank_log(self, rank: int) -> Path:
+        """What a rank prints; rank 0 into the log of the run."""
+        return self.stdout.with_name(f"rank_{rank}.log") if rank else self.stdout
 
     def stage_best(self, number: int) -> Path:
         """The best checkpoint of a stage that is over, by its number from 1; of a run with several stages."""

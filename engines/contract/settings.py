@@ -16,6 +16,7 @@ from engines.contract.on_finish import IDLE_MINUTES
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+_PLACE = re.compile(r"[\w.-]{1,253}:\d{1,5}", re.ASCII)
 _DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d{1,3})?", re.ASCII)
 
 
@@ -121,10 +122,20 @@ class Training(Section):
 class Launch(Section):
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, mps: auto takes the first GPU, or the CPU if there is none."""
+    devices: Count | Literal["auto"] = 1
+    """Ranks on each machine, one for each GPU, or on the CPU so many processes; auto takes every visible GPU."""
+    nodes: Count = 1
+    """Machines that train together, each with as many ranks."""
+    rendezvous: str = ""
+    """`host:port` of the first machine, at which the others meet it; needed with several nodes."""
+    strategy: Literal["ddp"] = "ddp"
+    """ddp: every rank holds the whole model, and its rows of each batch."""
+    restarts: Annotated[int, Field(ge=0)] = 0
+    """How many times a failed run is started again from its last checkpoint."""
     queue: bool = False
     """Wait until no other run is on the device; waiting runs start one after another."""
     threads: Count | None = None
-    """CPU threads of the engine, recorded because results depend on it; every usable core if absent."""
+    """CPU threads of the engine, over its ranks, recorded because results depend on it; every usable core if absent."""
 
     @field_validator("device")
     @classmethod
@@ -133,6 +144,33 @@ class Launch(Section):
         if not _DEVICE.fullmatch(device):
             raise ValueError(f"expected auto, cpu, cuda, cuda:1 or mps, got {device!r}")
         return device
+
+    @field_validator("strategy", mode="before")
+    @classmethod
+    def _is_built(cls, strategy: Any) -> Any:
+        if strategy == "fsdp2":
+            raise ValueError("fsdp2 is not built yet; use ddp, where each GPU holds the whole model")
+        return strategy
+
+    @field_validator("rendezvous")
+    @classmethod
+    def _is_a_place(cls, rendezvous: str) -> str:
+        if rendezvous and not _PLACE.fullmatch(rendezvous):
+            raise ValueError(f"expected host:port, as in node-0:29400, got {rendezvous!r}")
+        return rendezvous
+
+    @model_validator(mode="after")
+    def _fits(self) -> Launch:
+        if self.nodes > 1 and not self.rendezvous:
+            raise ValueError("several nodes need a rendezvous: host:port of the first one")
+        if self.several and (self.device == "mps" or ":" in self.device):
+            raise ValueError(f"device {self.device} is one device; use auto, cuda or cpu with several ranks")
+        return self
+
+    @property
+    def several(self) -> bool:
+        """Whether `torchrun` starts the engine."""
+        return self.devices != 1 or self.nodes > 1
 
 
 class Cost(Section):

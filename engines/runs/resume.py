@@ -17,6 +17,10 @@ from engines.contract.config import LoadedConfig
 FREE = (
     "cost.",
     "launch.device",
+    "launch.devices",
+    "launch.nodes",
+    "launch.rendezvous",
+    "launch.restarts",
     "launch.queue",
     "output.keep_best",
     "output.keep_epochs",

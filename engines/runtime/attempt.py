@@ -30,15 +30,15 @@ class Attempt:
     listener: CommandListener
 
 
-def _work_safely(attempt: Attempt, work: Callable[[Attempt], Ended]) -> tuple[Ended, int]:
-    """The end that `work` came to, or the failure it met, and the exit code."""
+def work_safely(attempt: Attempt, work: Callable[[Attempt], Ended]) -> tuple[Ended, int, bool]:
+    """The end that `work` came to, or the failure it met, the exit code, and whether `work` raised something."""
 
-    def failed(detail: str, code: int = 1, *, trace: bool = False) -> tuple[Ended, int]:
+    def failed(detail: str, code: int = 1, *, trace: bool = False, raised: bool = True) -> tuple[Ended, int, bool]:
         with contextlib.suppress(OSError):  # the log lies on the disk that may be full
             if trace:
                 traceback.print_exc()
             print(detail, file=sys.stderr, flush=True)
-        return Ended(reason="failed", step=attempt.listener.step(), detail=detail), code
+        return Ended(reason="failed", step=attempt.listener.step(), detail=detail), code, raised
 
     try:
         ended = work(attempt)
@@ -53,8 +53,8 @@ def _work_safely(attempt: Attempt, work: Callable[[Attempt], Ended]) -> tuple[En
     except Exception as error:  # a fault of ours or of a project: the log gets the traceback, the person a sentence
         return failed(f"{type(error).__name__}: {error}", trace=True)
     if ended.reason == "failed":
-        return failed(ended.detail)
-    return ended, EXIT_CODES[ended.reason]
+        return failed(ended.detail, raised=False)
+    return ended, EXIT_CODES[ended.reason], False
 
 
 def carry_out(run: RunDirectory, number: int, work: Callable[[Attempt], Ended]) -> int:
@@ -67,7 +67,7 @@ def carry_out(run: RunDirectory, number: int, work: Callable[[Attempt], Ended]) 
         keep_reserve(run)
         with contextlib.suppress(OSError):  # on a full disk what comes next says so
             events.write(Phase(phase="loading"))
-        ended, code = _work_safely(Attempt(run, events, listener), work)
+        ended, code, _ = work_safely(Attempt(run, events, listener), work)
     free_reserve(run)
     with contextlib.suppress(OSError):  # on a full disk the exit code and the supervisor have to say it
         events.write(ended, durable=True)

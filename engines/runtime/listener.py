@@ -69,6 +69,11 @@ class CommandListener:
             self._pending = [command for command in self._pending if command not in due]
         return due
 
+    def next_step(self, step: int) -> int | None:
+        """The next step after `step` that a command waits for."""
+        with self._lock:
+            return min((one.at_step for one in self._pending if one.at_step and one.at_step > step), default=None)
+
     def answer(
         self, command: cmd.Command, state: Literal["applied", "refused"], *, step: int, epoch: int = 0, reason: str = ""
     ) -> None:

@@ -58,6 +58,8 @@ class Room:
         self.attempt = events.attempt
         self.waits = True
         """Not in a try, where a full disk is what is to be found out."""
+        self.writes = True
+        """Not on the ranks beside the first, where nothing of this is done."""
         self.paused = 0.0
         """Seconds that the run was held: no part of how long an epoch takes."""
         self._run, self._events, self._listener, self._place = run, events, listener, place
@@ -77,6 +79,8 @@ class Room:
 
         Raises OSError for another fault than a full disk, and for that when a signal has asked the engine to leave.
         """
+        if not self.writes:
+            return
         first = time.monotonic()
         while True:
             began = time.monotonic()

@@ -46,6 +46,16 @@ def die_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> Cal
     return in_child
 
 
+def rank_zero(engine: int) -> int:
+    """Of an engine with several ranks the process of the first one, which hears signals; else the engine itself."""
+    with contextlib.suppress(psutil.Error):
+        for child in psutil.Process(engine).children():
+            with contextlib.suppress(psutil.Error):
+                if child.environ().get("RANK") == "0":
+                    return child.pid
+    return engine
+
+
 def mark(pid: int) -> ProcessMark:
     return ProcessMark(pid, psutil.Process(pid).create_time())
 

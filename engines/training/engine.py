@@ -9,11 +9,12 @@ import msgspec
 import torch
 
 from engines.basics import files
-from engines.basics.errors import DataError
+from engines.basics.errors import DataError, UserError
 from engines.contract import events as ev
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
 from engines.contract.rundir import RunDirectory, TrainLoss
+from engines.contract.settings import Training
 from engines.contract.spec import Column, Spec
 from engines.host.facts import device_name
 from engines.runs import provenance
@@ -24,6 +25,7 @@ from engines.runtime.listener import CommandListener
 from engines.runtime.progress import ProgressEvents, StopRequested
 from engines.runtime.room import is_full
 from engines.training import checkpoint
+from engines.training import ranks as rk
 from engines.training.finish import finish
 from engines.training.loop import Trainer
 from engines.training.out_of_memory import is_out_of_memory, sentence
@@ -39,8 +41,11 @@ def load(
 ) -> Trainer:  # fmt: skip
     """Data, model and optimizer, ready to train, by the newest `edition` where none is given. Raises `UserError`."""
     settings = loaded.settings
-    torch.set_num_threads(settings.launch.threads or torch.get_num_threads())
-    device = choose_device(settings.launch.device)
+    threads = settings.launch.threads or torch.get_num_threads()
+    torch.set_num_threads(max(1, threads // rk.local_count()))
+    device = choose_device(rk.own_device(settings.launch.device))
+    ranks = rk.join(device)
+    _check_batches(settings.training, ranks)
     seed_everything(settings.training.seed)
     project: Project[Any] = specs.load(loaded.spec.project)()
     project.edition = loaded.spec.edition if edition is None else edition
@@ -49,12 +54,29 @@ def load(
     for key, value in data.summary.items():
         print(f"data: {key} {value}")
     model = project.model(settings, data).to(device)
+    ranks.make_equal(model)
+    rk.take_own_random(ranks, settings.training.seed)
     print(f"model: {sum(p.numel() for p in model.parameters()):,} parameters on {full_name(device)}", flush=True)
     spec = loaded.spec
     return Trainer(
         run, settings, spec.heads, project, data, model, events, listener,
-        metrics=spec.measured, train_loss=train_loss,
+        metrics=spec.measured, train_loss=train_loss, ranks=ranks,
     )  # fmt: skip
+
+
+def _check_batches(training: Training, ranks: rk.Ranks) -> None:
+    """Raises `UserError` where a batch cannot be divided evenly."""
+    if training.micro_batches == "auto":
+        if ranks.alone:
+            return
+        raise UserError("training.micro_batches is auto, which one rank alone can do; expected a number.")
+    parts = ranks.count * training.micro_batches
+    for batch in (training.batch_size, *(stage.batch_size for stage in training.stages if stage.batch_size)):
+        if batch % parts:
+            raise UserError(
+                f"training.batch_size {batch} must be a multiple of {parts}: {ranks.count} ranks with "
+                f"{training.micro_batches} micro-batches each; change launch.devices or the batch size."
+            )
 
 
 def full_name(device: torch.device) -> str:
@@ -64,9 +86,11 @@ def full_name(device: torch.device) -> str:
 
 def resume(run: RunDirectory, trainer: Trainer) -> None:
     """Go on from the newest checkpoint, if there is one."""
-    for folder in (run.checkpoints, run.path, run.export, run.review):
-        files.remove_stale_temporaries(folder)
-    if (path := checkpoint.resume_point(run)) is None:
+    ranks = trainer.work.ranks
+    if ranks.first:
+        for folder in (run.checkpoints, run.path, run.export, run.review):
+            files.remove_stale_temporaries(folder)
+    if (path := ranks.from_first(checkpoint.resume_point(run))) is None:
         return
     content = checkpoint.load(path)
     try:
@@ -79,11 +103,14 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
             f"{path} does not match the model and the settings of {run.config} ({type(error).__name__}: {reason}); "
             "undo the change in one of them."
         ) from None
-    if path == run.fork:
+    if not ranks.first:
+        pass
+    elif path == run.fork:
         _begin_fork(run, trainer)
     else:
         _name_best(run, trainer)
         _look_after_best(run, trainer)
+    trainer.state.become(ranks.from_first(trainer.state))
     print(f"resumed from {path.name} at step {trainer.state.step}, epoch {trainer.state.epoch}", flush=True)
 
 
@@ -146,7 +173,7 @@ def _announce(loaded: LoadedConfig, trainer: Trainer, parent: str) -> None:
             columns=_columns(loaded.spec, trainer), stages=schedule.plan.planned(live.epochs),
             patience=schedule.plan.patience(trainer.state), resumed_step=trainer.state.step,
             resumed_epoch=trainer.state.epoch, parent=parent, best_score=trainer.state.best_score,
-            best_epoch=trainer.state.best_epoch,
+            best_epoch=trainer.state.best_epoch, world_size=trainer.work.ranks.count,
         )
     )  # fmt: skip
 
@@ -162,6 +189,8 @@ def train(attempt: Attempt) -> ev.Ended:
             raise
         error.add_note("while loading")  # where no other note came before
         raise DataError(sentence(error)) from None
+    finally:
+        rk.leave()
 
 
 def _train(attempt: Attempt) -> ev.Ended:
@@ -173,13 +202,18 @@ def _train(attempt: Attempt) -> ev.Ended:
     info = run.info
     trainer = load(run, loaded, events, listener, train_loss=info.train_loss, edition=info.edition)
     made_with.facts |= numeric_flags()
-    provenance.record(run, events.attempt, made_with)
+    ranks = trainer.work.ranks
+    if ranks.first:
+        provenance.record(run, events.attempt, made_with)
     listener.step = lambda: trainer.state.step
     forks = checkpoint.resume_point(run) == run.fork
     resume(run, trainer)
     _announce(loaded, trainer, info.parent or "" if forks else "")
+    edits = ranks.from_first(earlier.history.edits())
+    if not ranks.first:
+        return _to_the_end(trainer, edits)
     with WritersBeside(run, loaded.settings.output.writers, events) as writers:
-        ended = _to_the_end(trainer, earlier.history.edits())
+        ended = _to_the_end(trainer, edits)
         writers.reason = ended.reason
     return ended
 

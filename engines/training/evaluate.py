@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from engines.training.out_of_memory import Fit
 from engines.training.precision import random_state_kept
-from engines.training.project import Context, Project, Result, Split
+from engines.training.project import Context, Evaluation, Project, Result, Split
+from engines.training.ranks import ALONE, Ranks
 from engines.training.schedule import Schedule
 from engines.training.step import stack_losses, weighted_loss
 from engines.training.work import Work
@@ -29,41 +31,89 @@ def evaluate(
     heads: Sequence[str],
     interrupted: Callable[[], bool],
     progress: Callable[[float, float, str], None] = lambda done, total, unit: None,
+    ranks: Ranks = ALONE,
     parts: int = 1,
 ) -> Result | None:
     """The project's result with the validation losses among its values; None when `interrupted` said so.
 
     `progress` hears how far what comes after the pass is (`Evaluation.after`). `parts`: of a training batch, as the
     memory allows; a validation batch is cut alike.
-    Values get `loss` (weighted by `weights`, of the heads that are on) and one unweighted loss a head.
+    Values get `loss` (weighted by `weights`, of the heads that are on) and one unweighted loss a head. Several ranks
+    divide the batches; rank 0 does what comes after them, and the others get its values and score alone.
     """
     active = [head for head in heads if head in ctx.heads]
     evaluation = project.evaluation(cfg, data)
-    sums: torch.Tensor | None = None
     wide = torch.float32 if next(model.parameters()).device.type == "mps" else torch.float64
     model.eval()
     try:
         with torch.inference_mode():
             size = max(1, project.validation_batch(cfg) // parts)
-            for indices in torch.arange(len(data.validation)).split(size):  # type: ignore[no-untyped-call]
-                if interrupted():
-                    return None
+            batches = torch.arange(len(data.validation)).split(size)  # type: ignore[no-untyped-call]
+
+            def add(indices: Tensor) -> Tensor:
                 losses = evaluation.add(model, data.validation.batch(indices, None, ctx), ctx)
-                batch_sums = torch.stack(stack_losses(losses, active)).to(wide)
-                sums = batch_sums if sums is None else sums + batch_sums
+                return torch.stack(stack_losses(losses, active)).to(wide)
+
+            sums = _each(batches, add, evaluation, ranks, interrupted)
+            if sums is None:
+                return None
+            if not ranks.first:
+                return ranks.from_first(None)
             with closing(evaluation.after(model, ctx)) as pieces:
                 for piece in pieces:
                     if interrupted():
-                        return None
+                        return ranks.from_first(None)
                     progress(*piece)
             result = evaluation.result()
     finally:
         model.train()
-    if sums is None:
-        return result
-    totals, counts = sums.tolist()
-    means = {head: total / count if count else None for head, total, count in zip(active, totals, counts, strict=True)}
-    return replace(result, values={"loss": weighted_loss(weights, means), **means, **result.values})
+    if sums:
+        totals, counts = reduce(torch.add, sums).tolist()
+        pairs = zip(active, totals, counts, strict=True)
+        means = {head: total / count if count else None for head, total, count in pairs}
+        result = replace(result, values={"loss": weighted_loss(weights, means), **means, **result.values})
+    ranks.from_first(Result(result.values, result.score))
+    return result
+
+
+def _each(
+    batches: Sequence[Tensor],
+    add: Callable[[Tensor], Tensor],
+    evaluation: Evaluation,
+    ranks: Ranks,
+    interrupted: Callable[[], bool],
+) -> list[Tensor] | None:
+    """What `add` gives for each batch, in order; None when `interrupted` said so. On rank 0 what was kept, too."""
+    divides = evaluation.kept is not None and not ranks.alone
+    mine = batches[ranks.number :: ranks.count] if divides else batches if ranks.first else ()
+    sums: list[Tensor] = []
+    for turn in range(-(-len(batches) // ranks.count) if divides else len(batches)):
+        if ranks.from_first(interrupted()):
+            return None
+        if turn < len(mine):
+            sums.append(add(mine[turn]))
+    if not divides:
+        return sums
+    found = ranks.gathered((on_host(sums), on_host(evaluation.kept)))
+    evaluation.kept = _in_turn([kept for _, kept in found])
+    return _in_turn([of_rank for of_rank, _ in found])
+
+
+def _in_turn(lists: Sequence[list[Any]]) -> list[Any]:
+    """The first of each list, then the second of each, and so on."""
+    return [each[turn] for turn in range(max(map(len, lists))) for each in lists if turn < len(each)]
+
+
+def on_host(value: Any) -> Any:
+    """`value` with every tensor in it on the CPU."""
+    match value:
+        case Tensor():
+            return value.cpu()
+        case dict():
+            return {key: on_host(each) for key, each in value.items()}
+        case list() | tuple():
+            return type(value)(map(on_host, value))
+    return value
 
 
 class Evaluator:
@@ -72,15 +122,15 @@ class Evaluator:
     def __init__(self, work: Work, schedule: Schedule, fit: Fit) -> None:
         self._work, self._schedule, self._fit = work, schedule, fit
 
-    def __call__(self) -> Result | None:
-        """What was found; None when a stop came."""
+    def __call__(self, *, alone: bool = False) -> Result | None:
+        """What was found; None when a stop came. `alone`: by this rank, without the others."""
         work = self._work
 
         def once() -> Result | None:
             return evaluate(
                 work.project, work.settings, work.data, work.model, self._schedule.context(), work.state.live.weights,
                 heads=work.heads, interrupted=lambda: work.listener.stop_requested, progress=work.phases.progress,
-                parts=work.state.micro_batches,
+                parts=work.state.micro_batches, ranks=ALONE if alone else work.ranks,
             )  # fmt: skip
 
         with work.phases.during("evaluating"), random_state_kept():

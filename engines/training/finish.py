@@ -24,14 +24,16 @@ def stages_table(trainer: Trainer) -> Table:
 
 
 def finish(trainer: Trainer) -> bool:
-    """Load the best weights, evaluate them, report and export. False when a stop cut it short.
+    """Load the best weights, evaluate them, report and export, all on rank 0. False when a stop cut it short.
 
     Raises OSError where the report or an export cannot be written; the checkpoints are safe by then.
     """
+    if not trainer.work.ranks.first:
+        return True
     run, project, settings, data, state = trainer.run, trainer.project, trainer.settings, trainer.data, trainer.state
     if run.best.is_file():
         project.load_trainable_state(trainer.model, checkpoint.load(run.best)["model"])
-    result = trainer.evaluate()
+    result = trainer.evaluate(alone=True)
     if result is None:
         return False
     trainer.phases.enter("saving", "report")

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, nn, zeros_like
 
 from engines.contract.events import GradientNorms, finite
 from engines.training.batches import Batches
 from engines.training.precision import Precision, no_trace
 from engines.training.project import Batch, Context, Project, mean
+from engines.training.ranks import ALONE, Ranks
 from engines.training.step import split_batch
 from engines.training.work import Work
 
 
 def gradient_norms(
-    project: Project[Any], model: nn.Module, batch: Batch, ctx: Context, heads: Sequence[str], precision: Precision
+    project: Project[Any],
+    model: nn.Module,
+    batch: Batch,
+    ctx: Context,
+    heads: Sequence[str],
+    precision: Precision,
+    ranks: Ranks = ALONE,
 ) -> tuple[dict[str, float], int]:
     """L2 norm of the gradient of each head's unweighted mean loss on the shared parameters, and how many those are.
 
@@ -36,10 +44,14 @@ def gradient_norms(
         active = [head for head in heads if head in ctx.heads]
         gradients: dict[str, list[Tensor | None]] = {}
         for head in active:
-            loss = mean(losses[head].total.float(), losses[head].count.float())
+            count = losses[head].count.detach().float().clone()
+            ranks.add_up([count])
+            loss = mean(losses[head].total.float(), count)
             if (factor := losses[head].scale) is not None:
                 loss = loss * factor.detach()
             gradients[head] = _gradients(precision.scaler.scale(loss), parameters, keep=head != active[-1])
+            if not ranks.alone:
+                gradients[head] = _added_up(gradients[head], parameters, ranks)
     reached = [sum(_reaches(gradients[head][place]) for head in active) for place in range(len(parameters))]
     least = min(2, len(active))
     shared = [place for place, count in enumerate(reached) if count >= least]
@@ -51,8 +63,11 @@ def gradient_norms(
 def measure(work: Work, batches: Batches, precision: Precision) -> None:
     """Record the norms on the batch of the next step; at an epoch's end on its last."""
     batch, ctx = batches.look()
-    part = split_batch(batch, work.state.micro_batches)[0]
-    norms, shared = gradient_norms(work.project, work.model, part, ctx, work.heads, precision)
+    parts = work.state.micro_batches
+    part, share = split_batch(batch, parts)[0], ctx.share and ctx.share.part(0, parts)
+    norms, shared = gradient_norms(
+        work.project, work.model, part, replace(ctx, share=share), work.heads, precision, work.ranks
+    )
     numbers, bad = finite(norms)
     work.room.write(GradientNorms(step=work.state.step, norms=numbers, parameters=shared, nonfinite=bad))
 
@@ -62,6 +77,13 @@ def _gradients(loss: Tensor, parameters: Sequence[Tensor], *, keep: bool) -> lis
     if not loss.requires_grad:
         return [None] * len(parameters)
     return list(torch.autograd.grad(loss, parameters, retain_graph=keep, allow_unused=True))
+
+
+def _added_up(gradients: Sequence[Tensor | None], like: Sequence[Tensor], ranks: Ranks) -> list[Tensor | None]:
+    """The sums over the ranks, zeros where none depends on a parameter."""
+    found = [zeros_like(each) if one is None else one for one, each in zip(gradients, like, strict=True)]
+    ranks.add_up(found)
+    return list(found)
 
 
 def _reaches(gradient: Tensor | None) -> bool:

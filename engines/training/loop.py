@@ -16,13 +16,16 @@ from engines.contract.spec import Head
 from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
 from engines.training import gradients
+from engines.training.agreement import Agreement
 from engines.training.batches import Batches
 from engines.training.clock import Clock, span
 from engines.training.evaluate import Evaluator
 from engines.training.out_of_memory import Fit
+from engines.training.pace import Pace
 from engines.training.phases import Phases
 from engines.training.precision import Precision
 from engines.training.project import Project, Result, Split
+from engines.training.ranks import ALONE, Ranks
 from engines.training.records import EpochRecorder
 from engines.training.saving import Checkpoints, Diverged
 from engines.training.schedule import Schedule
@@ -50,6 +53,7 @@ class Trainer:
         *,
         metrics: Sequence[str] = (),
         train_loss: TrainLoss = "pooled",
+        ranks: Ranks = ALONE,
     ) -> None:
         self.run, self.settings, self.project, self.data, self.model = run, settings, project, data, model
         self.training, self.listener, self.train_loss = settings.training, listener, train_loss
@@ -58,8 +62,9 @@ class Trainer:
         live = LiveSettings({name: float(weights[name]) for name in names}, 1.0, self.training.epochs)
         self.state = state = TrainState(live, micro_batches=first_parts(self.training))
         self.room = Room(run, events, listener, lambda: (state.step, state.epoch))
+        self.room.writes = ranks.first
         self.phases = Phases(self.room, lambda: state.step)
-        self.work = Work(run, settings, names, project, data, model, listener, self.room, state, self.phases)
+        self.work = Work(run, settings, names, project, data, model, listener, self.room, state, self.phases, ranks)
         device = next(model.parameters()).device
         precision = Precision(self.training.amp, device)
         self.fit = Fit(self.work)
@@ -73,6 +78,10 @@ class Trainer:
         self.batches = Batches(self.work, self.schedule)
         self.measure_gradients = partial(gradients.measure, self.work, self.batches, precision)
         self.checkpoints = Checkpoints(self.work, self.step, self.flush)
+        self.agreement = Agreement(
+            ranks, listener, state, self._between_epochs, lambda: self.checkpoints.due,
+            Pace(run, events.attempt, ranks, device),
+        )  # fmt: skip
         self._fresh = True
         self._enter_stage()
 
@@ -111,7 +120,7 @@ class Trainer:
             if self.step_log.due:
                 self.flush()
             self.checkpoints.look()
-            if self.checkpoints.due:
+            if self.agreement.save_is_due:
                 self.checkpoints.save_in_background()
         self._close("the run is stopping")
         self.checkpoints.save()
@@ -149,11 +158,14 @@ class Trainer:
 
     def _steering(self, replay: Sequence[CommandAnswer]) -> Steering:
         return Steering(
-            self.state, self.listener, self.phases, self.room, replay=replay,
+            self.state, self.listener, self.phases, self.room, self.agreement, replay=replay,
             weights_changed=self._weights_changed, save=partial(self.checkpoints.save, patient=False),
             evaluate=self._evaluate_on_demand, measure=self.measure_gradients,
             trained=lambda: self.schedule.plan.on(self.state).heads,
         )  # fmt: skip
+
+    def _between_epochs(self) -> bool:
+        return self.state.step_in_epoch == 0 or self.schedule.epoch_is_trained
 
     def _close(self, reason: str) -> None:
         self.room.when_possible(lambda: self.listener.close(reason))
@@ -204,7 +216,7 @@ class Trainer:
     def _next_stage(self) -> None:
         """Go from a stage that is over, and saved, to the next one: a resume from that save does it again."""
         plan = self.schedule.plan
-        best = self.checkpoints.keep_best()
+        best = self.work.ranks.from_first(self.checkpoints.keep_best() if self.work.ranks.first else None)
         plan.advance(self.state)
         stage = plan.current(self.state)
         if stage.begin == "best":
@@ -245,5 +257,5 @@ def make_step(work: Work, precision: Precision, metrics: Sequence[str], fit: Fit
     optimizer = project.optimizer(project.param_groups(work.model, training.weight_decay), work.settings)
     return TrainStep(
         project, work.model, optimizer, precision, work.heads, metrics=metrics,
-        parts=lambda: work.state.micro_batches, compiled=training.compile, fit=fit,
+        parts=lambda: work.state.micro_batches, compiled=training.compile, fit=fit, ranks=work.ranks,
     )  # fmt: skip

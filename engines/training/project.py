@@ -20,6 +20,7 @@ from engines.basics.errors import UserError, nearest
 from engines.contract.settings import RunConfig
 from engines.contract.tables import Cell as Cell
 from engines.contract.tables import Table as Table
+from engines.training.draws import Share
 from engines.training.order import Order, ShuffledOrder
 from engines.training.samples import Ranges, Samples
 
@@ -76,6 +77,9 @@ class Split:
     read_ahead: bool = False
     """A thread gathers the next training batch while the device works: for what is read or decoded for each batch. It
     calls `train.batch` alone, one call at a time, and never beside an evaluation."""
+    by_rows: bool = False
+    """`train.batch` of some rows of a batch gives what these are in the whole batch: it draws nothing from `rng`, or
+    through `ctx.share`. Without it each of several ranks gathers whole batches, and keeps its rows."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,9 @@ class Context:
     """Of those heads, the ones that are on in part only, each with its parts that are on."""
     cfg: Any = None
     """The run's settings, the project's own model of them."""
+    share: Share | None = None
+    """Where several ranks divide each batch: which rows of it these are, and where to draw what must not depend on how
+    many ranks there are (`engines.training.draws`)."""
 
 
 Piece = tuple[float, float, str]
@@ -116,6 +123,10 @@ class Result:
 
 class Evaluation(ABC):
     """Collects one pass over the validation source. Runs under inference mode, model in eval mode, fp32."""
+
+    kept: list[Any] | None = None
+    """What `add` keeps, one entry a batch, of tensors in mappings, lists and tuples. Several ranks then divide the
+    batches, and rank 0 gets all entries in the order of the batches. None: rank 0 adds all batches itself."""
 
     @abstractmethod
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:

@@ -22,7 +22,7 @@ from engines.runs.keeping import KeepRule, Scored
 from engines.runs.saved import epoch_of
 from engines.thresholds.review import keep_review
 from engines.training import checkpoint
-from engines.training.precision import random_state, restore_random_state
+from engines.training.ranks import random_of_ranks, restore_random_of_ranks
 from engines.training.state import TrainState
 from engines.training.step import TrainStep
 from engines.training.work import Work
@@ -54,7 +54,8 @@ def _as_json(metadata: Mapping[str, Any], project: str) -> Any:
 class _Pending:
     """A save in the background."""
 
-    writing: Future[Checkpoint]
+    writing: Future[Checkpoint] | None
+    """Of rank 0."""
     step: int
     dropped: Collection[int]
     failed: Callable[[], None]
@@ -83,7 +84,8 @@ class Checkpoints:
     def current(self) -> bool:
         """Whether the newest save holds what stands now."""
         self.settle()
-        return self._saved_at == (self._work.state.step, self._work.state.epoch)
+        holds = self._saved_at == (self._work.state.step, self._work.state.epoch)
+        return self._work.ranks.from_first(holds)
 
     def __enter__(self) -> Self:
         return self
@@ -104,7 +106,9 @@ class Checkpoints:
             checkpoint.write, work.run, self.content(), step=state.step, epoch=state.epoch, best=best, keep=keep
         )
         with work.phases.during("saving"):
-            if not patient:
+            if not work.ranks.first:
+                self._saved_at = state.step, state.epoch
+            elif not patient:
                 self._done(write())
             else:
                 written: list[Checkpoint] = []
@@ -131,7 +135,8 @@ class Checkpoints:
     ) -> None:
         """Copy the training to the host's memory and write that while it goes on; never two at once.
 
-        `dropped`: epochs whose checkpoints go once this one is written.
+        Several ranks wait for it: whether it was written decides what all of them do next. `dropped`: epochs whose
+        checkpoints go once this one is written.
         A disk that is full must not end the training: `settle` says so, calls `failed` and keeps the older checkpoint.
         Raises `Diverged`, or OSError where what was logged cannot be written.
         """
@@ -143,11 +148,15 @@ class Checkpoints:
         def write() -> Checkpoint:
             return checkpoint.write(work.run, snapshot.content(), best=best, keep=keep, **place)
 
-        self._pending = _Pending(self._thread.submit(write), state.step, dropped, failed)
+        writing = self._thread.submit(write) if work.ranks.first else None
+        self._pending = _Pending(writing, state.step, dropped, failed)
+        if not work.ranks.alone:
+            with work.phases.during("saving"):
+                self.settle()
 
     def look(self) -> None:
         """Tell how the save under way has ended, if it has."""
-        if self._pending is not None and self._pending.writing.done():
+        if self._pending is not None and self._pending.writing is not None and self._pending.writing.done():
             self.settle()
 
     def settle(self) -> None:
@@ -155,19 +164,21 @@ class Checkpoints:
         if self._pending is None:
             return
         pending, self._pending = self._pending, None
+        event, refused = None, ""
         try:
-            event = pending.writing.result()
+            event = pending.writing.result() if pending.writing is not None else None
         except OSError as error:
+            refused = error.strerror or str(error) or type(error).__name__
+        if refused := self._work.ranks.from_first(refused):
             pending.failed()
-            reason = error.strerror or error
-            text = f"no checkpoint at step {pending.step}: {reason}; the older one is kept; free some space"
-            alert = Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=pending.step)
-            self._work.room.write(alert)
-        else:
+            text = f"no checkpoint at step {pending.step}: {refused}; the older one is kept; free some space"
+            self._work.room.write(Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=pending.step))
+            return
+        if event is not None:
             self._done(event)
-            for epoch in pending.dropped:
-                with contextlib.suppress(OSError):  # it only takes space
-                    checkpoint.kept(self._work.run, epoch).unlink(missing_ok=True)
+        for epoch in pending.dropped:
+            with contextlib.suppress(OSError):  # it only takes space
+                checkpoint.kept(self._work.run, epoch).unlink(missing_ok=True)
 
     def _prepare(self) -> None:
         """See the last save through, and that this one is worth keeping."""
@@ -190,7 +201,7 @@ class Checkpoints:
             "model": work.project.trainable_state(work.model),
             "optimizer": step.optimizer.state_dict(),
             "scaler": step.precision.scaler.state_dict(),
-            "random": random_state(),
+            **random_of_ranks(work.ranks),
             "sums": step.sums,
             "state": work.state.dump(),
             "metadata": self._metadata,
@@ -208,7 +219,8 @@ class Checkpoints:
             step.precision.scaler.load_state_dict(content["scaler"])
         if work.state.step_in_epoch:  # else nothing is summed yet, and a project may have got other metrics
             step.sums.copy_(content["sums"])
-        restore_random_state(content["random"])
+        restore_random_of_ranks(content, work.ranks)
+        work.ranks.make_equal(work.model)
 
     def _restore_optimizer(self, saved: dict[str, Any]) -> None:
         optimizer = self._step.optimizer

@@ -13,6 +13,7 @@ from engines.contract import limits
 from engines.contract.events import CommandAnswer
 from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
+from engines.training.agreement import Agreement
 from engines.training.phases import Phases
 from engines.training.state import TrainState
 
@@ -32,6 +33,7 @@ class Steering:
         listener: CommandListener,
         phases: Phases,
         room: Room,
+        agreement: Agreement,
         *,
         weights_changed: Callable[[], None],
         save: Callable[[], None],
@@ -41,6 +43,7 @@ class Steering:
         replay: Sequence[CommandAnswer] = (),
     ) -> None:
         self._state, self._listener, self._phases, self._room = state, listener, phases, room
+        self._agreement = agreement
         self._weights_changed, self._save, self._evaluate = weights_changed, save, evaluate
         self._measure, self._trained = measure, trained
         self._replay = list(replay)
@@ -54,7 +57,7 @@ class Steering:
             with self._phases.during("paused"):
                 while self._holding():
                     self._listener.wait(PAUSE_POLL_SECONDS)
-                    self._apply_due()
+                    self._apply_due(now=True)
         return self._stopping()
 
     def at_epoch_end(self) -> None:
@@ -76,12 +79,12 @@ class Steering:
         return self._paused and not self._stopping()
 
     def _stopping(self) -> bool:
-        return self._stop == "after_step" or self._listener.signalled
+        return self._stop == "after_step" or self._agreement.signalled
 
-    def _apply_due(self) -> None:
+    def _apply_due(self, *, now: bool = False) -> None:
         while self._replay and self._is_due(self._replay[0]):
             self._carry_out(self._replay.pop(0).command)
-        for command in self._listener.take(self._state.step, self._state.epoch):
+        for command in self._agreement.commands(now=now):
             if self._carry_out(command):
                 self._replay = overridden(self._replay, command)
 

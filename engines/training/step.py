@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from engines.training.metrics import Metrics
 from engines.training.out_of_memory import Fit
 from engines.training.precision import Precision, no_trace
 from engines.training.project import Batch, Context, Loss, Project, mean
+from engines.training.ranks import ALONE, Ranks
 from engines.training.update import Update
 
 
@@ -59,12 +61,14 @@ class TrainStep:
         metrics: Sequence[str] = (),
         compiled: bool = False,
         fit: Fit | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         """`parts`: micro-batches of each batch. `fit` takes more of them where one finds no room."""
         self._project, self._eager, self.optimizer, self.precision = project, model, optimizer, precision
         self._model: nn.Module = torch.compile(model) if compiled else model  # type: ignore[assignment]
         self._compiled, self._fit = compiled, fit
         self._update = Update(optimizer, precision)
+        self._ranks, self._reached = ranks, frozenset[int]()
         self._heads = list(heads)
         self._clip, self._parts = math.inf, parts
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -87,7 +91,7 @@ class TrainStep:
 
     def enter_stage(self, heads: frozenset[str], grad_clip: float) -> None:
         """Take the loss terms of a stage: not in the step, since making a tensor of Python numbers waits for a GPU."""
-        self._clip, self._unreached = grad_clip, None
+        self._clip, self._unreached, self._reached = grad_clip, None, frozenset()
         if self._compiled:
             torch.compiler.reset()  # each stage compiles its own: too many variants would go on uncompiled, unsaid
         self._active = [head for head in self._heads if head in heads]
@@ -135,16 +139,17 @@ class TrainStep:
         counts: Tensor | None = None
         if len(parts) > 1:  # the denominators of the whole batch, so that rare heads weigh as in one piece
             known = self._project.counts(batch, ctx)
-            counts = torch.stack([known[head].float() for head in self._active])
+            counts = self._of_all(torch.stack([known[head].float() for head in self._active]))
         summed = torch.zeros_like(weights)
         measured: list[tuple[Tensor, Tensor]] = []
-        for part in parts:
+        for number, part in enumerate(parts):
+            share = ctx.share and ctx.share.part(number, len(parts))
             with span("forward"), self.precision.autocast():
-                losses = self._project.losses(self._model, part, ctx)
+                losses = self._project.losses(self._model, part, replace(ctx, share=share) if share else ctx)
                 totals, part_counts = stack_losses(losses, self._active)
                 scales = self._metrics.scales(losses, self._active)
             if counts is None:
-                counts = part_counts
+                counts = self._of_all(part_counts)
             factors = weights if scales is None else weights * scales
             loss = (mean(totals, counts) * factors).sum()
             with span("backward"):
@@ -155,9 +160,11 @@ class TrainStep:
         for parameter in self._unreached or ():  # a compiled backward gives zeros, with which AdamW would decay them
             parameter.grad = None
         assert counts is not None
+        of_metrics = [torch.stack(values).sum(0) for values in zip(*measured, strict=True)]
+        if not self._ranks.alone:
+            self._ranks.add_up([*self._gradients(), summed, *of_metrics])
         loss = (mean(summed, counts) * weights).sum()
         if measured:
-            of_metrics = [torch.stack(values).sum(0) for values in zip(*measured, strict=True)]
             summed, counts = torch.cat([summed, of_metrics[0]]), torch.cat([counts, of_metrics[1]])
         return summed, counts, loss
 
@@ -168,6 +175,32 @@ class TrainStep:
             totals, _ = stack_losses(self._project.losses(self._eager, part, ctx), self._active)
         gradients = torch.autograd.grad(totals.sum(), trained, allow_unused=True)
         return [parameter for parameter, gradient in zip(trained, gradients, strict=True) if gradient is None]  # type: ignore[redundant-expr]
+
+    def _of_all(self, counts: Tensor) -> Tensor:
+        """The counts of the whole batch."""
+        if self._ranks.alone:
+            return counts
+        found = counts.detach().clone()
+        self._ranks.add_up([found])
+        return found
+
+    def _gradients(self) -> list[Tensor]:
+        """What the ranks add up: as many on each, so that a parameter without a gradient on one of them has zeros.
+
+        Which parameters a stage reaches is asked once, in its first step: the others get no gradient, as on one rank.
+        """
+        if not self._reached:
+            mine = [place for place, one in enumerate(self._parameters) if one.grad is not None]
+            self._reached = frozenset(place for one in self._ranks.gathered(mine) for place in one)
+        for place in self._reached:
+            if self._parameters[place].grad is None:
+                self._parameters[place].grad = torch.zeros_like(self._parameters[place])
+        gradients = [one.grad for one in self._parameters if one.grad is not None]
+        if len(gradients) != len(self._reached):
+            raise RuntimeError(
+                "a step reaches other parameters than the first of its stage; expected the same on ranks"
+            )
+        return gradients
 
     def _log_row(self, totals: Tensor, counts: Tensor, loss: Tensor, norm: Tensor, skipped: Tensor) -> Tensor:
         row = torch.cat([totals, counts, loss[None], torch.ones_like(loss)[None]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -35,7 +36,8 @@ class StepLog:
         *,
         scaled: bool = False,
     ) -> None:
-        self._writer = StepWriter(run.steps, [*HOST_COLUMNS, "loss", *heads, "grad_norm", "skipped"])
+        columns = [*HOST_COLUMNS, "loss", *heads, "grad_norm", "skipped"]
+        self._writer = StepWriter(run.steps, columns) if room.writes else None
         self._room = room
         self._heads = list(heads)
         self._block = torch.zeros(every, 2 * len(heads) + 3, device=device)
@@ -64,7 +66,8 @@ class StepLog:
         numbers[:, 1:-2][measured == 0] = ABSENT  # a head that is off, or of which the batch has nothing, has no loss
         waits = np.array([[Clock.seconds(*wait)] for wait in self._waits])
         rows = np.concatenate([np.array(self._host), waits, numbers], axis=1)
-        self._room.when_possible(lambda: self._writer.append(rows))
+        if self._writer is not None:
+            self._room.when_possible(partial(self._writer.append, rows))
         for skipped in numbers[:, -1]:
             bad_steps = bad_steps + 1 if skipped else 0
         self._alert(numbers, bad_steps)

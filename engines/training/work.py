@@ -14,6 +14,7 @@ from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
 from engines.training.phases import Phases
 from engines.training.project import Project, Split
+from engines.training.ranks import ALONE, Ranks
 from engines.training.state import TrainState
 
 
@@ -31,3 +32,4 @@ class Work:
     room: Room
     state: TrainState
     phases: Phases
+    ranks: Ranks = ALONE

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engines.training.draws import Random, rand
 from engines.training.project import Loss
 from projects.agent.dynamics import ABILITIES, MOVEMENTS
 from projects.agent.twohot import TwoHot, log_softmax
@@ -102,7 +103,7 @@ class Policy(ABC):
         """KL[self ‖ prior] in nats: (…)."""
 
     @abstractmethod
-    def sample(self, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+    def sample(self, generator: Random = None) -> tuple[Tensor, Tensor]:
         """Movement (…) int64 and abilities (…, 8) float, drawn."""
 
     @abstractmethod
@@ -114,9 +115,9 @@ class Policy(ABC):
         """Probabilities of each movement (…, 19) and of each ability (…, 8)."""
 
 
-def _drawn(logits: Tensor, generator: torch.Generator | None) -> Tensor:
+def _drawn(logits: Tensor, generator: Random) -> Tensor:
     """A class (…) of logits (…, classes), by the largest of logits with Gumbel noise: nothing waits for the device."""
-    even = torch.rand(logits.shape, generator=generator, device=logits.device).clamp(1e-20, 1 - 1e-7)
+    even = rand(logits.shape, generator, logits.device).clamp(1e-20, 1 - 1e-7)
     return (log_softmax(logits) - even.log().neg().log()).argmax(-1)
 
 
@@ -155,8 +156,8 @@ class FactoredPolicy(Policy):
         on, off = F.logsigmoid(bits) - F.logsigmoid(other), F.logsigmoid(-bits) - F.logsigmoid(-other)
         return moved + (used * on + (1 - used) * off).sum(-1)
 
-    def sample(self, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        even = torch.rand(self.abilities.shape, generator=generator, device=self.abilities.device)
+    def sample(self, generator: Random = None) -> tuple[Tensor, Tensor]:
+        even = rand(self.abilities.shape, generator, self.abilities.device)
         return _drawn(self.movement, generator), (even < self._bits().sigmoid()).float()
 
     def greedy(self) -> tuple[Tensor, Tensor]:
@@ -207,7 +208,7 @@ class JointPolicy(Policy):
         logs = log_softmax(self.logits)
         return (logs.exp() * (logs - log_softmax(prior.logits))).sum(-1)
 
-    def sample(self, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+    def sample(self, generator: Random = None) -> tuple[Tensor, Tensor]:
         return self._apart(_drawn(self.logits, generator))
 
     def greedy(self) -> tuple[Tensor, Tensor]:
@@ -244,9 +245,7 @@ class PolicyHead(nn.Module):
             return JointPolicy(logits, self.joint)
         return FactoredPolicy(logits[..., :MOVEMENTS], logits[..., MOVEMENTS:])
 
-    def act(
-        self, agent: Tensor, *, greedy: bool = False, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def act(self, agent: Tensor, *, greedy: bool = False, generator: Random = None) -> tuple[Tensor, Tensor]:
         """The next frame's movement (…) and abilities (…, 8): drawn, or the likeliest."""
         policy = self(agent).at(0)
         found: tuple[Tensor, Tensor] = policy.greedy() if greedy else policy.sample(generator)

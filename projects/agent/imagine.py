@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engines.training.draws import Random, randn
 from projects.agent.dynamics import Actions, Cache, Dynamics
 from projects.agent.heads import PolicyHead, RewardHead
 from projects.agent.shortcut import context_level, denoise, noised
@@ -18,7 +19,7 @@ class Dreaming:
 
     steps: int = 4
     noise: float = 0.1
-    generator: torch.Generator | None = None
+    generator: Random = None
     """Of all draws; torch's own where None."""
 
 
@@ -66,7 +67,7 @@ def next_frame(dynamics: Dynamics, cache: Cache, actions: Actions, dreaming: Dre
         return dynamics.step(cache, z, each, torch.full_like(each, size), actions, keep=False)[0].float()
 
     shape = (len(actions.movement), *dynamics.latent)
-    noise = torch.randn(shape, generator=dreaming.generator, device=like.device)
+    noise = randn(shape, dreaming.generator, like.device)
     return denoise(clean, noise, dreaming.steps)
 
 

@@ -57,7 +57,7 @@ class Agent(Project[AgentConfig]):
             "drawn_with_event": f"{_drawn(cfg, share):.3f}, of all windows {share:.3f}; an epoch counts draws",
             "validation_windows": len(self.validation),
         } | _unsaid(cfg, training)  # fmt: skip
-        return Split(self.train, self.validation, summary)
+        return Split(self.train, self.validation, summary, by_rows=True)
 
     def model(self, cfg: AgentConfig, data: Split) -> nn.Module:
         net = build(cfg, self._shape())
@@ -77,7 +77,7 @@ class Agent(Project[AgentConfig]):
         }  # fmt: skip
 
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
-        return agent_losses(cast(AgentNet, model), batch, ctx.cfg, ctx.heads)
+        return agent_losses(cast(AgentNet, model), batch, ctx.cfg, ctx.heads, ctx.share)
 
     def evaluation(self, cfg: AgentConfig, data: Split) -> Evaluation:
         return AgentEvaluation(cfg, self.validation, self._arena)

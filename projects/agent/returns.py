@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engines.training.draws import Share
+
 
 def lambda_returns(
     rewards: Tensor, values: Tensor, discount: float, lam: float, goes_on: Tensor | None = None
@@ -35,17 +37,21 @@ class Preferred:
 
 def pmpo(
     log_prob: Tensor, advantage: Tensor, kl: Tensor, valid: Tensor | None = None, *,
-    alpha: float = 0.5, beta: float = 0.3,
+    alpha: float = 0.5, beta: float = 0.3, share: Share | None = None,
 ) -> Preferred:  # fmt: skip
     """(1 - α) mean of log π over A < 0, less α · its mean over A ≥ 0, plus β times the mean KL to the prior.
 
     All of one shape. Only the sign of an advantage counts; a set without actions gives 0. valid: bool, what counts.
+    share: of the rows of a whole batch those given here; the terms are then their part of its means.
     """
     counts = torch.ones_like(log_prob) if valid is None else valid.float()
     good, bad = (advantage >= 0) * counts, (advantage < 0) * counts
 
+    def of_all(count: Tensor) -> Tensor:
+        return count if share is None else share.total(count)
+
     def mean(values: Tensor, weights: Tensor) -> Tensor:
-        return (torch.where(weights > 0, values, 0.0) * weights).sum() / weights.sum().clamp(min=1)
+        return (torch.where(weights > 0, values, 0.0) * weights).sum() / of_all(weights.sum()).clamp(min=1)
 
     away = mean(kl, counts)
     return Preferred((1 - alpha) * mean(log_prob, bad) - alpha * mean(log_prob, good) + beta * away, away)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engines.training.draws import Random, Share, rand, randint, randn
 from projects.agent.dynamics import Actions, Dynamics
 
 
@@ -38,9 +39,9 @@ def context_level(noise: float, finest: int) -> float:
     return min(round((1 - noise) * finest), finest - 1) / finest
 
 
-def noised(latents: Tensor, tau: Tensor, generator: torch.Generator | None = None) -> Tensor:
+def noised(latents: Tensor, tau: Tensor, random: Random = None) -> Tensor:
     """`latents` (…, C, H, W) at the levels `tau` (…)."""
-    noise = torch.randn(latents.shape, generator=generator, device=latents.device, dtype=latents.dtype)
+    noise = randn(latents.shape, random, latents.device, latents.dtype)
     return torch.lerp(noise, latents, tau[..., None, None, None])
 
 
@@ -50,30 +51,39 @@ def ramp(tau: Tensor) -> Tensor:
 
 
 def draw_levels(
-    finest: int, frames: tuple[int, int], share: float, first: Tensor | None, device: torch.device
-) -> Levels:
+    finest: int,
+    frames: tuple[int, int],
+    share: float,
+    first: Tensor | None,
+    device: torch.device,
+    random: Random = None,
+) -> Levels:  # fmt: skip
     """Random levels on the grid of each step size.
 
     share: of the sequences, whose steps are of all sizes; the others have the smallest. first: (batch,) bool, sequences
     that are chosen before others.
     """
     batch = frames[0]
-    turn = torch.rand(batch, device=device)
+    turn = rand((batch,), random, device)
     if first is not None:
         turn = turn + (~first).float()
-    rows = turn.topk(round(share * batch), largest=False).indices
+    if isinstance(random, Share):  # chosen among all rows of the batch; which of them are here is waited for
+        rows = random.whole(turn).topk(round(share * random.size), largest=False).indices
+        rows = rows[(rows >= random.start) & (rows < random.stop)] - random.start
+    else:
+        rows = turn.topk(round(share * batch), largest=False).indices
     coarse = torch.zeros(batch, dtype=torch.bool, device=device).index_fill(0, rows, True)
-    halvings = torch.randint(finest.bit_length(), frames, device=device)
+    halvings = randint(finest.bit_length(), frames, random, device)
     steps = torch.where(coarse[:, None], 2.0**halvings, float(finest))
-    return Levels((torch.rand(frames, device=device) * steps).floor() / steps, 1 / steps, rows)
+    return Levels((rand(frames, random, device) * steps).floor() / steps, 1 / steps, rows)
 
 
 def shortcut_loss(
     dynamics: Dynamics, latents: Tensor, actions: Actions, present: Tensor, *,
     independent: Tensor | None = None, counted: Tensor | None = None, steady: Tensor | None = None,
-    share: float = 0.25, noise: float = 0.1, with_agent: bool = True,
+    share: float = 0.25, noise: float = 0.1, with_agent: bool = True, random: Random = None,
 ) -> Forced:  # fmt: skip
-    """The loss of a batch of latents (batch, time, C, H, W), from draws of torch's own generator.
+    """The loss of a batch of latents (batch, time, C, H, W), from draws of `random`.
 
     Args:
         present: (batch, time) bool; frames that are missing are all noise to the model, and weigh nothing.
@@ -82,13 +92,13 @@ def shortcut_loss(
         steady: (batch, time) bool, frames that have the level of `noise`, as those that are looked back at.
         share: of the rows, for which two half steps are made.
     """
-    levels = draw_levels(dynamics.finest, (len(latents), latents.shape[1]), share, counted, latents.device)
+    levels = draw_levels(dynamics.finest, (len(latents), latents.shape[1]), share, counted, latents.device, random)
     tau, size = levels.tau, levels.size
     if steady is not None:
         tau = torch.where(steady, context_level(noise, dynamics.finest), tau)
         size = torch.where(steady, 1 / dynamics.finest, size)
     tau = torch.where(present, tau, 0.0)
-    z = noised(latents, tau)
+    z = noised(latents, tau, random)
     target = latents
     if len(levels.rows):
         rows = levels.rows

@@ -9,11 +9,13 @@ its own, and nothing of that frame's controls can come into the history while th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from engines.training.draws import Share
 from engines.training.windows import send
 from projects.controls.config import Augmentation
 from projects.controls.features import SOURCES
@@ -36,16 +38,29 @@ class Draws:
     noise: Tensor
 
 
-def draw(settings: Augmentation, batch: int, device: torch.device, rng: np.random.Generator) -> Draws:
+def random_rows(
+    rng: np.random.Generator, shape: tuple[int, ...], share: Share | None = None
+) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """From 0 to 1, `shape: (windows, …)`; of a `share` of a batch, its rows of what is drawn for the whole batch."""
+    if share is None:
+        return rng.random(shape, np.float32)
+    rows: np.ndarray[Any, np.dtype[np.float32]] = share.of(lambda size: rng.random((size, *shape[1:]), np.float32))
+    return rows
+
+
+def draw(
+    settings: Augmentation, batch: int, device: torch.device, rng: np.random.Generator, share: Share | None = None
+) -> Draws:
     """Draws for `batch` windows. The noise is made on the device, by a generator that `rng` seeds: no transfer."""
-    uniform = torch.from_numpy(rng.random((batch, 3), np.float32))
-    uniform = send(uniform, device)
+    uniform = send(torch.from_numpy(random_rows(rng, (batch, 3), share)), device)
     generator = torch.Generator(device).manual_seed(int(rng.integers(2**63)))
-    noise = torch.empty(batch, POSES, COORDINATES, device=device)
+    noise = torch.empty(share.size if share else batch, POSES, COORDINATES, device=device)
     if settings.noise:
         noise.normal_(0, settings.noise, generator=generator)
     else:
         noise.zero_()
+    if share is not None:
+        noise = noise[share.start : share.stop]
     return Draws(uniform[:, :2], 1 + settings.warp * (2 * uniform[:, 2] - 1), noise)
 
 

@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engines.training.draws import Share
 from engines.training.project import Batch, Context
 from engines.training.windows import moments, send, sliding
-from projects.controls.augment import draw, shown_rows, write_frames
+from projects.controls.augment import draw, random_rows, shown_rows, write_frames
 from projects.controls.config import Augmentation
 from projects.controls.features import SOURCES, lagged_state, target_frames
 from projects.controls.layout import (
@@ -115,21 +116,22 @@ class WindowSource:
         (batch, 30) bool, target (batch, 28) and, for the target frame, the bools gameplay, screen_open,
         hotbar_changed, look_active and idle, each (batch,).
         """
+        share = ctx.share if ctx else None
         index = send(indices, self._device)
         start = self._starts.index_select(0, index)
         features = self._base.new_empty(len(indices), WINDOW, ROW)[..., :FEATURE_SIZE]
         if rng is None or self._augmentation is None or not self._augmentation.on:
             last = start + (WINDOW - 1)
             torch.index_select(self._base_windows, 0, start, out=features[..., :BASE])
-            features[..., BASE:] = self._history(self._control_windows.index_select(0, start - HISTORY), rng)
+            features[..., BASE:] = self._history(self._control_windows.index_select(0, start - HISTORY), rng, share)
             mask = self._real_windows.index_select(0, start)
         else:
-            draws = draw(self._augmentation, len(indices), self._device, rng)
+            draws = draw(self._augmentation, len(indices), self._device, rng, share)
             shown = shown_rows(start, self._firsts.index_select(0, index), draws, self._augmentation.crop)
             last, mask = shown.last, shown.mask
             write_frames(features, self._base, shown, draws.noise)
             past = self._controls.index_select(0, shown.past.flatten()).view(len(indices), -1)
-            features[..., BASE:] = self._history(past, rng)
+            features[..., BASE:] = self._history(past, rng, share)
             features.mul_(mask[..., None])
         masks = self._masks.index_select(0, last).unbind(1)
         return {
@@ -139,10 +141,11 @@ class WindowSource:
             **dict(zip(MASK_NAMES, masks, strict=True)),
         }
 
-    def _history(self, past: Tensor, rng: np.random.Generator | None) -> Tensor:
+    def _history(self, past: Tensor, rng: np.random.Generator | None, share: Share | None) -> Tensor:
         """History rows of windows: (batch, 30, 140), views of `past: (batch, 34 · 28)` with hidden frames zero."""
         if rng is not None and self._history_dropout:
-            kept = rng.random((len(past), SOURCES, 1), np.float32) >= self._history_dropout
+            drawn = random_rows(rng, (len(past), SOURCES, 1), share)
+            kept = drawn >= self._history_dropout
             past.view(-1, SOURCES, CONTROL_SIZE).mul_(send(torch.from_numpy(kept), self._device))
         return past.as_strided((len(past), WINDOW, HISTORY * CONTROL_SIZE), (past.shape[1], CONTROL_SIZE, 1))
 

@@ -54,6 +54,7 @@ class ControlsEvaluation(Evaluation):
         self._scoring = scoring
         self._errors = errors or Errors()
         self._gathered = Gathered()
+        self.kept = self._gathered.parts
         self._off: frozenset[str] = frozenset()
 
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
@@ -64,6 +65,7 @@ class ControlsEvaluation(Evaluation):
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
     def result(self) -> ControlsResult:
+        self._gathered.parts = self.kept or []
         prediction, truth = self._gathered.arrays()
         scores = score_controls(prediction, truth, self._thresholds, self._off, self._scoring)
         return ControlsResult(

@@ -18,10 +18,11 @@ class Gathered:
     """Predictions and truth of the batches added so far."""
 
     def __init__(self) -> None:
-        self._parts: list[dict[str, Tensor]] = []
+        self.parts: list[dict[str, Tensor]] = []
+        """One a batch."""
 
     def add(self, outputs: dict[str, Tensor], batch: Batch) -> None:
-        self._parts.append(
+        self.parts.append(
             {
                 **probabilities(outputs),
                 "target": batch["target"],
@@ -32,7 +33,7 @@ class Gathered:
         )
 
     def arrays(self) -> tuple[Prediction, Truth]:
-        kept = {name: torch.cat([part[name] for part in self._parts]).cpu().numpy() for name in self._parts[0]}
+        kept = {name: torch.cat([part[name] for part in self.parts]).cpu().numpy() for name in self.parts[0]}
         masks = Masks(*(kept[name] for name in MASK_NAMES))
         return Prediction(*(kept[name] for name in HEADS)), Truth(kept["target"], kept["previous"], masks)
 

@@ -48,7 +48,7 @@ class ControlsProject(Project[ControlsConfig]):
         self._errors = Errors(**cfg.loss.model_dump())
         self._types = [recording.session_type for recording in train]
         self._names = [recording.name for recording in validation]
-        return Split(self._train, self._validation, _summary(parts, self._train, self._weights))
+        return Split(self._train, self._validation, _summary(parts, self._train, self._weights), by_rows=True)
 
     def build(self, cfg: ControlsConfig) -> ControlTransformer:
         return ControlTransformer(**cfg.model.model_dump())

@@ -17,15 +17,9 @@ COLUMNS = ("action", "frames", "right", "as it begins", "begins right")
 class ActionBreakdown:
     """Counts of the true actions, how many were predicted, and the same where the action has just begun."""
 
-    def __init__(self) -> None:
-        self._counts: Tensor | None = None  # (4, 400)
-
-    def add(self, said: Tensor, truth: Tensor, begins: Tensor) -> None:
-        """Predicted and true actions, and whether the true one begins there; of one shape, on the device."""
-        right = said == truth
-        rows = [torch.ones_like(right), right, begins, begins & right]
-        counts = torch.stack([_count(truth, row) for row in rows])
-        self._counts = counts if self._counts is None else self._counts + counts
+    def __init__(self, counts: Tensor | None = None) -> None:
+        """counts: (4, 400) sums of `count_actions`; none where None."""
+        self._counts = counts
 
     def accuracy(self) -> tuple[float | None, float | None]:
         """Of all frames, and of those where an action begins; None where there is none."""
@@ -53,6 +47,16 @@ class ActionBreakdown:
             ),
             "Actions": _table([(f"{a} {NAMES[a]}", rows[a]) for a in often]),
         }
+
+
+def count_actions(said: Tensor, truth: Tensor, begins: Tensor) -> Tensor:
+    """Of each action: frames, those that are right, those where it begins, and the right ones of these: (4, 400).
+
+    Predicted and true actions, and whether the true one begins there; of one shape, on the device.
+    """
+    right = said == truth
+    rows = [torch.ones_like(right), right, begins, begins & right]
+    return torch.stack([_count(truth, row) for row in rows])
 
 
 def _count(actions: Tensor, counted: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from engines.training.project import Batch, Context, Evaluation, Loss, Piece, Result, Source
-from projects.melee.breakdown import ActionBreakdown
+from projects.melee.breakdown import ActionBreakdown, count_actions
 from projects.melee.forcing import pass_losses
 from projects.melee.frames import ACTION, BINARY, CONTINUOUS, PERCENT, VELOCITY, Frames, stack, units
 from projects.melee.losses import Objective
@@ -99,9 +100,9 @@ class MeleeEvaluation(Evaluation):
     objective: Objective
     starts: Frames
     past: int
-    _actions: ActionBreakdown = field(default_factory=ActionBreakdown)
     _scores: Scores = field(default_factory=lambda: Scores(HORIZONS))
-    _sums: Tensor | None = None
+    kept: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    """Counts of actions and one-step sums of each batch."""
 
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         assert isinstance(model, WorldModel)
@@ -111,9 +112,8 @@ class MeleeEvaluation(Evaluation):
         last, target = seen.at(slice(None, -1)), seen.at(slice(1, None))
         frame = advance(last, said, target.control, model.first_age)
         begins = target.ints[..., ACTION] != last.ints[..., ACTION]
-        self._actions.add(frame.ints[..., ACTION], target.ints[..., ACTION], begins)
-        sums = _one_step(frame, target)
-        self._sums = sums if self._sums is None else self._sums + sums
+        counted = count_actions(frame.ints[..., ACTION], target.ints[..., ACTION], begins)
+        self.kept.append((counted, _one_step(frame, target)))
         losses = pass_losses(self.objective, said, last, seen)
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
@@ -124,14 +124,15 @@ class MeleeEvaluation(Evaluation):
             yield done, horizon, "frames rolled out"
 
     def result(self) -> Result:
-        assert self._sums is not None
-        frames, *sums = self._sums.tolist()
+        counted, one_step = zip(*self.kept, strict=True)
+        actions = ActionBreakdown(reduce(torch.add, counted))
+        frames, *sums = reduce(torch.add, one_step).tolist()
         names = ("position_mae", "velocity_mae", "percent_mae", "binary_accuracy")
-        accuracy, change = self._actions.accuracy()
+        accuracy, change = actions.accuracy()
         values, score = rollout_values(self._scores)
         values |= {name: total / frames for name, total in zip(names, sums, strict=True)}
         values |= {"action_accuracy": accuracy, "change_accuracy": change}
-        return Result(values=values, score=score, tables={**self._scores.tables(), **self._actions.tables()})
+        return Result(values=values, score=score, tables={**self._scores.tables(), **actions.tables()})
 
 
 def _one_step(frame: Frames, target: Frames) -> Tensor:

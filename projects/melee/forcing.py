@@ -12,6 +12,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from engines.training.draws import Random, Share, randn
 from engines.training.project import Loss
 from projects.melee.frames import AGE, SHIELD, VELOCITY, Frames, X, Y, join
 from projects.melee.losses import Objective, head_counts, head_losses, head_weights
@@ -27,21 +28,24 @@ def depth_at(progress: float, begins: Sequence[float]) -> int:
 
 
 def sequence_losses(
-    model: WorldModel, objective: Objective, sequence: Frames, *, depth: int = 1, every: int = 1, noise: float = 0.0
-) -> dict[str, Loss]:
+    model: WorldModel, objective: Objective, sequence: Frames, *, depth: int = 1, every: int = 1, noise: float = 0.0,
+    share: Share | None = None,
+) -> dict[str, Loss]:  # fmt: skip
     """Losses over every position of `sequence` (batch, time), and over `depth` - 1 more passes of every `every`-th row.
 
     noise: standard deviation of what is added to positions and speeds that the first pass reads, in scaled units.
+    share: of the whole batch's rows those in `sequence`; every `every`-th is counted from the whole batch's first.
     """
     losses: dict[str, Loss] = {}
     inputs = sequence.at(slice(None, -1))
     if noise:
-        inputs = replace(inputs, state=_noisy(inputs.state, noise))
+        inputs = replace(inputs, state=_noisy(inputs.state, noise, share))
     said: Prediction | None = None
     for k in range(depth):
         if k == 1:
-            sequence, inputs = sequence.rows(every), inputs.rows(every)
-            said = said and said.rows(every)
+            first_row = -share.start % every if share else 0
+            sequence, inputs = sequence.rows(every, first_row), inputs.rows(every, first_row)
+            said = said and said.rows(every, first_row)
         if said is not None:
             inputs = _fed_back(model, inputs, said, sequence, k)
         said = model(inputs, sequence.control[:, 1:])
@@ -62,22 +66,23 @@ def pass_losses(objective: Objective, said: Prediction, last: Frames, truth: Fra
 
 
 def sequence_counts(
-    objective: Objective, sequence: Frames, *, skipped: int, depth: int = 1, every: int = 1
-) -> dict[str, Tensor]:
+    objective: Objective, sequence: Frames, *, skipped: int, depth: int = 1, every: int = 1,
+    share: Share | None = None,
+) -> dict[str, Tensor]:  # fmt: skip
     """The counts of `sequence_losses`, without a model."""
     counts: dict[str, Tensor] = {}
     for k in range(depth):
         if k == 1:
-            sequence = sequence.rows(every)
+            sequence = sequence.rows(every, -share.start % every if share else 0)
         before, target = sequence.at(slice(skipped + k, -1)), sequence.at(slice(skipped + k + 1, None))
         for name, count in head_counts(head_weights(objective, before, target)).items():
             counts[name] = counts[name] + count if name in counts else count
     return counts
 
 
-def _noisy(state: Tensor, noise: float) -> Tensor:
+def _noisy(state: Tensor, noise: float, random: Random) -> Tensor:
     shaken = torch.cat([state[..., X : Y + 1], state[..., VELOCITY]], dim=-1)
-    shaken = shaken + noise * torch.randn_like(shaken)
+    shaken = shaken + noise * randn(shaken.shape, random, shaken.device, shaken.dtype)
     parts = [state[..., :X], shaken[..., :2], state[..., SHIELD : SHIELD + 1], shaken[..., 2:], state[..., AGE:]]
     return torch.cat(parts, dim=-1)
 

@@ -73,9 +73,9 @@ class Frames:
         """Some frames along the time, or one (without its dimension)."""
         return self.map(lambda part: part[:, index])
 
-    def rows(self, every: int) -> Frames:
-        """Every `every`-th row of the batch."""
-        return self.map(lambda part: part[::every])
+    def rows(self, every: int, first: int = 0) -> Frames:
+        """Every `every`-th row of the batch, from `first` on."""
+        return self.map(lambda part: part[first::every])
 
     def __len__(self) -> int:
         return len(self.stage)

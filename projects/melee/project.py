@@ -72,7 +72,7 @@ class Melee(Project[MeleeConfig]):
                 mixer = Mamba2(cfg.model.d_model)
             summary["scan"] = scan_path(mixer.in_proj.out_features, device)[1]
         validation = Chosen(self.validation, cfg.rollouts.windows)
-        return Split(self._train, validation, summary, read_ahead=GameWindows.read_ahead)
+        return Split(self._train, validation, summary, read_ahead=GameWindows.read_ahead, by_rows=True)
 
     def other_games(self, cfg: MeleeConfig, folder: Path, device: torch.device) -> Split:
         """Every whole game of the store in `folder`, in the place of those that validate. Raises `DataError`."""
@@ -110,7 +110,7 @@ class Melee(Project[MeleeConfig]):
         forcing, noise = cfg.objective.self_forcing, cfg.objective.context_noise
         losses = sequence_losses(
             cast(WorldModel, model), _objective(cfg), Frames(**batch),
-            depth=depth_at(ctx.progress, forcing.begins), every=forcing.every, noise=noise,
+            depth=depth_at(ctx.progress, forcing.begins), every=forcing.every, noise=noise, share=ctx.share,
         )  # fmt: skip
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
@@ -119,7 +119,7 @@ class Melee(Project[MeleeConfig]):
         forcing = cfg.objective.self_forcing
         counts = sequence_counts(
             _objective(cfg), Frames(**batch), skipped=skipped_frames(cfg.data.K, carry=_carries(cfg)),
-            depth=depth_at(ctx.progress, forcing.begins), every=forcing.every,
+            depth=depth_at(ctx.progress, forcing.begins), every=forcing.every, share=ctx.share,
         )  # fmt: skip
         return {name: count for name, count in counts.items() if name in ctx.heads}
 

@@ -88,9 +88,9 @@ class Prediction:
         """Some frames along the time, or one."""
         return self.map(lambda part: part[:, index])
 
-    def rows(self, every: int) -> Prediction:
-        """Every `every`-th row of the batch."""
-        return self.map(lambda part: part[::every])
+    def rows(self, every: int, first: int = 0) -> Prediction:
+        """Every `every`-th row of the batch, from `first` on."""
+        return self.map(lambda part: part[first::every])
 
 
 def advance(last: Frames, said: Prediction, control: Tensor, first_age: Tensor, least: Tensor | float = SURE) -> Frames:

@@ -52,18 +52,17 @@ class SimEvaluation(Evaluation):
 
     def __init__(self, weights: ClassWeights, groups: NDArray[np.int64], best_by: str) -> None:
         self._weights, self._groups, self._best_by = weights, groups, best_by
-        self._labels: list[Tensor] = []
-        self._predicted: list[Tensor] = []
-        self._high: list[Tensor] = []
+        self.kept: list[tuple[Tensor, Tensor, Tensor]] = []
+        """Labels, predictions (n, 3) and the probability of high risk (n,) of each batch."""
         self._window: Batch = {}
         self._ms: float | None = None
 
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         output = model(batch)
         self._window = self._window or {name: values[:1] for name, values in batch.items()}
-        self._labels.append(torch.stack([batch[f"{task}_id"] for task in LABELS], dim=1))
-        self._predicted.append(torch.stack([output[f"{task}_logits"].argmax(1) for task in LABELS], dim=1))
-        self._high.append(output["risk_logits"].float().softmax(1)[:, HIGH])
+        labels = torch.stack([batch[f"{task}_id"] for task in LABELS], dim=1)
+        predicted = torch.stack([output[f"{task}_logits"].argmax(1) for task in LABELS], dim=1)
+        self.kept.append((labels, predicted, output["risk_logits"].float().softmax(1)[:, HIGH]))
         losses = sim_losses(output, batch, self._weights)
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
 
@@ -73,8 +72,8 @@ class SimEvaluation(Evaluation):
         yield from ()
 
     def result(self) -> SimResult:
-        labels, predicted = (torch.cat(parts).cpu().numpy() for parts in (self._labels, self._predicted))
-        high = torch.cat(self._high).cpu().double().numpy()
+        joined = [torch.cat(parts).cpu() for parts in zip(*self.kept, strict=True)]
+        labels, predicted, high = joined[0].numpy(), joined[1].numpy(), joined[2].double().numpy()
         found = metrics.confusions(labels, predicted)
         values = metrics.values(found)
         score = metrics.composite(values)

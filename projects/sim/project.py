@@ -63,7 +63,7 @@ class SimProject(Project[SimConfig]):
             summary |= {f"{name} {task}": words for task, words in said.items()}
         if lacking := _lacking(counts["train"]):
             summary["note"] = f"No training window is {', '.join(lacking)}: these classes cannot be learned."
-        return Split(self.train, self.validation, summary)
+        return Split(self.train, self.validation, summary, by_rows=True)
 
     def _read_drives(self, cfg: SimConfig, device: torch.device) -> str:
         drives, rows = self._rows(cfg, Path(cfg.data.path), device)

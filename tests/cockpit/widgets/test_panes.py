@@ -27,6 +27,7 @@ from cockpit.widgets.status_line import StatusLine
 from cockpit.widgets.system_pane import SystemPane
 from engines.contract import commands as cmd
 from engines.contract import events as ev
+from engines.contract.rank_loads import RankLoad, RankLoads, read_loads, write_loads
 from engines.contract.steps import ABSENT, StepWriter
 from tests.cockpit.conftest import StillMachine
 from tests.cockpit.driving import keys, text, until
@@ -258,6 +259,28 @@ async def test_the_machine_is_shown_now_and_over_the_hours_that_were_recorded(fa
         one.activate()
         writer.append(np.array([[1000.0 + 5 * n, 1, 0.9, 5.5] for n in range(720, 2160)]))
         await until(pilot, lambda: "3h" in text(pilot))
+
+
+@pytest.mark.behaviour("ranks-rows")
+async def test_each_rank_has_a_row_and_the_slowest_is_marked(fake: FakeRun) -> None:
+    one = SystemPane(fake.run, StillMachine())
+    async with Host(one).run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "97 %  604 W 71 °C" in text(pilot))
+        assert "rank" not in text(pilot)
+        fast = RankLoad(0, "box\x1b[2J-0", "cuda:0", 0.010, 0.004, 3 << 30)
+        slow = RankLoad(1, "[red]box-1[/]", "cuda:1", 0.014, 0.0, 3 << 30)
+        newest = fake.begin().attempt
+        write_loads(fake.run, RankLoads(newest, [fast, slow]))
+        await until(pilot, lambda: "slowest" in text(pilot))
+        rows = [line.split() for line in text(pilot).splitlines() if "cuda:" in line]
+        assert rows[0][:7] == ["0", "box-0", "cuda:0", "10.0", "ms", "4.0", "ms"]
+        assert rows[1][:7] == ["1", "[red]box-1[/]", "cuda:1", "14.0", "ms", "0.0", "ms"]
+        assert rows[1][-1] == "slowest"
+        assert rows[0][-1] != "slowest"
+        write_loads(fake.run, RankLoads(newest + 1, [fast, slow]))
+        await until(pilot, lambda: "slowest" not in text(pilot))
+        fake.run.rank_loads.write_bytes(b"\x00{")
+        assert read_loads(fake.run) == []
 
 
 # -- the line of numbers -----------------------------------------------------------------------------------------------

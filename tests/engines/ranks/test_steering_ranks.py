@@ -1,0 +1,161 @@
+"""Two ranks of one run: steered, stopped, killed, and resumed on another number of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torch.nn import functional
+
+from engines.basics.reading import read_json
+from engines.contract import commands as cmd
+from engines.contract.config import load_config
+from engines.contract.rank_loads import RankLoads
+from engines.contract.rundir import RunDirectory
+from engines.contract.settings import Launch
+from engines.runtime.following import LOST
+from engines.training import torchrun
+from engines.training.draws import Share
+from tests.engines.conftest import LiveRun, wait_for
+from tests.support.ranks import logged, loop_alone, start_ranks, trained, wait_ranks
+
+LONG = ("training.epochs=100000", "training.patience=100000")
+SHORT = ("training.epochs=4", "training.steps_per_epoch=8", "training.batch_size=16")
+Runs = Callable[..., LiveRun]
+
+
+@pytest.fixture(autouse=True)
+def _no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rank draws its own."""
+    monkeypatch.setattr(functional, "dropout", lambda values, *rest: values)
+
+
+def stopped(live: LiveRun, count: int, step: int) -> None:
+    """Train with so many ranks to before `step`, which stops it there."""
+    live.send(cmd.Stop(attempt=1, at_step=step))
+    assert trained(live.run, count, work=loop_alone) == [3, *[0] * (count - 1)]
+
+
+@pytest.mark.behaviour("ranks-take-commands-together")
+def test_commands_reach_all_ranks_at_one_step(new_run: Runs) -> None:
+    live = new_run(*LONG, "training.batch_size=16")
+    head = next(iter(_weights(live.run)))
+    pids = start_ranks(live.run, 2, work=loop_alone)
+    edit = cmd.SetLossWeights(attempt=1, weights={head: 3.0})
+    live.send(edit)
+    at = live.wait_answer(edit, "applied").step
+    pause = cmd.Pause(attempt=1)
+    live.send(pause)
+    held = live.wait_answer(pause, "applied").step
+    wait_for("the pause", lambda: _phase(live) == "paused")
+    save = cmd.SaveCheckpoint(attempt=1)
+    live.send(save)
+    assert live.wait_answer(save, "applied").step == held
+    end = held + 123
+    stop = cmd.Stop(attempt=1, at_step=end)
+    for order in (cmd.Evaluate(attempt=1), cmd.MeasureGradients(attempt=1), stop, cmd.Continue(attempt=1)):
+        live.send(order)
+        assert live.wait_answer(order, "applied", *(["seen"] if order is stop else []))
+    assert wait_ranks(pids) == [3, 0]
+    two = logged(live.run)
+    assert live.wait_answer(stop, "applied").step == end == two["step"][-1] + 1
+
+    loads = read_json(live.run.rank_loads, RankLoads).ranks
+    assert [load.rank for load in loads] == [0, 1]
+    assert all(load.step_seconds > 0 < load.memory for load in loads)
+
+    alone = new_run(*LONG, "training.batch_size=16")
+    alone.send(cmd.SetLossWeights(attempt=1, weights={head: 3.0}, at_step=at))
+    stopped(alone, 1, end)
+    np.testing.assert_allclose(two["loss"], logged(alone.run)["loss"], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.behaviour("ranks-end-together")
+def test_a_rank_that_is_killed_ends_the_others(new_run: Runs) -> None:
+    live = new_run(*LONG)
+    pids = start_ranks(live.run, 2, work=loop_alone)
+    wait_for("steps", lambda: any(file.stat().st_size for file in live.run.steps.glob("*.f64")))
+    os.kill(pids[1], signal.SIGKILL)
+    assert wait_ranks(pids) == [LOST, -signal.SIGKILL]
+    assert torchrun._failed(live.run, 1, {0: LOST, 1: -signal.SIGKILL}, oom=False) == 1
+    live.reader.poll()
+    ended = live.reader.history.ended
+    assert ended is not None
+    assert ended.detail == "rank 1 was killed by SIGKILL"
+
+
+@pytest.mark.behaviour("ranks-resume-on-others")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(2, 1), pytest.param(1, 2, marks=pytest.mark.slow), pytest.param(2, 2, marks=pytest.mark.slow)],
+)
+def test_a_resume_on_other_ranks_goes_on_as_before(new_run: Runs, before: int, after: int) -> None:
+    whole, live = new_run(*SHORT), new_run(*SHORT)
+    assert trained(whole.run, 1, work=loop_alone) == [0]
+    stopped(live, before, 13)
+    assert trained(live.run, after, attempt=2, work=loop_alone) == [0] * after
+    one, both = logged(whole.run), logged(live.run)
+    assert list(both["attempt"]) == [1] * 13 + [2] * 19
+    np.testing.assert_allclose(both["loss"], one["loss"], rtol=1e-6, atol=1e-6)
+
+
+def test_a_batch_that_cannot_be_divided_is_refused(new_run: Runs) -> None:
+    live = new_run(*SHORT, "training.batch_size=15")
+    assert trained(live.run, 2, work=loop_alone) == [2, 2]
+    assert "training.batch_size 15 must be a multiple of 2" in live.run.stdout.read_text()
+
+
+def test_shares_of_a_share_are_its_micro_batches() -> None:
+    share = Share(3, 10, 16, None, None)  # type: ignore[arg-type]
+    parts = [share.part(number, 3) for number in range(3)]
+    assert [(part.start, part.stop) for part in parts] == [(3, 6), (6, 8), (8, 10)]
+    assert share.of(lambda size: list(range(size))) == list(range(3, 10))
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"strategy": "fsdp2"}, "fsdp2 is not built yet"),
+        ({"nodes": 2}, "several nodes need a rendezvous"),
+        ({"rendezvous": "somewhere"}, "expected host:port"),
+        ({"devices": 2, "device": "cuda:1"}, "is one device"),
+        ({"devices": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_what_cannot_be_launched_is_said(settings: dict[str, object], fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        Launch.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    ("codes", "code", "said"),
+    [
+        ({0: 3}, 3, None),
+        ({0: 1, 1: 1}, 1, None),
+        ({0: LOST, 2: 1}, 1, "rank 2 ended with code 1: its last words"),
+        ({0: -15, 1: -11}, 1, "rank 1 was killed by SIGSEGV"),
+        ({0: -9, 1: LOST}, 1, "rank 0 was killed by SIGKILL (out of memory)"),
+        ({1: LOST}, 1, "rank 1 lost a rank on another machine"),
+    ],
+)
+def test_the_rank_to_blame_is_named(tmp_path: Path, codes: dict[int, int], code: int, said: str | None) -> None:
+    run = RunDirectory(tmp_path / "a-run")
+    run.make()
+    run.rank_log(2).write_text("before\nits last words\n")
+    assert torchrun._failed(run, 1, codes, oom=True) == code
+    assert (said in run.events.read_text()) if said else not run.events.exists()
+
+
+def _weights(run: RunDirectory) -> dict[str, float]:
+    weights: dict[str, float] = load_config(run.config).settings.loss_weights.model_dump()
+    return weights
+
+
+def _phase(live: LiveRun) -> str:
+    live.reader.poll()
+    phase = live.reader.history.phase
+    return phase.phase if phase else ""
