@@ -106,12 +106,12 @@ def test_it_says_so_in_the_room_that_was_kept_and_hears_what_is_asked(
     """While the reserve lies there nothing can be written; what is freed takes the events only, until there is room."""
     monkeypatch.setattr(room, "LEAST_SECONDS", 1000.0)
     toy = ToyRun(tmp_path)
-    append = toy.trainer.step_log._writer.append
+    writer = toy.trainer.step_log._writer
+    assert writer is not None
+    append = writer.append
     full = threading.Event()
     full.set()
-    monkeypatch.setattr(
-        toy.trainer.step_log._writer, "append", lambda rows: refuse() if full.is_set() else append(rows)
-    )
+    monkeypatch.setattr(writer, "append", lambda rows: refuse() if full.is_set() else append(rows))
     room.keep_reserve(toy.run)
     reader, seen = RunReader(toy.run), list[Any]()
 

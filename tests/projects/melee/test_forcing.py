@@ -203,7 +203,7 @@ def test_head_counts_are_those_of_a_loop() -> None:
 
 def test_noise_moves_positions_and_speeds_alone() -> None:
     state = frames(200, 5).state
-    moved = (_noisy(state, 0.1) - state).flatten(0, 2).std(0)
+    moved = (_noisy(state, 0.1, None) - state).flatten(0, 2).std(0)
     shaken = {"x", "y", "speed_air_x", "speed_y", "speed_ground_x", "speed_attack_x", "speed_attack_y"}
     for name, deviation in zip(STATE, moved.tolist(), strict=True):
         assert deviation == (pytest.approx(0.1, rel=0.1) if name in shaken else 0), name
