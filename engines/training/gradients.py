@@ -66,7 +66,7 @@ def measure(work: Work, batches: Batches, precision: Precision) -> None:
     parts = work.state.micro_batches
     part, share = split_batch(batch, parts)[0], ctx.share and ctx.share.part(0, parts)
     norms, shared = gradient_norms(
-        work.project, work.model, part, replace(ctx, share=share), work.heads, precision, work.ranks
+        work.project, work.model, part, replace(ctx, share=share) if share else ctx, work.heads, precision, work.ranks
     )
     numbers, bad = finite(norms)
     work.room.write(GradientNorms(step=work.state.step, norms=numbers, parameters=shared, nonfinite=bad))

@@ -265,7 +265,8 @@ def test_a_run_that_hangs_is_stopped_and_its_command_runs(machine: Machine) -> N
     status = RunReader(run).status()
     assert status.state == "failed"
     assert "no sign of life for" in status.detail
-    assert status.detail.endswith("killed, progress since the last checkpoint is lost, as cost.on_stall asks")
+    ends = "killed, progress since the last checkpoint is lost, as cost.on_stall asks (killed by SIGKILL)"
+    assert status.detail.endswith(ends)
     assert machine.ran() == [f"{run.path} failed"]
 
 
