@@ -19,7 +19,7 @@ from benchmarks.controls_data import random_recordings
 from benchmarks.measure import Measurement
 from engines.contract import commands as cmd
 from engines.contract.rundir import RunDirectory
-from engines.contract.steps import FIXED, read_segments
+from engines.contract.steps import read_segments
 from engines.runs import launch
 from engines.runtime.following import MARK
 from projects.controls.recordings import write_recording
@@ -72,7 +72,7 @@ def _train(folder: Path, name: str, cores: list[int]) -> list[float]:
     if codes[0] != 3 or any(codes[1:]):
         raise RuntimeError(f"ranks ended with {codes}:\n{run.stdout.read_text()[-2000:]}")
     columns, records = read_segments(run.steps)[-1]
-    times = records[:, [*FIXED, *columns[len(FIXED) :]].index("time")]
+    times = records[:, columns.index("time")]
     return [float(each) for each in np.diff(times)[WARM_UP - 1 :]]
 
 

@@ -29,7 +29,7 @@ from engines.contract import on_finish as on_finish_of
 from engines.contract import spec as specs
 from engines.contract.rundir import Attempt, End, RunDirectory
 from engines.contract.spec import Spec
-from engines.host.facts import boot_id, device_name
+from engines.host.facts import boot_id, device_name, device_names
 from engines.host.queue import Place
 from engines.runs import provenance, resumption
 from engines.runs.resumption import Resumption
@@ -88,8 +88,12 @@ class Supervisor:
         self._commands = on_finish_of.commands_in(config)
         self._idle_minutes = on_finish_of.idle_minutes(config)
         self._several = any(yaml12.find(config, "launch", key) not in (None, 1) for key in ("devices", "nodes"))
+        ranks = yaml12.find(config, "launch", "devices")
+        self._ranks = ranks if isinstance(ranks, int) or ranks == "auto" else 1
         self._restarts = int(_amount(config, "launch", "restarts"))
         self._place: Place | None = None
+        self._further: list[Place] = []
+        """At the other GPUs of a run with several ranks."""
 
     def supervise(self) -> int:
         """Run the engine to its end and give the exit code to leave with. Raises `UserError` when the run is taken."""
@@ -174,11 +178,16 @@ class Supervisor:
         device = device_name(self._device)
         try:
             self._place = Place(device, info.id, self.run.path, waiting=self._queue)
+            if not self._queue:
+                self._further = [Place(name, info.id, self.run.path, waiting=False) for name in self._further_devices()]
         except (DataError, OSError) as error:
             if not self._queue:
                 print(f"Runs waiting for {device} will not wait for this one: {error}", file=sys.stderr)
             return f"it cannot wait for {device}: {error}"
         return ""
+
+    def _further_devices(self) -> list[str]:
+        return device_names(self._device, self._ranks)[1:]
 
     def _await_turn(self, attempt: Attempt, trouble: str) -> End | None:
         """Wait where that is asked for; the end, if it never comes to its turn."""
@@ -188,9 +197,18 @@ class Supervisor:
             return End(reason="failed", time=time.time(), error=trouble)
         device = self._place.device
         saved = [event.step for event in RunReader(self.run).poll() if isinstance(event, ev.Checkpoint)]
-        wait = QueueWait(self.run, attempt.number, self._place, step=max(saved, default=0), heard=HEARD)
+
+        def turn_comes(place: Place) -> bool:
+            return QueueWait(
+                self.run, attempt.number, place, step=max(saved, default=0), heard=HEARD
+            ).until_turn()  # fmt: skip
+
         try:
-            came = wait.until_turn()
+            came = turn_comes(self._place)
+            for device in self._further_devices() if came and not self._further else ():
+                # one after the other, in the order of the cards: two runs cannot wait for each other
+                self._further.append(Place(device, self.run.info.id, self.run.path, waiting=True))
+                came = came and turn_comes(self._further[-1])
         except (DataError, OSError) as error:
             return End(reason="failed", time=time.time(), error=f"it cannot wait for {device}: {error}")
         if not came:
@@ -258,8 +276,9 @@ class Supervisor:
     def _let_go(self) -> None:
         """Let the next one have its turn, and whoever resumes this run have it."""
         self.lock.release()
-        if self._place is not None:
-            self._place.release()
+        for place in (self._place, *self._further):
+            if place is not None:
+                place.release()
 
     def _post_end(self, end: End) -> None:
         if end.reason in WORTH_A_NOTICE and notify.is_wanted():
@@ -307,8 +326,10 @@ class Supervisor:
                 return ended[engine]
             answer = signal.sigtimedwait(HEARD, min(max(0.0, deadline - time.monotonic()), FRESH_SECONDS))
             heard = answer.si_signo if answer is not None else None
-            if self._place is not None and answer is None:
-                self._place.keep_fresh()
+            if answer is None:
+                for place in (self._place, *self._further):
+                    if place is not None:
+                        place.keep_fresh()
             if time.monotonic() >= deadline:
                 heard = signal.SIGQUIT if self._over_budget or self._stalled else signal.SIGTERM
                 deadline, self._over_budget = time.monotonic() + BUDGET_GRACE, not self._stalled

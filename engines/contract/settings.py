@@ -68,7 +68,7 @@ class Training(Section):
     epochs: Count = 150
     """Epochs to train, over all stages."""
     batch_size: Count = 64
-    """Samples per optimizer step, over all micro-batches."""
+    """Samples per optimizer step, over all ranks and micro-batches."""
     micro_batches: Count | Literal["auto"] = 1
     """Parts each batch is split into, to save memory; the gradient is still that of the whole batch. auto starts with
     one and takes more when the device is out of memory."""

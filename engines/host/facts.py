@@ -16,6 +16,17 @@ def boot_id() -> str:
     return ""
 
 
+def device_names(device: str, ranks: int | str, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The devices that a run takes here, in order; `ranks`: a number, or `auto` for every GPU."""
+    first = device_name(device, environment)
+    if ranks == 1 or not first.startswith("cuda:"):
+        return [first]
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    cards = None if visible is None else [card for card in visible.split(",") if card.strip() not in ("", "-1")]
+    count = int(ranks) if ranks != "auto" else gpu_count() if cards is None else len(cards)
+    return [device_name(f"cuda:{number}", environment) for number in range(max(1, count))]
+
+
 def device_name(device: str, environment: Mapping[str, str] = os.environ) -> str:
     """The device that `launch.device` means here: `cpu`, or `cuda:1` as the driver counts.
 
@@ -56,15 +67,20 @@ def _number(card: str) -> str:
     return card
 
 
-def _has_gpu() -> bool:
+def gpu_count() -> int:
+    """GPUs of this machine; 0 where no driver answers."""
     import pynvml
 
     try:
         pynvml.nvmlInit()
         count: int = pynvml.nvmlDeviceGetCount()
     except pynvml.NVMLError:
-        return False
-    return count > 0
+        return 0
+    return count
+
+
+def _has_gpu() -> bool:
+    return gpu_count() > 0
 
 
 def gpu_model(device: str) -> str:

@@ -87,7 +87,7 @@ def current(loaded: LoadedConfig) -> Provenance:
     facts["device"] = gpu_model(device) or device.partition(":")[0]
     facts["processor"] = _processor()
     facts["threads"] = str(settings.launch.threads or len(os.sched_getaffinity(0)))
-    facts["ranks"] = os.environ.get("WORLD_SIZE", "1") if settings.launch.several else "1"
+    facts["ranks"] = f"{settings.launch.nodes} × {settings.launch.devices}" if settings.launch.several else "1"
     facts["micro-batches"] = str(settings.training.micro_batches)
     facts |= {name: os.environ.get(name, "not set") for name in VARIABLES}
     return Provenance(facts=facts, data=_data(loaded))

@@ -77,4 +77,6 @@ def _drawn(make: Callable[..., Tensor], shape: Sequence[int], random: Random, **
     if isinstance(random, Share):
         rows: Tensor = random.of(lambda size: make((size, *shape[1:]), generator=random.generator, **given))
         return rows
+    if random is not None and random.device.type != given["device"].type:  # one on the CPU gives the same everywhere
+        return make(tuple(shape), generator=random, **{**given, "device": random.device}).to(given["device"])
     return make(tuple(shape), generator=random, **given)

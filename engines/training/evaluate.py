@@ -85,13 +85,15 @@ def _each(
 ) -> list[Tensor] | None:
     """What `add` gives for each batch, in order; None when `interrupted` said so. On rank 0 what was kept, too."""
     divides = evaluation.kept is not None and not ranks.alone
-    mine = batches[ranks.number :: ranks.count] if divides else batches if ranks.first else ()
     sums: list[Tensor] = []
-    for turn in range(-(-len(batches) // ranks.count) if divides else len(batches)):
-        if ranks.from_first(interrupted()):
+    for number, indices in enumerate(batches):
+        turn = number % ranks.count if divides else 0
+        if turn == 0 and ranks.from_first(interrupted()):
             return None
-        if turn < len(mine):
-            sums.append(add(mine[turn]))
+        if turn == ranks.number:
+            sums.append(add(indices))
+        elif divides:
+            evaluation.pass_over(len(indices))
     if not divides:
         return sums
     found = ranks.gathered((on_host(sums), on_host(evaluation.kept)))

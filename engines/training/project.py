@@ -132,6 +132,9 @@ class Evaluation(ABC):
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         """Run the model on one batch, keep what `result` needs, and give the unweighted losses."""
 
+    def pass_over(self, count: int) -> None:  # noqa: B027  (most draw nothing)
+        """In the place of `add` for a batch of `count` samples that another rank adds: draw what `add` draws."""
+
     def after(self, model: nn.Module, ctx: Context) -> Generator[Piece]:
         """More of the evaluation once every batch was added, such as rollouts or played episodes, in pieces.
 

@@ -180,7 +180,7 @@ class Together(Ranks):
 
 def join(device: torch.device) -> Ranks:
     """Meet the other ranks, where `torchrun` has said in the environment that there are some. Raises `RankLost`."""
-    if not is_rank():
+    if not is_rank() or os.environ["WORLD_SIZE"] == "1":
         return ALONE
     try:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from engines.training.draws import randint, randn
 from engines.training.project import Batch, Context, Evaluation, Loss, Piece, Result
 from projects.agent.config import AgentConfig
 from projects.agent.dynamics import Actions
@@ -30,7 +31,7 @@ LEVELS = 4
 """Noise levels of the dynamics loss: 0, 1/4, 1/2, 3/4, drawn frame by frame and the same in each evaluation."""
 DREAMS = 64
 """Windows after which is dreamed."""
-LOSS = ("total", "count")
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,20 +68,20 @@ class AgentEvaluation(Evaluation):
     windows: Fixed
     arena: bool
     _heads: frozenset[str] = frozenset()
-    _seen: list[Predictions] = field(default_factory=list)
-    _dynamics: list[Tensor] = field(default_factory=list)
-    _losses: list[Mapping[str, Loss]] = field(default_factory=list)
+    kept: list[tuple[Tensor, dict[str, tuple[Tensor, Tensor]], Predictions | None]] = field(default_factory=list)
+    """Errors of the dynamics (3,), totals and counts of the losses, and what was predicted, of each batch."""
     _values: dict[str, float | None] = field(default_factory=dict)
     _random: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(SEED))
 
     def add(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         assert isinstance(model, AgentNet)
         self._heads = ctx.heads
-        self._dynamics.append(torch.stack(self._errors(model, batch)))
-        losses = {"dynamics": Loss(self._dynamics[-1][0], self._dynamics[-1][2])}
+        errors, seen = torch.stack(self._errors(model, batch)), None
+        losses = {"dynamics": Loss(errors[0], errors[2])}
         if ctx.heads - {"dynamics"}:
-            losses |= self._predicted(model, batch)
-        self._losses.append(dict(losses))
+            predicted, seen = self._predicted(model, batch)
+            losses |= predicted
+        self.kept.append((errors, {name: (loss.total, loss.count) for name, loss in losses.items()}, seen))
         nothing = torch.zeros((), device=batch["present"].device)
         losses |= {name: Loss(nothing, nothing) for name in DREAMED}
         return {name: loss for name, loss in losses.items() if name in ctx.heads}
@@ -88,8 +89,8 @@ class AgentEvaluation(Evaluation):
     def _errors(self, net: AgentNet, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Summed error of clean frames, the same with the actions of other windows, and how many frames count."""
         z, present = batch["latents"], batch["present"]
-        level = torch.randint(LEVELS, present.shape, generator=self._random) / LEVELS
-        tau = torch.where(present, level.to(z.device), 0.0)
+        level = randint(LEVELS, present.shape, self._random, z.device) / LEVELS
+        tau = torch.where(present, level, 0.0)
         size = torch.full_like(tau, 1 / net.dynamics.finest)
         noisy = noised(z, tau, self._random)
         true = actions(batch)
@@ -100,16 +101,21 @@ class AgentEvaluation(Evaluation):
             errors.append(((said - z).square().mean((2, 3, 4)) * present).sum())
         return errors[0], errors[1], present.sum().float()
 
-    def _predicted(self, net: AgentNet, batch: Batch) -> dict[str, Loss]:
+    def pass_over(self, count: int) -> None:
+        windows = self.windows.windows
+        randint(LEVELS, (count, windows.frames), self._random, CPU)
+        randn((count, windows.frames, *windows.recordings[0].latents.shape[1:]), self._random, CPU)
+
+    def _predicted(self, net: AgentNet, batch: Batch) -> tuple[dict[str, Loss], Predictions]:
         how = dreaming(self.cfg, SEED)
         agent, _ = look_back(net.dynamics, batch["latents"], actions(batch), batch["present"], how)
         policy = net.policy(agent)
-        self._seen.append(Predictions.of(net, agent, policy, batch))
         present = batch["present"]
-        return {
+        losses = {
             "reward": reward_loss(net.reward, agent, batch["reward"], batch["rewarded"], present),
             "bc": cloning_loss(policy, batch["movement"], batch["abilities"], batch["acted"], present),
         }
+        return losses, Predictions.of(net, agent, policy, batch)
 
     def after(self, model: nn.Module, ctx: Context) -> Generator[Piece]:
         assert isinstance(model, AgentNet)
@@ -169,21 +175,22 @@ class AgentEvaluation(Evaluation):
         return self.windows.batch(torch.from_numpy(numbers.astype(np.int64)), None)
 
     def result(self) -> Result:
-        error, shuffled, frames = torch.stack(self._dynamics).sum(0).tolist()
+        error, shuffled, frames = torch.stack([errors for errors, _, _ in self.kept]).sum(0).tolist()
+        found = [each for _, _, each in self.kept if each is not None]
         values: dict[str, float | None] = {"action_gap": (shuffled - error) / frames} | self._values
-        if not self._seen:
+        if not found:
             return AgentResult(values=values, score=-error / frames, seen=None)
-        seen = Predictions.joined(self._seen)
+        seen = Predictions.joined(found)
         values |= seen.values()
         if self._heads & DREAMED:
             score = values.get("played_return", values["imagined_return"])
         else:
-            score = -sum(self._loss(name) for name in self._losses[0])
+            score = -sum(self._loss(name) for name in self.kept[0][1])
         return AgentResult(values=values, score=score, seen=seen)
 
     def _loss(self, name: str) -> float:
         """The mean of a loss over the windows, by the weight that it has in the config."""
-        total, count = (torch.stack([getattr(each[name], part) for each in self._losses]).sum() for part in LOSS)
+        total, count = (torch.stack(parts).sum() for parts in zip(*(of[name] for _, of, _ in self.kept), strict=True))
         return float(total / count) * float(getattr(self.cfg.loss_weights, name))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -187,6 +189,44 @@ def test_only_trainings_on_the_same_device_are_waited_for(line: Line) -> None:
         ("cpu", 0, line.runs["here"].info.id), ("cuda:1", 0, line.runs["elsewhere"].info.id),
     ]  # fmt: skip
     line.start("unqueued", queued=False)  # takes no turn: whoever starts it so knows what they do
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from engines.contract.rundir import RunDirectory
+from engines.supervise import Supervisor
+supervisor = Supervisor(RunDirectory(Path(sys.argv[1])))
+trouble = supervisor._take_place()
+print(supervisor._await_turn(supervisor._new_attempt(), trouble), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.behaviour("ranks-under-torchrun")
+def test_a_run_of_several_gpus_takes_a_place_at_each(line: Line, tmp_path: Path) -> None:
+    def hold(name: str, devices: str, *, queued: bool) -> subprocess.Popen[str]:
+        config = f"launch: {{device: cuda, devices: {devices}, queue: {str(queued).lower()}}}"
+        run = create_run("toy", config, kind="training", engine="queue_engine", title="", path=tmp_path / "runs" / name)
+        command = [sys.executable, "-c", HOLDER, str(run.path)]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "CUDA_VISIBLE_DEVICES": "2,3"}
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )  # fmt: skip
+
+    def places() -> list[tuple[str, int, str]]:
+        return sorted((place.device, place.number, place.run.name) for place in queue.places())
+
+    with hold("first", "auto", queued=False) as first, hold("second", "2", queued=True) as second:
+        assert first.stdout is not None
+        assert second.stdout is not None
+        assert first.stdout.readline() == "None\n"
+        both = [("cuda:2", 0, "first"), ("cuda:2", 1, "second"), ("cuda:3", 0, "first")]
+        wait_for("both", lambda: places() == both)
+        first.communicate()
+        assert second.stdout.readline() == "None\n"
+        assert places() == [("cuda:2", 0, "second"), ("cuda:3", 0, "second")]
+        second.communicate()
 
 
 @pytest.mark.parametrize("queued", [True, False])

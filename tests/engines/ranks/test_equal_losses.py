@@ -72,7 +72,8 @@ launch: {{device: cpu, threads: 1}}
 def agent(folder: Path) -> str:
     """All three phases, with losses scaled by their running size."""
     sections = deepcopy(SMALL)
-    sections["data"]["path"] = str(games(folder / "games"))
+    sections["data"]["path"] = str(games(folder / "games", frames=200))
+    sections["played"]["windows"] = 60  # two batches of an evaluation, which draw one after the other
     sections["training"] |= {"lr": 1e-3}
     sections["objective"]["normalise"] = True
     return yaml12.write({"project": "agent", **sections})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from engines.contract.rank_loads import RankLoads
 from engines.contract.rundir import RunDirectory
 from engines.contract.settings import Launch
 from engines.runtime.following import LOST
-from engines.training import torchrun
+from engines.training import checkpoint, torchrun
 from engines.training.draws import Share
 from tests.engines.conftest import LiveRun, wait_for
 from tests.support.ranks import logged, loop_alone, start_ranks, trained, wait_ranks
@@ -101,6 +103,26 @@ def test_a_resume_on_other_ranks_goes_on_as_before(new_run: Runs, before: int, a
     one, both = logged(whole.run), logged(live.run)
     assert list(both["attempt"]) == [1] * 13 + [2] * 19
     np.testing.assert_allclose(both["loss"], one["loss"], rtol=1e-6, atol=1e-6)
+
+
+def test_a_save_that_fails_on_rank_0_leaves_the_ranks_together(new_run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What best.pt does not hold is nothing to beat, on every rank."""
+    saves, save = [0], checkpoint.save
+
+    def full_at_first(*given: Any, **named: Any) -> None:
+        saves[0] += 1
+        if saves[0] == 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(*given, **named)
+
+    monkeypatch.setattr(checkpoint, "save", full_at_first)
+    live = new_run(*SHORT, "training.patience=2")
+    assert trained(live.run, 2, work=loop_alone) == [0, 0]
+    live.reader.poll()
+    assert [event.code for event in live.reader.history.alerts][:1] == ["checkpoint-failed"]
+    lines = [run.read_text().splitlines()[-1] for run in (live.run.rank_log(0), live.run.rank_log(1))]
+    assert lines[0].rpartition("  ")[0] == lines[1].rpartition("  ")[0], "the ranks hold another epoch for the best"
+    assert live.run.last.is_file()
 
 
 def test_a_batch_that_cannot_be_divided_is_refused(new_run: Runs) -> None:
