@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "runpod.md"
 BLOCK = re.compile(r"^```sh( \w+)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 STUB = '#!/bin/sh\necho "$(basename "$0") $*" >>"$CALLS"\n'
 DATA = (
-    "data make controls data/controls_demo --sessions 4 --minutes 0.3",
+    "data make controls data/controls_demo --sessions 4 --minutes 0.5",
     "data make melee data/demo/melee --set games=2 --set minutes=0.3",
     "data make agent data/demo/agent --set games=3 --set frames=60",
     "data make sim data/sim_demo --set drives=4 --set minutes=0.2",
@@ -80,9 +80,9 @@ def test_every_command_on_the_pod_does_what_the_page_says(
     for line in commands():
         before, _, typed = line.partition("./run")
         if not typed and not line.endswith("./run"):
-            shell = f"cd {shlex.quote(str(story.folder))}; {line}".replace("/workspace", volume)
             Path(volume, "cockpit").mkdir(parents=True, exist_ok=True)
-            assert subprocess.run(["sh", "-c", shell], check=False).returncode == 0, line
+            shell = line.replace("/workspace", shlex.quote(volume))
+            assert subprocess.run(["sh", "-c", shell], check=False, cwd=volume).returncode == 0, line
         elif not typed.strip() or "play" in typed:
             shows(terminal, typed.strip())
         else:
