@@ -29,6 +29,9 @@ class Section(BaseModel):
 class Data(Section):
     path: str
     """Folder or file the data is read from; relative paths start at the current directory."""
+    stage: str | None = None
+    """Folder on a local disk that the data is copied to before a training reads it, as from a network volume; what is
+    there already is not copied again."""
 
 
 class Stage(Section):

@@ -16,6 +16,7 @@ from engines.contract.config import LoadedConfig
 
 FREE = (
     "cost.",
+    "data.stage",
     "launch.device",
     "launch.devices",
     "launch.nodes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from engines.runtime.attempt import Attempt
 from engines.runtime.listener import CommandListener
 from engines.runtime.progress import ProgressEvents, StopRequested
 from engines.runtime.room import is_full
+from engines.runtime.staging import staged
 from engines.training import checkpoint
 from engines.training import ranks as rk
 from engines.training.finish import finish
@@ -197,6 +199,7 @@ def _train(attempt: Attempt) -> ev.Ended:
     run, events, listener = attempt.run, attempt.events, attempt.listener
     loaded = load_config(run.config)
     made_with = provenance.current(loaded)
+    loaded = replace(loaded, settings=staged(loaded.settings, ProgressEvents(events, listener)))
     earlier = RunReader(run)
     earlier.poll()
     info = run.info

@@ -202,8 +202,13 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     story.places |= {"LOG…": str(losses), "PATH…": str(losses)}
     assert "loss" in story.tell("watch PATH…", "--once")
     story.tell("import LOG…")
+    bundled = story.tell("bundle RUN").strip()
+    story.tell("prune")
     for keep in ("label RUN TEXT", "note RUN TEXT", "tag RUN TAG", "baseline RUN", "delete RUN --yes"):
         story.tell(keep)
+    story.places["FILE"] = bundled
+    assert story.run in story.tell("unbundle FILE")
+    assert "torch" in story.tell("doctor")
 
     story.tell("demo --headless", *story.small, "--set", "training.epochs=1")
     for command in ("", "demo"):

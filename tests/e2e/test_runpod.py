@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "runpod.md"
 BLOCK = re.compile(r"^```sh( \w+)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 STUB = '#!/bin/sh\necho "$(basename "$0") $*" >>"$CALLS"\n'
 DATA = (
-    "data make controls data/controls_demo --sessions 4 --minutes 0.3",
+    "data make controls data/controls_demo --sessions 4 --minutes 0.5",
     "data make melee data/demo/melee --set games=2 --set minutes=0.3",
     "data make agent data/demo/agent --set games=3 --set frames=60",
     "data make sim data/sim_demo --set drives=4 --set minutes=0.2",
@@ -46,17 +46,26 @@ def commands(kind: str = "") -> list[str]:
     return [line for found, text in blocks if found.strip() == kind for line in text.splitlines() if line]
 
 
+TYPED = ("ssh", "scp", "tmux", "git")
+
+
 @pytest.fixture
 def stubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Programs that only write down how they were called, in the file that this gives."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name in ("runpodctl", "ssh", "scp", "tmux", "git"):
-        (folder / name).write_text(STUB)
-        (folder / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    for folder, names in {"bin": ("runpodctl",), "typed": TYPED}.items():
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / name).write_text(STUB)
+            (tmp_path / folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     return tmp_path / "calls"
+
+
+def type_in_shell(line: str, stubs: Path, folder: Path) -> None:
+    """Run a line of the page; the programs that it names are stubs."""
+    env = {**os.environ, "PATH": f"{stubs.with_name('typed')}:{os.environ['PATH']}"}
+    assert subprocess.run(["sh", "-c", line], check=False, cwd=folder, env=env).returncode == 0, line
 
 
 @pytest.mark.slow
@@ -80,9 +89,8 @@ def test_every_command_on_the_pod_does_what_the_page_says(
     for line in commands():
         before, _, typed = line.partition("./run")
         if not typed and not line.endswith("./run"):
-            shell = f"cd {shlex.quote(str(story.folder))}; {line}".replace("/workspace", volume)
             Path(volume, "cockpit").mkdir(parents=True, exist_ok=True)
-            assert subprocess.run(["sh", "-c", shell], check=False).returncode == 0, line
+            type_in_shell(line.replace("/workspace", shlex.quote(volume)), stubs, Path(volume))
         elif not typed.strip() or "play" in typed:
             shows(terminal, typed.strip())
         else:
@@ -114,7 +122,7 @@ def shows(terminal: Callable[..., Terminal], command: str) -> None:
 
 def test_what_is_typed_elsewhere_are_commands(stubs: Path) -> None:
     for line in commands("here"):
-        assert subprocess.run(["sh", "-c", line], check=False).returncode == 0, line
+        type_in_shell(line, stubs, ROOT)
     assert [line.split()[0] for line in stubs.read_text().splitlines()] == ["ssh", "scp"]
     (start,) = commands("start")
     assert "/workspace/cockpit/scripts/pod.sh" in start
