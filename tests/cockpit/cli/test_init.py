@@ -71,3 +71,42 @@ def test_the_wheel_alone_has_configs_and_starts(tmp_path: Path) -> None:
     assert {file.name for file in where.glob("*.yaml")} == shipped
     python("cockpit.cli", "init", "controls", folder=elsewhere)
     assert (elsewhere / "controls.yaml").is_file()
+
+
+COMPLETE = """
+. <(cockpit completion bash)
+COMP_LINE="cockpit tra" COMP_POINT=11 COMP_TYPE=9
+_python_argcomplete cockpit
+echo "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.behaviour("wheel-has-configs")
+@pytest.mark.slow
+def test_pipx_installs_a_working_program_for_an_empty_home(tmp_path: Path) -> None:
+    """Of the dependencies, gigabytes, those of this environment are used, as of a machine's own torch."""
+    home, tools = tmp_path / "home", tmp_path / "tools"
+    bare = {"HOME": str(home), "PATH": f"{home / 'bin'}:/usr/bin:/bin", "TERM": "xterm", "OMP_NUM_THREADS": "1",
+            "PIPX_HOME": str(home / "pipx"), "PIPX_BIN_DIR": str(home / "bin")}  # fmt: skip
+
+    def run(*command: str, folder: Path = tmp_path) -> str:
+        done = subprocess.run(command, cwd=folder, env=bare, capture_output=True, text=True, timeout=900)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    home.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", str(tools)], check=True)
+    if subprocess.run([tools / "bin" / "pip", "install", "--quiet", "pipx"]).returncode:
+        pytest.skip("pipx cannot be installed here")
+    wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*wheel, "--wheel-dir", str(tmp_path), "."], cwd=ROOT, check=True)
+    (file,) = tmp_path.glob("*.whl")
+    run(str(tools / "bin" / "pipx"), "install", "--pip-args=--no-deps", str(file))
+    (site,) = (home / "pipx" / "venvs" / "cockpit" / "lib").glob("python*/site-packages")
+    (site / "others.pth").write_text(sysconfig.get_path("purelib"))
+
+    assert run("cockpit", "--version").startswith("cockpit ")
+    assert run("bash", "-c", COMPLETE).split() == ["train"]
+    table = run("cockpit", "demo", "--headless").splitlines()
+    assert [line.split()[0] for line in table if re.match(r" *\d+ ", line)] == ["1", "2", "3", "4"]
+    assert (tmp_path / "runs").is_dir()
