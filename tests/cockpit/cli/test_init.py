@@ -90,13 +90,13 @@ def test_pipx_installs_a_working_program_for_an_empty_home(tmp_path: Path) -> No
             "PIPX_HOME": str(home / "pipx"), "PIPX_BIN_DIR": str(home / "bin")}  # fmt: skip
 
     def run(*command: str, folder: Path = tmp_path) -> str:
-        done = subprocess.run(command, cwd=folder, env=bare, capture_output=True, text=True, timeout=900)
+        done = subprocess.run(command, check=False, cwd=folder, env=bare, capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     home.mkdir()
     subprocess.run([sys.executable, "-m", "venv", str(tools)], check=True)
-    if subprocess.run([tools / "bin" / "pip", "install", "--quiet", "pipx"]).returncode:
+    if subprocess.run([tools / "bin" / "pip", "install", "--quiet", "pipx"], check=False).returncode:
         pytest.skip("pipx cannot be installed here")
     wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*wheel, "--wheel-dir", str(tmp_path), "."], cwd=ROOT, check=True)
