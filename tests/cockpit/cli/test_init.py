@@ -86,8 +86,11 @@ echo "${COMPREPLY[@]}"
 def test_pipx_installs_a_working_program_for_an_empty_home(tmp_path: Path) -> None:
     """Of the dependencies, gigabytes, those of this environment are used, as of a machine's own torch."""
     home, tools = tmp_path / "home", tmp_path / "tools"
-    bare = {"HOME": str(home), "PATH": f"{home / 'bin'}:/usr/bin:/bin", "TERM": "xterm", "OMP_NUM_THREADS": "1",
-            "PIPX_HOME": str(home / "pipx"), "PIPX_BIN_DIR": str(home / "bin")}  # fmt: skip
+    bare = {
+        "HOME": str(home), "PATH": f"{home / 'bin'}:/usr/bin:/bin", "PIPX_HOME": str(home / "pipx"),
+        "PIPX_BIN_DIR": str(home / "bin"), "PYTHONPATH": sysconfig.get_path("purelib"), "TERM": "xterm",
+        "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
 
     def run(*command: str, folder: Path = tmp_path) -> str:
         done = subprocess.run(command, check=False, cwd=folder, env=bare, capture_output=True, text=True, timeout=900)
@@ -102,11 +105,10 @@ def test_pipx_installs_a_working_program_for_an_empty_home(tmp_path: Path) -> No
     subprocess.run([*wheel, "--wheel-dir", str(tmp_path), "."], cwd=ROOT, check=True)
     (file,) = tmp_path.glob("*.whl")
     run(str(tools / "bin" / "pipx"), "install", "--pip-args=--no-deps", str(file))
-    (site,) = (home / "pipx" / "venvs" / "cockpit" / "lib").glob("python*/site-packages")
-    (site / "others.pth").write_text(sysconfig.get_path("purelib"))
-
     assert run("cockpit", "--version").startswith("cockpit ")
     assert run("bash", "-c", COMPLETE).split() == ["train"]
     table = run("cockpit", "demo", "--headless").splitlines()
-    assert [line.split()[0] for line in table if re.match(r" *\d+ ", line)] == ["1", "2", "3", "4"]
+    rows = [int(line.split()[0]) for line in table if re.match(r" *\d+ ", line)]
+    assert rows == list(range(1, len(rows) + 1))
+    assert len(rows) > 1
     assert (tmp_path / "runs").is_dir()
