@@ -22,10 +22,10 @@ def init(arguments: Namespace) -> int:
         with open(file, "x", encoding="utf-8") as opened:
             opened.write(starter_text(spec))
     except FileExistsError:
-        raise UserError(f"{file} already exists: give another name, as in `init {spec.name} mine.yaml`.") from None
+        raise UserError(f"{file} already exists: name another, as in `cockpit init {spec.name} mine.yaml`.") from None
     except OSError as error:
         raise DataError(f"{file} cannot be written ({error.strerror}); choose another file.") from None
-    say(f"wrote {file}: set data.path, then `check {file}` and `train {file}`")
+    say(f"wrote {file}: set data.path, then `cockpit check {file}` and `cockpit train {file}`")
     return codes.DONE
 
 

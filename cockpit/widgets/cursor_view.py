@@ -19,7 +19,7 @@ from cockpit.widgets.ascii_filter import glyphs_of
 from cockpit.widgets.cells_view import CellsView
 
 LEVELS = " ▁▂▃▄▅▆▇█"
-LABEL = 10
+LABEL, SIDE = 10, 7
 Piece = tuple[str, str]
 
 
@@ -106,12 +106,12 @@ _RATES: dict[str, Callable[[Numbers], float | None]] = {
 
 def _spread(it: HeadReview, threshold: float, width: int) -> Iterator[Row]:
     """Two lines of bars, those at or above the threshold bright: log scale, or a rare class would be flat."""
-    bins = max(1, width - 4)
+    bins = max(1, width - SIDE)
     low, high = it.head.bounds
     first_yes = round((threshold - low) / (high - low) * bins)
-    for name, counts, kind in zip(("yes", "no"), histogram(it, bins), ("good", "plain"), strict=True):
+    for name, counts, kind in zip(("true +", "true −"), histogram(it, bins), ("good", "plain"), strict=True):
         bars = _bars(counts)
-        yield _cells((f"{name:4}", "quiet"), (bars[:first_yes], "faint"), (bars[first_yes:], kind))
+        yield _cells((f"{name:{SIDE}}", "quiet"), (bars[:first_yes], "faint"), (bars[first_yes:], kind))
 
 
 def _bars(counts: NDArray[np.int64]) -> str:

@@ -85,6 +85,7 @@ class FormView(LineView):
                 self.refresh_index(at)
         if len(before) != len(self._rows):
             self.refresh()
+            self.call_after_refresh(self._scroll_to_cursor)  # a filter that came or went has moved its line
         if self.field != kept:
             self._scroll_to_cursor()
             self.post_message(self.Moved(self.field))

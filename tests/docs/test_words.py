@@ -8,6 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from textual.binding import Binding
+
+from cockpit.app import CockpitApp
+from cockpit.keys import catalogue
+from cockpit.screens.launch_form import LaunchFormScreen
+from cockpit.screens.run import RunScreen
+from cockpit.screens.runs import RunsScreen
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPRESSIONS = (r"\w", r"\d", r"\b", "(?:")
@@ -86,6 +93,7 @@ def faults(where: str, texts: Iterator[tuple[int, str]]) -> list[str]:
     return found
 
 
+@pytest.mark.behaviour("words-of-the-field")
 def test_no_program_says_a_retired_word() -> None:
     paths = [path for program in PROGRAMS for path in sorted((ROOT / program).rglob("*.py"))]
     assert len(paths) > 200
@@ -96,6 +104,7 @@ def test_no_program_says_a_retired_word() -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.behaviour("words-of-the-field")
 def test_no_page_says_a_retired_word() -> None:
     paths = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     assert len(paths) > 10
@@ -129,3 +138,58 @@ def test_docstrings_and_code_are_not_what_users_read() -> None:
     assert faults("x.py", strings(source)) == []
     assert faults("x.md", prose("Use `room is anew`.\n```\nanew here\n```\n")) == []
     assert faults("x.py", strings('class A:\n    """A."""\n    b: int\n    """Start anew."""\n', help=True)) != []
+
+
+@pytest.fixture(scope="module")
+def said() -> str:
+    """All that the programs and pages say, a line each."""
+    sources = [path.read_text(encoding="utf-8") for name in PROGRAMS for path in sorted((ROOT / name).rglob("*.py"))]
+    pages = [(ROOT / "README.md").read_text(encoding="utf-8")]
+    return "\n".join([text for source in sources for _, text in strings(source)] + pages)
+
+
+@pytest.mark.behaviour("words-of-the-field")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("leave, and start again with", "makes data, trains a small model, 2 min"),
+        ("157,085 trained", "all trainable"),
+        ("the dearest first", "most expensive first"),
+        ("Begin a run of its own", "Start a new run from a checkpoint"),
+        ("nothing of it is left running", "no processes left"),
+        ("saved, resume goes on from here", "r resumes"),
+        ("the schedule is stretched to it", "to fit."),
+        ("95 % of best", "best, 95 % CI"),
+        ("says yes", "nearly best"),
+        ("in all action F1", "overall: "),
+        ("has no end yet", "waiting for the rest."),
+        ("runs were given; expected 2 to 8", "compare needs two"),
+        ("four times in five", "more epochs: best"),
+        ("they cost", "(80 %)"),
+        ("By less", "Finer step down"),
+        ("Do with the changes what is said", "Apply or discard the changes, then close"),
+        ("What goes wrong is told", "## Alerts"),
+        ("A run from a form", "## Start a run"),
+    ],
+)
+def test_phrases_that_read_badly_were_replaced(said: str, old: str, new: str) -> None:
+    assert old not in said
+    assert new in said
+
+
+@pytest.mark.behaviour("words-of-the-field")
+def test_keys_have_the_words_of_the_field() -> None:
+    bound = {binding.id: binding.description for cls in (CockpitApp, RunScreen, LaunchFormScreen, RunsScreen)
+             for binding in Binding.make_bindings(vars(cls)["BINDINGS"])}  # fmt: skip
+    words = {"cockpit.palette": "commands", "cockpit.leave": "quit", "run.rate": "lr & stop",
+             "run.checkpoint": "checkpoint", "launch.start": "start", "launch.give-up": "cancel"}  # fmt: skip
+    assert {id: bound[id] for id in words} == words
+
+
+@pytest.mark.behaviour("one-key-one-meaning")
+@pytest.mark.parametrize(("key", "meaning"), [("x", {"cancel"}), ("L", {"lock"}), ("d", {"delete", "discard"})])
+def test_a_key_has_one_meaning_on_every_screen(key: str, meaning: set[str]) -> None:
+    found = {one.id.partition(".")[2]: one.about.lower() for one in catalogue(CockpitApp) if key in one.keys}
+    assert found
+    unlike = {id: about for id, about in found.items() if not any(word in f"{id} {about}" for word in meaning)}
+    assert not unlike

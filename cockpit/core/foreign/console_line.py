@@ -19,10 +19,12 @@ from cockpit.core.text import ESCAPE
 from engines.contract.metric_names import TRAINING, VALIDATION
 
 RESULTS = frozenset(
-    """acc accuracy auc bleu bpb bpc cer dice error f1 fid iou loss losses mae map mse perplexity ppl psnr return reward
-    rmse rouge score ssim success wer""".split()
+    """acc accuracy ap auc auroc bleu bpb bpc cer dice ece error f1 fid iou kappa loss losses lpips mae map mcc mrr mse
+    ndcg nll perplexity ppl precision psnr recall return reward rmse rouge score ssim success wer""".split()
 )
 """Words of the names of what a training is watched for: by them a line that tells no step is told from prose."""
+LONGEST_MARK = 2
+"""Letters that may stand before such a word: `mIoU`, `aAcc`, `FWIoU`."""
 LEFT_OUT = frozenset({"eta", "v_num"})
 MULTIPLES = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 
@@ -46,7 +48,7 @@ _PLACE = re.compile(
     re.IGNORECASE,
 )
 _PLACE_WITHIN = re.compile(  # `Best model: epoch 6 val_loss: 0.5`, `saved at step 40, loss 0.1`
-    r"[^\d=]*?(?::|\b(?:at|from|in|of|for|after)) "
+    r"[^\d=]*?(?::|\b(?:at|from|in|of|for|after)|\bbest(?= \w+[ :=#]+[\d.,]+[\s:,)]+[A-Za-z])) "
     r"(?=(?:epoch|step|iter(?:ation)?|update|episode)[ :=#]+\d[\d,]*(?:\.\d+)?(?:[\s:,)]|$))",
     re.IGNORECASE,
 )
@@ -86,6 +88,7 @@ _PART = re.compile(
 )
 _EVALUATES = re.compile(r"(?:val|test|eval|sanity)", re.IGNORECASE)
 _WORDS = re.compile(r"[^A-Za-z]+")
+_SEPARATORS = re.compile(r"[\W_]+")
 _QUOTES = str.maketrans("", "", "'\"{}\b")
 
 
@@ -169,7 +172,8 @@ def said(text: str) -> Said:
 
 def tells_results(names: Iterable[str]) -> bool:
     """Whether any of the names is of what a training is watched for."""
-    return any(word in RESULTS for name in names for word in _WORDS.split(name.lower()))
+    words = (word for name in names for split in (_WORDS, _SEPARATORS) for word in split.split(name.lower()))
+    return any(word[cut:] in RESULTS for word in words for cut in range(LONGEST_MARK + 1))
 
 
 def _said(text: str) -> Said:

@@ -29,7 +29,8 @@ class TextParser:
         """Whether any row told where it stands: what follows without a step then stands behind it."""
         self._heading: Row | None = None
         """The place that the newest heading tells, as long as no line told a step of its own since."""
-        self._epoch = math.nan
+        self._epoch = self._result_epoch = math.nan
+        """Of the newest heading, and of the newest line with values and no step."""
         self._table: dict[str, str] = {}
         self._section = ""
 
@@ -71,6 +72,7 @@ class TextParser:
             return None
         if placed:
             self._placed = True
+            self._result_epoch = row.epoch if math.isnan(row.step) else math.nan
             if not math.isnan(row.step):
                 self._heading = None
             return row if math.isnan(row.step) or not math.isnan(row.epoch) else row._replace(epoch=self._epoch)
@@ -79,4 +81,5 @@ class TextParser:
             return row._replace(step=self._heading.step, epoch=self._heading.epoch)
         if not tells_results(row.values):
             return None
-        return row._replace(epoch=self._epoch) if self._placed else row
+        epoch = self._epoch if math.isnan(self._result_epoch) else self._result_epoch
+        return row._replace(epoch=epoch) if self._placed else row

@@ -71,3 +71,57 @@ def test_the_wheel_alone_has_configs_and_starts(tmp_path: Path) -> None:
     assert {file.name for file in where.glob("*.yaml")} == shipped
     python("cockpit.cli", "init", "controls", folder=elsewhere)
     assert (elsewhere / "controls.yaml").is_file()
+
+
+COMPLETE = """
+. <(cockpit completion bash)
+COMP_LINE="cockpit tra" COMP_POINT=11 COMP_TYPE=9
+_python_argcomplete cockpit
+echo "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.behaviour("wheel-has-configs")
+@pytest.mark.slow
+def test_pipx_installs_a_working_program_for_an_empty_home(tmp_path: Path) -> None:
+    """Of the dependencies, gigabytes, those of this environment are used, as of a machine's own torch."""
+    home, tools = tmp_path / "home", tmp_path / "tools"
+    bare = {
+        "HOME": str(home), "PATH": f"{home / 'bin'}:/usr/bin:/bin", "PIPX_HOME": str(home / "pipx"),
+        "PIPX_BIN_DIR": str(home / "bin"), "TERM": "xterm", "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
+
+    def run(*command: str, folder: Path = tmp_path) -> str:
+        done = subprocess.run(command, check=False, cwd=folder, env=bare, capture_output=True, text=True, timeout=900)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    home.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", str(tools)], check=True)
+    if subprocess.run([tools / "bin" / "pip", "install", "--quiet", "pipx"], check=False).returncode:
+        pytest.skip("pipx cannot be installed here")
+    wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*wheel, "--wheel-dir", str(tmp_path), "."], cwd=ROOT, check=True)
+    (file,) = tmp_path.glob("*.whl")
+    run(str(tools / "bin" / "pipx"), "install", str(_without_dependencies(file, tmp_path / "bare")))
+    (site,) = (home / "pipx" / "venvs" / "cockpit" / "lib").glob("python*/site-packages")
+    (site / "others.pth").write_text(sysconfig.get_path("purelib"))
+
+    assert run("cockpit", "--version").startswith("cockpit ")
+    assert run("bash", "-c", COMPLETE).split() == ["train"]
+    table = run("cockpit", "demo", "--headless").splitlines()
+    rows = [int(line.split()[0]) for line in table if re.match(r" *\d+ ", line)]
+    assert rows == list(range(1, len(rows) + 1))
+    assert len(rows) > 1
+    assert (tmp_path / "runs").is_dir()
+
+
+def _without_dependencies(wheel: Path, folder: Path) -> Path:
+    """The same wheel, asking for no other: pipx looks for what a wheel asks for, and no option stops it."""
+    folder.mkdir()
+    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(folder / wheel.name, "w") as bare:
+        for name in whole.namelist():
+            lines = whole.read(name).splitlines(keepends=True)
+            kept = [line for line in lines if not (name.endswith("/METADATA") and line.startswith(b"Requires-Dist"))]
+            bare.writestr(name, b"".join(kept))
+    return folder / wheel.name

@@ -143,6 +143,11 @@ async def test_tabs(pictures: Pictures, cockpit: Make, running: FakeRun, size: t
         await pilot.press("2", "v")
         await until(pilot, lambda: isinstance(pilot.app.screen, ColumnsScreen))
         await pictures.take(pilot)
+        await pilot.press("escape", "7")
+        await until(pilot, partial(shows, pilot, "recordings/demo"))
+        await pilot.press("a")
+        await until(pilot, partial(shows, pilot, "No other training to compare with."))
+        await pictures.take(pilot)
 
 
 @SIZES

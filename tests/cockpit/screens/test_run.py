@@ -378,6 +378,7 @@ async def test_what_is_on_the_screen_follows_its_size_and_its_tab(cockpit: Make,
     with fake.locked():
         async with cockpit(open_run=fake.run).run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: shown(pilot) == {"epochs", "loss"} and "GPU 97 % · 41/80 GB" in text(pilot))
+            assert "k checkpoint" in text(pilot).splitlines()[-1]  # the palette gives way to it
             for key, panes in (("2", {"table"}), ("4", {"log-lines"}), ("8", {"events"})):
                 await pilot.press(key)
                 await until(pilot, lambda panes=panes: shown(pilot) == panes == {focus(pilot)})  # type: ignore[misc]

@@ -38,6 +38,22 @@ def test_lines_without_a_place_share_that_of_the_last_line_that_has_one(tmp_path
 
 
 @pytest.mark.behaviour("lines-without-a-place")
+@pytest.mark.parametrize(
+    ("head", "results", "place"),
+    [
+        ("iter {n}: train loss 0.5\n", "mIoU: 0.25\nFWIoU: 0.5\naAcc: 0.75\n", "step"),
+        ("Epoch {n} loss: 0.5\n", "  precision: 0.25\n  recall: 0.5\n  f1: 0.75\n", "epoch"),
+        ("2024-01-02 03:04:05 INFO step {n} loss=0.5\n", "2024-01-02 03:04:05 INFO PSNR=0.25\n"
+         "2024-01-02 03:04:06 INFO SSIM=0.5\n2024-01-02 03:04:06 INFO LPIPS=0.75\n", "step"),
+    ],
+)  # fmt: skip
+def test_results_of_several_lines_drift_nowhere(tmp_path: Path, head: str, results: str, place: str) -> None:
+    found = series_of(tmp_path, "a.log", "".join(head.format(n=n) + results for n in (1, 7)))
+    held = {one.value[-1]: points(one, place) for one in found.values() if one.value[-1] != 0.5}
+    assert held == {value: [(1.0, value), (7.0, value)] for value in (0.25, 0.75)}
+
+
+@pytest.mark.behaviour("lines-without-a-place")
 def test_the_same_name_again_without_a_place_loses_no_value(tmp_path: Path) -> None:
     found = series_of(tmp_path, "a.log", "step 5 loss: 3.0\nval acc: 0.1\nval acc: 0.2\nval dice: 0.3\nval acc: 0.4\n")
     assert points(found["val acc"]) == [(5.0, 0.1), (6.0, 0.2), (7.0, 0.4)]
@@ -82,10 +98,11 @@ def test_rows_of_several_splits_are_series_of_their_own(tmp_path: Path, column: 
 
 
 @pytest.mark.behaviour("rows-of-several-splits")
-def test_validation_that_counts_its_own_steps_takes_nothing_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["val_acc", "eval_loss", "validation/f1"])
+def test_validation_that_counts_its_own_steps_takes_nothing_back(tmp_path: Path, name: str) -> None:
     rows = [
-        '{"step": 50, "loss": 3, "time": 0.3}', '{"step": 1, "val_acc": 0.1, "time": 0.1}',
-        '{"step": 100, "loss": 2, "time": 0.4}', '{"step": 2, "val_acc": 0.2, "time": 0.2}',
+        '{"step": 50, "loss": 3, "time": 0.3}', f'{{"step": 1, "{name}": 0.1, "time": 0.1}}',
+        '{"step": 100, "loss": 2, "time": 0.4}', f'{{"step": 2, "{name}": 0.2, "time": 0.2}}',
     ]  # fmt: skip
     (tmp_path / "a.jsonl").write_text("\n".join(rows) + "\n")
     source = read(tmp_path / "a.jsonl")
@@ -119,9 +136,16 @@ def test_the_best_said_again_takes_nothing_back(tmp_path: Path, heading: str) ->
 
 
 @pytest.mark.behaviour("best-printed-again")
-def test_the_best_model_said_in_words_takes_nothing_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Loaded the best model: epoch 2 val_loss: 1.0", "Restoring best checkpoint: epoch 2, val_loss: 1.0",
+        "best epoch 2 val_loss: 1.0",
+    ],
+)  # fmt: skip
+def test_the_best_model_said_in_words_takes_nothing_back(tmp_path: Path, words: str) -> None:
     text = "".join(f"epoch {n} loss: {1 / n} val_loss: {2 / n}\n" for n in (1, 2, 4))
-    found = series_of(tmp_path, "a.log", text + "Loaded the best model: epoch 2 val_loss: 1.0\n")
+    found = series_of(tmp_path, "a.log", f"{text}{words}\n")
     assert points(found["val_loss"], "epoch") == [(1.0, 2.0), (2.0, 1.0), (4.0, 0.5)]
 
 
