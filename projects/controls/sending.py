@@ -75,7 +75,8 @@ def far_apart(stream: Ints, times: Doubles) -> Doubles:
     first = np.append(True, stream[1:] != stream[:-1])[: len(times)]
     begins = times[np.maximum.accumulate(np.where(first, np.arange(len(times)), 0))]
     clock: Doubles = times - begins
-    return clock + np.cumsum(first) * (clock.max(initial=0.0) + 1)
+    apart: Doubles = clock + np.cumsum(first) * (clock.max(initial=0.0) + 1)
+    return apart
 
 
 def asked(groups: Ints, stream: Ints) -> Bools:
