@@ -70,6 +70,15 @@ def streams(groups: Ints, times: Doubles) -> Ints:
     return np.concatenate([[0], np.cumsum(breaks)]) if len(times) else np.zeros(0, np.int64)
 
 
+def far_apart(stream: Ints, times: Doubles) -> Doubles:
+    """(n,): `times` inside each stream, with the streams so far apart that the first pulse of each may always fire."""
+    first = np.append(True, stream[1:] != stream[:-1])[: len(times)]
+    begins = times[np.maximum.accumulate(np.where(first, np.arange(len(times)), 0))]
+    clock: Doubles = times - begins
+    apart: Doubles = clock + np.cumsum(first) * (clock.max(initial=0.0) + 1)
+    return apart
+
+
 def asked(groups: Ints, stream: Ints) -> Bools:
     """(n,): where the policy decides: after a break inside a session it waits until three frames are buffered.
 
@@ -88,19 +97,19 @@ class SentControl:
     Args:
         scores: (n,) its probabilities. rows: (n,) ascending, the place of each frame among all frames of the review:
             a frame between two of them on which the control means nothing turns it off.
-        stream, times: (n,) of `streams`, and seconds. decided: (n,) of `asked`.
+        stream, clock, decided: (n,) of `streams`, `far_apart` and `asked`.
         margin, hold: of `Rules`.
     """
 
     def __init__(
-        self, scores: NDArray[np.floating], rows: Ints, stream: Ints, times: Doubles, decided: Bools,
+        self, scores: NDArray[np.floating], rows: Ints, stream: Ints, clock: Doubles, decided: Bools,
         margin: float, hold: bool,
     ) -> None:  # fmt: skip
         n = len(scores)
         self._begins = np.ones(n, np.bool_)
         self._begins[1:] = (np.diff(rows) != 1) | (np.diff(stream) != 0)
         self.margin = margin
-        self._stream, self._times, self._hold = stream, times, hold
+        self._clock, self._hold = clock, hold
         if not decided.all():
             scores = np.where(decided, scores, -np.inf)
         self.scores = through_margin(scores, self._begins, margin) if margin > 0 else scores
@@ -119,25 +128,28 @@ class SentControl:
         goes_on = np.append(on[1:] & ~edge[1:], False)[: len(on)]
         stops = np.flatnonzero(on & ~goes_on)
         longest = LONGEST_HOLD - ROUNDING
-        long = self._times[stops] - self._times[starts] >= longest
+        long = self._clock[stops] - self._clock[starts] >= longest
         for start, stop in zip(starts[long], stops[long], strict=True):
-            release = np.searchsorted(self._times[start : stop + 1], self._times[start] + longest)
+            release = np.searchsorted(self._clock[start : stop + 1], self._clock[start] + longest)
             on[start + release : stop + 1] = False
         return on
 
     def _fired(self, edge: Bools) -> Bools:
-        """Without what is within the cooldown of the last one: from each that fires to the next that may."""
+        """Without what is within the cooldown of the last one: from each that fires to the next that may.
+
+        A press that is a cooldown after the one before fires whatever that did, so chains start at each of these, and
+        all go on side by side.
+        """
         at = np.flatnonzero(edge)
-        times, stream = self._times[at], self._stream[at]
-        first = np.append(True, stream[1:] != stream[:-1])[: len(at)]
-        begins = times[np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))]
-        clock = times - begins  # with streams so far apart that the first of each may always fire
-        clock += np.cumsum(first) * (clock.max(initial=0.0) + 1)
-        following = np.searchsorted(clock, clock + (PULSE_COOLDOWN - ROUNDING)).tolist()
-        fires, place = [], 0
-        while place < len(at):
-            fires.append(place)
-            place = following[place]
+        clock = self._clock[at]
+        free = clock + (PULSE_COOLDOWN - ROUNDING)
+        fires = np.append(True, clock[1:] >= free[:-1])[: len(at)]
+        places = np.flatnonzero(fires)
+        while len(places):
+            places = np.searchsorted(clock, free[places])
+            places = places[places < len(at)]
+            places = places[~fires[places]]
+            fires[places] = True
         sent = np.zeros(len(edge), np.bool_)
         sent[at[fires]] = True
         return sent

@@ -21,7 +21,7 @@ from engines.thresholds.plateau import DEFAULT
 from engines.thresholds.search import exact_optimum
 from projects.controls.exported import CONFIG_FILE
 from projects.controls.layout import ACTION, BINARY, CONTROL_NAMES, INV
-from projects.controls.sending import Rules, SentControl, asked, streams
+from projects.controls.sending import Rules, SentControl, asked, far_apart, streams
 
 HOTBAR = "hotbar_min_confidence"
 NAMES = tuple(CONTROL_NAMES[column] for column in BINARY)
@@ -129,16 +129,16 @@ def rules_of(arrays: Arrays) -> Rules | None:
 def senders(arrays: Arrays, rules: Rules) -> list[SentControl]:
     """The 15 controls, each on the frames where it is judged."""
     stream = streams(arrays["groups"], arrays["times"])
-    decided = asked(arrays["groups"], stream)
+    clock, decided = far_apart(stream, arrays["times"]), asked(arrays["groups"], stream)
     found: list[SentControl] = []
     of_frames = None
     for k in range(len(BINARY)):
         kept = arrays["masks"][:, k]
         if of_frames is None or not np.array_equal(kept, arrays["masks"][:, k - 1]):  # shared by those of a mode
-            of_frames = np.flatnonzero(kept), _of(stream, kept), _of(arrays["times"], kept), _of(decided, kept)
-        rows, its_stream, times, ready = of_frames
+            of_frames = np.flatnonzero(kept), _of(stream, kept), _of(clock, kept), _of(decided, kept)
+        rows, its_stream, its_clock, ready = of_frames
         scores, margin, hold = arrays["scores"][kept, k], float(rules.margins[k]), bool(rules.holds[k])
-        found.append(SentControl(scores, rows, its_stream, times, ready, margin, hold))
+        found.append(SentControl(scores, rows, its_stream, its_clock, ready, margin, hold))
     return found
 
 

@@ -81,6 +81,17 @@ def test_what_is_sent_is_what_the_documented_rules_say(step: float) -> None:
     assert cooled > 30
 
 
+def test_pulses_side_by_side_are_one_after_the_other() -> None:
+    """Noise presses every other frame or so, for minutes: each pulse that fires decides which one may be next."""
+    arrays = review(6000, 5)
+    arrays["scores"] = np.random.default_rng(6).random(arrays["scores"].shape).astype(np.float32)
+    arrays["times"] = np.arange(6000) / 20
+    sent = sent_controls(arrays, RULES, np.full(len(NAMES), 0.5))
+    for name in ("jump", "drop_item", "inv_left_click"):
+        k = NAMES.index(name)
+        assert sent[:, k].tolist() == as_documented(arrays, k, 0.5, 0.0, hold=False), name
+
+
 def test_the_policy_carries_out_the_same_rules() -> None:
     """Its own parts, frame by frame, on streams without a break but the sessions' own."""
     arrays = review(600, 2)
