@@ -89,6 +89,8 @@ class Training(Section):
     tf32 keeps fp32 and multiplies in TF32: often quickest for a small model. `check` times them."""
     compile: bool = False
     """Use torch.compile on the model: its results equal the uncompiled ones to rounding, a resume's too."""
+    graph: bool = False
+    """Replay the whole step as one CUDA graph, which launches its kernels at once; the log says why where it cannot."""
     seed: int = 42
     """Seeds everything: initial weights, order, augmentation, dropout."""
     steps_per_epoch: Count | None = None

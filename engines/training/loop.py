@@ -19,6 +19,7 @@ from engines.training import gradients
 from engines.training.batches import Batches
 from engines.training.clock import Clock, span
 from engines.training.evaluate import Evaluator
+from engines.training.graph import CudaCapture, StepGraph, why_not
 from engines.training.out_of_memory import Fit
 from engines.training.phases import Phases
 from engines.training.precision import Precision
@@ -244,7 +245,14 @@ def make_step(work: Work, precision: Precision, metrics: Sequence[str], fit: Fit
     """The step of a run, with the project's optimizer."""
     project, training = work.project, work.settings.training
     optimizer = project.optimizer(project.param_groups(work.model, training.weight_decay), work.settings)
+    graph = None
+    if training.graph:
+        device = next(work.model.parameters()).device
+        if reason := why_not(project, optimizer, precision, training, device):
+            print(f"training.graph is off: {reason}", flush=True)
+        else:
+            graph = StepGraph(CudaCapture(device))
     return TrainStep(
         project, work.model, optimizer, precision, work.heads, metrics=metrics,
-        parts=lambda: work.state.micro_batches, compiled=training.compile, fit=fit,
+        parts=lambda: work.state.micro_batches, compiled=training.compile, fit=fit, graph=graph,
     )  # fmt: skip
