@@ -82,6 +82,8 @@ class Supervisor:
         self.budget = Budget(run, _amount(config, "cost", "budget_usd"), price)
         self._device = str(yaml12.find(config, "launch", "device") or "")
         self._queue = yaml12.find(config, "launch", "queue") is True
+        share = _amount(config, "launch", "share")
+        self._share = share if share and 0 < share < 1 else 1.0
         self._command = on_finish_of.command_in(config)
         self._place: Place | None = None
 
@@ -146,7 +148,7 @@ class Supervisor:
             return ""
         device = device_name(self._device)
         try:
-            self._place = Place(device, info.id, self.run.path, waiting=self._queue)
+            self._place = Place(device, info.id, self.run.path, waiting=self._queue, share=self._share)
         except (DataError, OSError) as error:
             if not self._queue:
                 print(f"Runs waiting for {device} will not wait for this one: {error}", file=sys.stderr)

@@ -124,6 +124,9 @@ class Launch(Section):
     """auto, cpu, cuda, cuda:1, mps: auto takes the first GPU, or the CPU if there is none."""
     queue: bool = False
     """Wait until no other run is on the device; waiting runs start one after another."""
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Part of the device that the run takes: queued runs whose shares fit run beside each other. Of a GPU's memory it
+    gets no more than that."""
     threads: Count | None = None
     """CPU threads of the engine, recorded because results depend on it; every usable core if absent."""
 

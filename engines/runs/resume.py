@@ -18,6 +18,7 @@ FREE = (
     "cost.",
     "launch.device",
     "launch.queue",
+    "launch.share",
     "output.keep_epochs",
     "output.writers",
     "training.checkpoint_minutes",

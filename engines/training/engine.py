@@ -41,6 +41,8 @@ def load(
     settings = loaded.settings
     torch.set_num_threads(settings.launch.threads or torch.get_num_threads())
     device = choose_device(settings.launch.device)
+    if device.type == "cuda" and settings.launch.share < 1:  # so that the one beside it is not out of memory instead
+        torch.cuda.set_per_process_memory_fraction(settings.launch.share, device)
     seed_everything(settings.training.seed)
     project: Project[Any] = specs.load(loaded.spec.project)()
     project.edition = loaded.spec.edition if edition is None else edition
