@@ -154,7 +154,7 @@ class Projects:
         On the CPU operations take the place of kernels.
         """
         steps = 10 if self._device.type == "cuda" else 2
-        live = self._trainer(project)
+        live = self._trainer(project, *["training.batch_size=8"] * (steps == 2))
         live.steps(5 if steps > 2 else 1)
         live.wait()
         activities = [torch.profiler.ProfilerActivity.CPU]
