@@ -9,8 +9,9 @@ stdout gets one JSON object at the end. What is wrong stands in its `faults`, a 
 faulty config, 1 for everything else. It has the sections that were reached: `data`, `parameters`, `steps`, `stages`,
 `memory` (of the stage that takes most) and `disk` (bytes), `time` (seconds: `low` and `high`, null where fewer than 30
 steps were measured, `likely`, `per_step`; `measured` by `steps`, by a `try`, or `given`), `cost` (US dollars; null
-without a price), `given` and `measured` (which numbers are which), `on_finish` (what runs on this
-machine when the run is over, a sentence each) where there is some, and `try`.
+without a price), `given` and `measured` (which numbers are which), `on_finish` (what runs on this machine when the run
+is over, a sentence each) where there is some, `micro_batches` where the config says auto (as many as it takes to fit),
+`precisions` on a GPU (seconds of a step in each, and the one `chosen`), and `try`.
 
 stderr gets what the project prints, and lines such as `try: 120 steps` on how far a try is. SIGINT and SIGTERM end it
 with exit code 130 and nothing left behind.

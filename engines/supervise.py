@@ -91,6 +91,8 @@ class Supervisor:
         ranks = yaml12.find(config, "launch", "devices")
         self._ranks = ranks if isinstance(ranks, int) or ranks == "auto" else 1
         self._restarts = int(_amount(config, "launch", "restarts"))
+        share = _amount(config, "launch", "share")
+        self._share = share if share and 0 < share < 1 else 1.0
         self._place: Place | None = None
         self._further: list[Place] = []
         """At the other GPUs of a run with several ranks."""
@@ -177,14 +179,17 @@ class Supervisor:
             return ""
         device = device_name(self._device)
         try:
-            self._place = Place(device, info.id, self.run.path, waiting=self._queue)
+            self._place = self._place_at(device, waiting=self._queue)
             if not self._queue:
-                self._further = [Place(name, info.id, self.run.path, waiting=False) for name in self._further_devices()]
+                self._further = [self._place_at(name, waiting=False) for name in self._further_devices()]
         except (DataError, OSError) as error:
             if not self._queue:
                 print(f"Runs waiting for {device} will not wait for this one: {error}", file=sys.stderr)
             return f"it cannot wait for {device}: {error}"
         return ""
+
+    def _place_at(self, device: str, *, waiting: bool) -> Place:
+        return Place(device, self.run.info.id, self.run.path, waiting=waiting, share=self._share)
 
     def _further_devices(self) -> list[str]:
         return device_names(self._device, self._ranks)[1:]
@@ -207,7 +212,7 @@ class Supervisor:
             came = turn_comes(self._place)
             for device in self._further_devices() if came and not self._further else ():
                 # one after the other, in the order of the cards: two runs cannot wait for each other
-                self._further.append(Place(device, self.run.info.id, self.run.path, waiting=True))
+                self._further.append(self._place_at(device, waiting=True))
                 came = came and turn_comes(self._further[-1])
         except (DataError, OSError) as error:
             return End(reason="failed", time=time.time(), error=f"it cannot wait for {device}: {error}")

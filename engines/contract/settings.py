@@ -94,6 +94,8 @@ class Training(Section):
     tf32 keeps fp32 and multiplies in TF32: often quickest for a small model. `check` times them."""
     compile: bool = False
     """Use torch.compile on the model: its results equal the uncompiled ones to rounding, a resume's too."""
+    graph: bool = False
+    """Replay the whole step as one CUDA graph, which launches its kernels at once; the log says why where it cannot."""
     seed: int = 42
     """Seeds everything: initial weights, order, augmentation, dropout."""
     steps_per_epoch: Count | None = None
@@ -137,6 +139,9 @@ class Launch(Section):
     """How many times a failed run is started again from its last checkpoint."""
     queue: bool = False
     """Wait until no other run is on the device; waiting runs start one after another."""
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Part of the device that the run takes: queued runs whose shares fit run beside each other. Of a GPU's memory it
+    gets no more than that."""
     threads: Count | None = None
     """CPU threads of the engine, over its ranks, recorded because results depend on it; every usable core if absent."""
 

@@ -1,8 +1,9 @@
 """Places in the queue of a device: files in a host-local folder, each held by a record lock of its supervisor.
 
 No daemon: `queue/<boot id>/<device>/<number>.waiting` or `.running`. A waiting place may run when it is the first of
-those that wait and none runs; a run that was started without the queue takes a running place at once, so that those
-who wait do wait for it. The lock of a dead supervisor is gone: its place is passed over and removed.
+those that wait and its share of the device is free (a whole one, unless its config says less); a run that was started
+without the queue takes a running place at once, so that those who wait do wait for it. The lock of a dead supervisor is
+gone: its place is passed over and removed.
 
 Whoever looks or changes anything holds the folder's own flock. A supervisor must never open its own place again, since
 closing *any* descriptor of it ends the lock, and only while nobody renames can it tell which place that is.
@@ -34,6 +35,8 @@ from engines.host.facts import boot_id
 
 Where = Literal["first", "up", "down", "last"]
 BUSY_SECONDS = 5.0
+ROUNDING = 1e-9
+"""Three shares of a third are a whole."""
 _PLACE = re.compile(r"(\d{12})\.(waiting|running)")
 _STANDING = re.compile(r"(\d+)(?:st|nd|rd|th) for (\S+?)(?:, (?:after|behind) \S+)?")
 
@@ -48,6 +51,8 @@ class Holder(msgspec.Struct, frozen=True):
     id: str = ""
     run: str = ""
     """The run directory."""
+    share: float = 1.0
+    """Of the device that it takes."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +143,11 @@ def move(run: Path, where: Where) -> QueuePlace:
 class Place:
     """A supervisor's own place, from taking it until the process ends."""
 
-    def __init__(self, device: str, run_id: str, run: Path, *, waiting: bool) -> None:
+    def __init__(self, device: str, run_id: str, run: Path, *, waiting: bool, share: float = 1.0) -> None:
         """Take a position after all others. Raises `DataError` or OSError where that is not possible."""
         self.device = device
         self._folder = queue_folder() / device
-        self._holder = Holder(run_id, str(run))
+        self._holder = Holder(run_id, str(run), share)
         with _alone_with(self._folder):
             last = max((entry.number for entry in _live(self._folder)), default=0)
             path = _path(self._folder, last + 1, running=not waiting)
@@ -163,7 +168,8 @@ class Place:
             if at is None:
                 raise DataError(f"its entry in {self._folder} was removed")
             number, mine = numbered[at]
-            if at == 0:
+            taken = sum(_holder(entry).share for _, entry in numbered[:at] if entry.running)
+            if number <= 1 and taken + self._holder.share <= 1 + ROUNDING:
                 mine.renamed(mine.number, running=True)
                 return 0, ""
             return number, _described(numbered[at - 1][1], 0).word

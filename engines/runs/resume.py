@@ -24,6 +24,7 @@ FREE = (
     "launch.restarts",
     "launch.queue",
     "output.keep_best",
+    "launch.share",
     "output.keep_epochs",
     "output.writers",
     "training.checkpoint_minutes",

@@ -46,6 +46,8 @@ def load(
     threads = settings.launch.threads or torch.get_num_threads()
     torch.set_num_threads(max(1, threads // rk.local_count()))
     device = choose_device(rk.own_device(settings.launch.device))
+    if device.type == "cuda" and settings.launch.share < 1:  # so that the one beside it is not out of memory instead
+        torch.cuda.set_per_process_memory_fraction(settings.launch.share, device)
     ranks = rk.join(device)
     _check_batches(settings.training, ranks)
     seed_everything(settings.training.seed)

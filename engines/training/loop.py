@@ -20,6 +20,7 @@ from engines.training.agreement import Agreement
 from engines.training.batches import Batches
 from engines.training.clock import Clock, span
 from engines.training.evaluate import Evaluator
+from engines.training.graph import CudaCapture, StepGraph, why_not
 from engines.training.out_of_memory import Fit
 from engines.training.pace import Pace
 from engines.training.phases import Phases
@@ -255,7 +256,15 @@ def make_step(work: Work, precision: Precision, metrics: Sequence[str], fit: Fit
     """The step of a run, with the project's optimizer."""
     project, training = work.project, work.settings.training
     optimizer = project.optimizer(project.param_groups(work.model, training.weight_decay), work.settings)
+    graph = None
+    if training.graph:
+        device = next(work.model.parameters()).device
+        alone = "" if work.ranks.alone else "several ranks add up their gradients within each step"
+        if reason := alone or why_not(project, optimizer, precision, training, device):
+            print(f"training.graph is off: {reason}", flush=True)
+        else:
+            graph = StepGraph(CudaCapture(device))
     return TrainStep(
         project, work.model, optimizer, precision, work.heads, metrics=metrics,
-        parts=lambda: work.state.micro_batches, compiled=training.compile, fit=fit, ranks=work.ranks,
+        parts=lambda: work.state.micro_batches, compiled=training.compile, fit=fit, graph=graph, ranks=work.ranks,
     )  # fmt: skip

@@ -93,8 +93,11 @@ class Precision:
     @contextlib.contextmanager
     def multiplying(self) -> Iterator[None]:
         """Context of a whole step: in TF32 where that is chosen. Outside it, as in evaluations, fp32 is fp32."""
+        if self.name != "tf32":
+            yield
+            return
         before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high" if self.name == "tf32" else before)
+        torch.set_float32_matmul_precision("high")
         try:
             yield
         finally:

@@ -150,6 +150,9 @@ class Evaluation(ABC):
 class Project(ABC, Generic[Config]):
     """One thing to train. The engine makes an instance with no arguments."""
 
+    graph_safe: bool = False
+    """Whether a step can be replayed as a CUDA graph (training.graph): `losses` reads of `ctx` only the heads that are
+    on, waits for nothing, draws random numbers on the device, and launches the same for every batch of a shape."""
     edition: int = 1
     """Which of the spec's editions the run began with; the engine sets it before it asks for `data`."""
 

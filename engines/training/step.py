@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from engines.contract.rundir import TrainLoss
 from engines.training.clock import span
+from engines.training.graph import StepGraph
 from engines.training.metrics import Metrics
 from engines.training.out_of_memory import Fit
 from engines.training.precision import Precision, no_trace
@@ -61,18 +63,20 @@ class TrainStep:
         metrics: Sequence[str] = (),
         compiled: bool = False,
         fit: Fit | None = None,
+        graph: StepGraph | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
-        """`parts`: micro-batches of each batch. `fit` takes more of them where one finds no room."""
+        """`parts`: micro-batches of a batch. `fit` takes more of them where there is no room; `graph` replays steps."""
         self._project, self._eager, self.optimizer, self.precision = project, model, optimizer, precision
         self._model: nn.Module = torch.compile(model) if compiled else model  # type: ignore[assignment]
-        self._compiled, self._fit = compiled, fit
+        self._compiled, self._fit, self._graph = compiled, fit, graph
         self._update = Update(optimizer, precision)
         self._ranks, self._reached = ranks, frozenset[int]()
         self._heads = list(heads)
         self._clip, self._parts = math.inf, parts
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
         device = self._parameters[0].device
+        self._rates = [torch.zeros((), device=device) for _ in optimizer.param_groups]
         wide = torch.float32 if device.type == "mps" else torch.float64
         self._metrics = Metrics(metrics, device)
         self._names = [*heads, *metrics]
@@ -94,6 +98,8 @@ class TrainStep:
         self._clip, self._unreached, self._reached = grad_clip, None, frozenset()
         if self._compiled:
             torch.compiler.reset()  # each stage compiles its own: too many variants would go on uncompiled, unsaid
+        if self._graph is not None:
+            self._graph.reset()
         self._active = [head for head in self._heads if head in heads]
         on, count = [self._heads.index(head) for head in self._active], len(self._names)
         index = [*on, *range(len(self._heads), count)]
@@ -111,7 +117,25 @@ class TrainStep:
         for group in self.optimizer.param_groups:
             group["lr"] = lr * scale_in(ctx.stage, group.get("lr_scale", 1.0))
         with self.precision.multiplying():
-            return self._step(batch, ctx)
+            if self._graph is None:
+                return self._step(batch, ctx)
+            with self._rates_as_tensors():
+                return self._graph(lambda given: self._step(given, ctx), batch)
+
+    @contextlib.contextmanager
+    def _rates_as_tensors(self) -> Iterator[None]:
+        """Rates that a graph reads instead of holding them; checkpoints keep the numbers."""
+        groups = self.optimizer.param_groups
+        before: list[dict[str, Any]] = [
+            {key: group[key] for key in ("lr", "capturable") if key in group} for group in groups
+        ]
+        for group, rate in zip(groups, self._rates, strict=True):
+            group |= {"lr": rate.fill_(group["lr"]), "capturable": True}
+        try:
+            yield
+        finally:
+            for group, values in zip(groups, before, strict=True):
+                group.update(values)
 
     def _step(self, batch: Batch, ctx: Context) -> Tensor:
         if self._fit is None:

@@ -32,6 +32,7 @@ class ControlsProject(Project[ControlsConfig]):
     """Body pose and game state to 28 controls. `data` comes first; it settles class weights and normalisation."""
 
     edition = NEWEST
+    graph_safe = True
     _train: WindowSource
     _validation: WindowSource
     _weights: PosWeights

@@ -288,6 +288,43 @@ def test_who_does_not_let_the_queue_go_is_not_waited_for_for_ever(
     assert queue.places() == []
 
 
+def test_runs_whose_shares_fit_run_beside_each_other_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each place is asked by a process of its own, as by its supervisor: a process that opens it loses its lock."""
+    monkeypatch.setenv("COCKPIT_QUEUE", str(tmp_path))
+    holders = []
+    for name, share in (("amber", 0.5), ("birch", 0.4), ("coral", 0.3), ("delta", 0.1)):
+        code = (
+            "import sys; from pathlib import Path; from engines.host.queue import Place\n"
+            f"place = Place('cpu', 'toy-{name}', Path('{tmp_path}/{name}'), waiting=True, share={share})\n"
+            "print('taken', flush=True)\n"
+            "for line in sys.stdin: print(*place.look(), flush=True)"
+        )
+        holders.append(
+            subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        )
+        assert told(holders[-1]) == "taken"
+    assert [asked(holder) for holder in holders] == ["0", "0", "1 birch", "2 coral"]  # delta would fit, out of turn
+    end(holders[0])
+    assert [asked(holder) for holder in holders[1:]] == ["0", "0", "0"]
+    end(*holders[1:])
+
+
+def told(holder: subprocess.Popen[str]) -> str:
+    assert holder.stdout is not None
+    return holder.stdout.readline().strip()
+
+
+def asked(holder: subprocess.Popen[str]) -> str:
+    assert holder.stdin is not None
+    print(file=holder.stdin, flush=True)
+    return told(holder)
+
+
+def end(*holders: subprocess.Popen[str]) -> None:
+    for holder in holders:
+        holder.communicate()
+
+
 def test_a_place_in_use_does_not_look_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COCKPIT_QUEUE", str(tmp_path))
     place = queue.Place("cpu", "toy-1-amber", tmp_path, waiting=False)

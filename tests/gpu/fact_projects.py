@@ -72,6 +72,15 @@ def waits_noted(device: torch.device) -> Iterator[Counter[str]]:
             torch.cuda.set_sync_debug_mode("default")
 
 
+class NeverReplayed:
+    """In the place of a `StepGraph`: the same step, eager throughout."""
+
+    def reset(self) -> None: ...
+
+    def __call__(self, compute: Any, batch: Any) -> Any:
+        return compute(batch)
+
+
 class Projects:
     """Facts of a project on a device. Its data is made once; each fact makes trainers of its own."""
 
@@ -145,7 +154,7 @@ class Projects:
         On the CPU operations take the place of kernels.
         """
         steps = 10 if self._device.type == "cuda" else 2
-        live = self._trainer(project)
+        live = self._trainer(project, *["training.batch_size=8"] * (steps == 2))
         live.steps(5 if steps > 2 else 1)
         live.wait()
         activities = [torch.profiler.ProfilerActivity.CPU]
@@ -239,6 +248,23 @@ class Projects:
         torch.cuda.reset_peak_memory_stats()
         live.trainer.evaluate()
         return {"step": step, "evaluation": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.memory_reserved()}
+
+    def replayed(self, project: str) -> dict[str, Any]:
+        """The engine's own graph of the whole step: ms, and what differs after thirty steps from eager ones."""
+        live, eager = (self._trainer(project, "training.graph=true") for _ in range(2))
+        found: dict[str, Any] = {"why not": "" if live.trainer.step._graph else "see the log"}
+        eager.trainer.step._graph = NeverReplayed()  # type: ignore[assignment]
+        for name, one in (("eager", eager), ("replayed", live)):
+            one.steps(30)
+            one.wait()
+            began = time.perf_counter()
+            for _ in range(60):
+                one.step(one.trainer.state.step_in_epoch)
+            one.wait()
+            found[f"{name}, ms"] = 1e3 * (time.perf_counter() - began) / 60
+        ours, theirs = state_of(live), state_of(eager)
+        found["differ"] = [part for part in ours if not checkpoint.same(ours[part], theirs[part])]
+        return found
 
     def graph(self, project: str) -> dict[str, Any]:
         """Forward and backward, captured and replayed: µs, and whether gradients equal the eager ones."""

@@ -128,7 +128,9 @@ def facts(device: torch.device, folder: Path) -> Iterator[Fact]:
         yield Fact(f"{project}: evaluation, save", 25, partial(measured.beside, project))
     for project in CONFIGS:
         yield Fact(f"{project}: memory", 15, partial(measured.memory, project), True)
-        yield Fact(f"{project}: a step as a CUDA graph", 20, partial(measured.graph, project), True)
+        if project == "controls":
+            yield Fact("controls: steps replayed by the engine", 25, partial(measured.replayed, project), True)
+        yield Fact(f"{project}: forward and backward as a CUDA graph", 20, partial(measured.graph, project), True)
 
 
 def main() -> int:

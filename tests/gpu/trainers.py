@@ -82,7 +82,7 @@ class InProcess:
 
     def steps(self, count: int) -> torch.Tensor:
         """The next so many steps; their rows (count, numbers), on the device."""
-        return torch.stack([self.step(self.trainer.state.step_in_epoch) for _ in range(count)])
+        return torch.stack([self.step(self.trainer.state.step_in_epoch).clone() for _ in range(count)])
 
     def wait(self) -> None:
         """Until the device has done all it was given."""
