@@ -71,6 +71,8 @@ class Trainer:
         self.measure_gradients = partial(gradients.measure, self.work, self.batches, precision)
         self.checkpoints = Checkpoints(self.work, self.step, self.flush)
         self._fresh = True
+        self._unsaved_best: tuple[float | None, int] | None = None
+        """Score and epoch of a best whose save found the disk full, until the next epoch."""
         self._enter_stage()
 
     def train(self, replay: Sequence[CommandAnswer] = ()) -> EndReason:
@@ -96,7 +98,7 @@ class Trainer:
             if begins and (reason := schedule.plan.ending(state, early=steering.ends_early)) is not None:
                 self._close(f"the run is {reason}")
                 if not self.checkpoints.current:  # the disk was full when the last epoch ended
-                    self.checkpoints.save()
+                    self._save_at_end()
                 return reason
             asked = time.perf_counter()
             batch, ctx = self.batches.next()
@@ -115,8 +117,15 @@ class Trainer:
             if self.checkpoints.due:
                 self.checkpoints.save_or_warn()
         self._close("the run is stopping")
-        self.checkpoints.save()
+        self._save_at_end()
         return "stopped"
+
+    def _save_at_end(self) -> None:
+        """Save what stands now, as the best too where it is a best that could not be saved when its epoch ended."""
+        late = self._unsaved_best if self.state.step_in_epoch == 0 else None
+        if late is not None:
+            self.state.best_score, self.state.best_epoch = late
+        self.checkpoints.save(best=late is not None)
 
     def restore(self, content: dict[str, Any]) -> None:
         """Go on from what a checkpoint holds."""
@@ -168,7 +177,9 @@ class Trainer:
         state.stage_over = not plan.is_last(state) and plan.stage_over(state)
         keep = self.settings.output.keep_epochs
         saved = self.checkpoints.save_or_warn(best=best, keep=bool(keep) and state.epoch % keep == 0)
+        self._unsaved_best = None
         if not saved and state.best_epoch == state.epoch:  # what best.pt still holds is what there is to beat
+            self._unsaved_best = state.best_score, state.best_epoch
             state.best_score, state.best_epoch = best_before
         if state.stage_over:
             self._next_stage()

@@ -8,6 +8,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from engines.runs.state import RunReader
 from engines.runtime import room
 from engines.training import checkpoint
 from engines.training.engine import _to_the_end
+from engines.training.project import Result
 from tests.engines.conftest import LiveRun, prepare_example, wait_for
 from tests.engines.toy import ToyRun
 from tests.support.example_project import ExampleProject
@@ -97,6 +99,38 @@ def test_each_write_of_a_training_may_be_refused_and_nothing_is_missing(
     assert steps.tobytes() == held_steps.tobytes()
     assert held_others == others
     assert others[-1] == 0  # no line is damaged
+
+
+@pytest.mark.behaviour("full-disk-takes-nothing")
+def test_a_best_epoch_that_found_the_disk_full_is_saved_as_the_best_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last epoch is the best, and the disk is full while it is saved: best.pt and the export are that epoch's."""
+    saves: list[bool] = []
+    real = checkpoint.save
+
+    def save(*arguments: Any, best: bool, **options: Any) -> None:
+        saves.append(best)
+        if len(saves) == 3:
+            raise FULL
+        real(*arguments, best=best, **options)
+
+    monkeypatch.setattr(checkpoint, "save", save)
+    toy = ToyRun(tmp_path, checkpoint_minutes=100)
+    scores = iter((0.1, 0.2, 0.3))
+    evaluate = toy.trainer.evaluate
+    monkeypatch.setattr(toy.trainer, "evaluate", lambda: replace(result_of(evaluate), score=next(scores)))
+    assert toy.train() == "finished"
+    assert saves == [True, True, True, True]
+    for file in (toy.run.best, toy.run.last):
+        state = checkpoint.load(file)["state"]
+        assert (state["epoch"], state["best_epoch"], state["best_score"]) == (3, 3, 0.3)
+
+
+def result_of(evaluate: Callable[[], Result | None]) -> Result:
+    result = evaluate()
+    assert result is not None
+    return result
 
 
 @pytest.mark.behaviour("full-disk-takes-nothing")

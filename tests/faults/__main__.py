@@ -18,15 +18,17 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes side by side")
     parser.add_argument("--projects", default=",".join(TRAININGS), help="projects, with commas")
     parser.add_argument("--only", default="", help="only faults whose name contains this")
+    parser.add_argument("--per-kind", type=int, default=0, help="at most so many faults of a kind and project")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     projects = arguments.projects.split(",")
+    choice = suite.Choice(arguments.only, arguments.per_kind)
     if arguments.worker:
         worker, workers = map(int, arguments.worker.split("/"))
-        suite.work_on(arguments.work, projects, worker, workers, arguments.only)
+        suite.work_on(arguments.work, projects, worker, workers, choice)
         return 0
     work = arguments.work or Path(tempfile.mkdtemp(prefix="faults-"))
-    suite.run_workers(work, projects, arguments.workers, arguments.only)
+    suite.run_workers(work, projects, arguments.workers, choice)
     results = suite.Suite(work, projects).results()
     text = page.page(results)
     if arguments.out:

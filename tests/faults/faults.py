@@ -9,13 +9,14 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.faults import scenes
 from tests.faults.harm import Patient
 from tests.faults.injected import Injection, Point
 from tests.faults.trainings import TRAININGS
 
+Item = TypeVar("Item")
 DAY = 86_400.0
 OTHERS = ("melee", "agent", "sim")
 
@@ -45,7 +46,9 @@ class Calls:
     supervisor: Sequence[Point]
 
 
-def hurt(*injections: Injection, expected: tuple[str, ...], words: str = "", held: float = 0.0) -> Callable[[Patient], None]:
+def hurt(
+    *injections: Injection, expected: tuple[str, ...], words: str = "", held: float = 0.0
+) -> Callable[[Patient], None]:
     """Start, be hurt in the first attempt (and in later ones, where an injection says so), resume, compare."""
 
     def carry_out(patient: Patient) -> None:
@@ -61,11 +64,11 @@ def hurt(*injections: Injection, expected: tuple[str, ...], words: str = "", hel
     return carry_out
 
 
-def spread(points: Sequence[Point], count: int) -> list[Point]:
+def spread(points: Sequence[Item], count: int) -> list[Item]:
     """`count` of them, evenly."""
     if len(points) <= count:
         return list(points)
-    return [points[round(k * (len(points) - 1) / max(1, count - 1))] for k in range(count)]
+    return [points[round((k + 0.5) * len(points) / count - 0.5)] for k in range(count)]
 
 
 def inside_writes(points: Sequence[Point]) -> list[Point]:
@@ -86,19 +89,39 @@ def inside_writes(points: Sequence[Point]) -> list[Point]:
 def _kills(project: str, calls: Calls) -> Iterator[Fault]:
     """The engine killed before calls, and in the middle of writes."""
     engine = inside_writes(calls.engine)
-    for point in engine if project == "controls" else spread(engine, 20):
+    for point in spread(engine, 110 if project == "controls" else 20):
         kill = Injection("kill", call=point.number)
-        yield Fault("engine killed before a write, sync or rename", project, str(point), hurt(kill, expected=("failed",), words="SIGKILL"))
+        yield Fault(
+            "engine killed before a write, sync or rename",
+            project,
+            str(point),
+            hurt(kill, expected=("failed",), words="SIGKILL"),
+        )
     writes = [point for point in engine if point.name == "write"]
     for point in spread(writes, 50 if project == "controls" else 8):
         torn = Injection("torn", call=point.number)
-        yield Fault("engine killed inside a write", project, str(point), hurt(torn, expected=("failed",), words="SIGKILL"))
+        yield Fault(
+            "engine killed inside a write", project, str(point), hurt(torn, expected=("failed",), words="SIGKILL")
+        )
     answers = [point for point in calls.engine if (point.name, point.path) == ("fsync", "events.jsonl")]
     for point in answers:
-        for what, call in (("before it is written", point.number - 1), ("before it is on disk", point.number), ("after it", point.number + 1)):
+        for what, call in (
+            ("before it is written", point.number - 1),
+            ("before it is on disk", point.number),
+            ("after it", point.number + 1),
+        ):
             kill = Injection("kill", call=call)
-            yield Fault("engine killed at the answer to a command", project, f"{what}, {point}", hurt(kill, expected=("failed",)))
-    victims = {"parent": "supervisor killed", "both": "supervisor and engine killed", "group": "engine's process group killed"}
+            yield Fault(
+                "engine killed at the answer to a command",
+                project,
+                f"{what}, {point}",
+                hurt(kill, expected=("failed",)),
+            )
+    victims = {
+        "parent": "supervisor killed",
+        "both": "supervisor and engine killed",
+        "group": "engine's process group killed",
+    }
     for victim, kind in victims.items():
         for point in spread(engine, 12 if project == "controls" else 4):
             kill = Injection("kill", call=point.number, victims=victim)
@@ -106,7 +129,12 @@ def _kills(project: str, calls: Calls) -> Iterator[Fault]:
             yield Fault(kind, project, str(point), hurt(kill, expected=expected))
     for seed in range(12 if project == "controls" else 3):
         chance = random.Random(seed)
-        twice = [Injection("kill", call=chance.choice(engine).number, attempt=n, victims=chance.choice(["self", "parent", "both"])) for n in (1, 2, 3)]
+        twice = [
+            Injection(
+                "kill", call=chance.choice(engine).number, attempt=n, victims=chance.choice(["self", "parent", "both"])
+            )
+            for n in (1, 2, 3)
+        ]
         at = ", ".join(f"{one.victims} at call {one.call}" for one in twice)
         yield Fault("killed in three attempts in a row", project, at, hurt(*twice, expected=("failed", "lost")))
 
@@ -118,19 +146,31 @@ def _stages(project: str, calls: Calls) -> Iterator[Fault]:
         for point in spread(inside, 4):
             for victim in ("self", "both"):
                 kill = Injection("kill", call=point.number, victims=victim)
-                yield Fault(f"killed in stage {stage + 1} of 3", project, f"{victim}, {point}", hurt(kill, expected=("failed", "lost")))
+                yield Fault(
+                    f"killed in stage {stage + 1} of 3",
+                    project,
+                    f"{victim}, {point}",
+                    hurt(kill, expected=("failed", "lost")),
+                )
 
 
 def _supervisor(calls: Calls) -> Iterator[Fault]:
     for point in calls.supervisor:
         kill = Injection("kill", who="supervisor", call=point.number)
-        yield Fault("supervisor killed before a write, sync or rename", "controls", str(point), hurt(kill, expected=("lost",)))
+        yield Fault(
+            "supervisor killed before a write, sync or rename", "controls", str(point), hurt(kill, expected=("lost",))
+        )
         if point.name == "write":
             torn = replace(kill, what="torn")
             yield Fault("supervisor killed inside a write", "controls", str(point), hurt(torn, expected=("lost",)))
         for error in (errno.ENOSPC, errno.EIO):
             refuse = Injection("refuse", who="supervisor", call=point.number, error=error)
-            yield Fault(f"a write of the supervisor refused: {os.strerror(error)}", "controls", str(point), hurt(refuse, expected=("failed", "lost")))
+            yield Fault(
+                f"a write of the supervisor refused: {os.strerror(error)}",
+                "controls",
+                str(point),
+                hurt(refuse, expected=("failed", "lost")),
+            )
 
 
 def _signals(project: str, calls: Calls) -> Iterator[Fault]:
@@ -150,10 +190,17 @@ def _signals(project: str, calls: Calls) -> Iterator[Fault]:
     for kind, victim, held in (("engine", "self", 1.0), ("supervisor", "parent", 3.0)):
         for point in spread(calls.engine, 3 if project == "controls" else 1):
             one = Injection("print", call=point.number, victims=victim, signal=signal.SIGSTOP)
-            yield Fault(f"10 MB printed and the {kind} stopped for a while", project, str(point), hurt(one, expected=(), held=held))
+            yield Fault(
+                f"10 MB printed and the {kind} stopped for a while",
+                project,
+                str(point),
+                hurt(one, expected=(), held=held),
+            )
     if project == "controls":
         one = Injection("print", call=calls.engine[len(calls.engine) // 2].number, signal=signal.SIGSTOP)
-        yield Fault("10 MB printed and the engine stopped for a minute", project, "halfway", hurt(one, expected=(), held=60.0))
+        yield Fault(
+            "10 MB printed and the engine stopped for a minute", project, "halfway", hurt(one, expected=(), held=60.0)
+        )
 
 
 def _refusals(project: str, calls: Calls) -> Iterator[Fault]:
@@ -163,12 +210,19 @@ def _refusals(project: str, calls: Calls) -> Iterator[Fault]:
         for point in spread(engine, count):
             full = Injection("refuse", call=point.number, times=times)
             words = os.strerror(errno.ENOSPC)
-            yield Fault(f"disk full for {times} write{'s' * (times > 1)}", project, str(point), hurt(full, expected=("failed",)))
+            yield Fault(
+                f"disk full for {times} write{'s' * (times > 1)}", project, str(point), hurt(full, expected=("failed",))
+            )
     for error in (errno.EROFS, errno.EIO, errno.EACCES):
         for point in spread(engine, count // 2 or 1):
             words = os.strerror(error)
             one = Injection("refuse", call=point.number, error=error, times=-1)
-            yield Fault(f"every write refused from one on: {words}", project, str(point), hurt(one, expected=("failed",), words=words))
+            yield Fault(
+                f"every write refused from one on: {words}",
+                project,
+                str(point),
+                hurt(one, expected=("failed",), words=words),
+            )
 
 
 def _clocks(project: str, calls: Calls) -> Iterator[Fault]:
@@ -183,20 +237,48 @@ def _scenes(project: str, calls: Calls) -> Iterator[Fault]:
     """What takes more than an injection."""
     middle = spread(inside_writes(calls.engine), 6 if project == "controls" else 2)
     for point in middle:
-        yield Fault("a small disk full, freed while the run waits", project, str(point), scenes.full(point), scenes.own_disk)
-        yield Fault("a disk full, left by SIGTERM, freed, resumed", project, str(point), scenes.full_and_left(point), scenes.own_disk)
-        yield Fault("disk remounted read-only between attempts", project, str(point), scenes.read_only(point), scenes.own_disk)
+        yield Fault(
+            "a small disk full, freed while the run waits", project, str(point), scenes.full(point), scenes.own_disk
+        )
+        yield Fault(
+            "a disk full, left by SIGTERM, freed, resumed",
+            project,
+            str(point),
+            scenes.full_and_left(point),
+            scenes.own_disk,
+        )
+        yield Fault(
+            "disk remounted read-only between attempts", project, str(point), scenes.read_only(point), scenes.own_disk
+        )
         yield Fault("data gone after a kill", project, str(point), scenes.vanished(point))
-        yield Fault("machine started anew: another boot id, process ids taken by others", project, str(point), scenes.rebooted(point))
+        yield Fault(
+            "machine started anew: another boot id, process ids taken by others",
+            project,
+            str(point),
+            scenes.rebooted(point),
+        )
         for target in ("checkpoints", "attempts", "."):
-            yield Fault("permissions of a folder taken away, as another user", project, f"{target}, {point}", scenes.forbidden(point, target), scenes.own_user)
+            yield Fault(
+                "permissions of a folder taken away, as another user",
+                project,
+                f"{target}, {point}",
+                scenes.forbidden(point, target),
+                scenes.own_user,
+            )
     for number in range(4 if project == "controls" else 1):
         yield Fault("two engines for one directory", project, f"start {number + 1}", scenes.two_starts)
-        yield Fault("two resumes at once", project, f"resume {number + 1}", scenes.two_resumes(middle[number % len(middle)]))
+        yield Fault(
+            "two resumes at once", project, f"resume {number + 1}", scenes.two_resumes(middle[number % len(middle)])
+        )
     for victim in ("engine", "supervisor", "both", "group"):
         for moment in ("loading", "training", "saving"):
             if project == "controls" or moment == "training":
-                yield Fault("killed from outside, started as by the command", project, f"{victim}, {moment}", scenes.from_outside(victim, moment))
+                yield Fault(
+                    "killed from outside, started as by the command",
+                    project,
+                    f"{victim}, {moment}",
+                    scenes.from_outside(victim, moment),
+                )
 
 
 def all_faults(calls: Mapping[str, Calls]) -> list[Fault]:

@@ -10,9 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+from msgspec.structs import replace
 
 from engines.basics.errors import DataError, UserError
 from engines.basics.lock import lock_holder
+from engines.contract.commands import new_id
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runs.resumption import Resumption
@@ -99,8 +101,19 @@ class Patient:
         return True
 
     def resume(self, injections: Sequence[Injection] = ()) -> bool:
+        self._send_again()
         plan, _ = launch.prepare_resume(self.run)
         return self.start(injections, plan)
+
+    def _send_again(self) -> None:
+        """As a user does with an edit that was refused because the run ended first."""
+        reader = RunReader(self.run)
+        reader.poll()
+        number = max(self.run.attempt_numbers(), default=0)
+        for answer in reader.history.answers:
+            edit = answer.command
+            if answer.state == "refused" and edit.attempt == number and edit.at_step is not None:
+                launch.send(self.run, replace(edit, attempt=number + 1, id=new_id()))
 
     def attempt(
         self, injections: Sequence[Injection], expected: tuple[str, ...], words: str = "", *, resume: bool

@@ -117,7 +117,9 @@ class Calls:
 
     def _note(self, what: str, number: int, name: str, where: str) -> None:
         if self._log is not None:
-            _REAL["write"](self._log, f"{what}\t{number}\t{name}\t{_TEMPORARY.sub('.tmp', where)}\t{self._epochs}\n".encode())
+            _REAL["write"](
+                self._log, f"{what}\t{number}\t{name}\t{_TEMPORARY.sub('.tmp', where)}\t{self._epochs}\n".encode()
+            )
 
     def _inject(self, one: Injection, do: Callable[[], Any], half: Callable[[], Any] | None) -> None:
         match one.what:
@@ -224,7 +226,10 @@ def arm(who: str, arguments: list[str]) -> None:
     if not armed and trace is None:
         return
     if who == "engine":
-        root, attempt = Path(arguments[arguments.index("--run-dir") + 1]), int(arguments[arguments.index("--attempt") + 1])
+        root, attempt = (
+            Path(arguments[arguments.index("--run-dir") + 1]),
+            int(arguments[arguments.index("--attempt") + 1]),
+        )
     else:
         root = Path(arguments[0])
         attempt = 1 + sum(file.stem.isdecimal() for file in (root / "attempts").glob("*.json"))

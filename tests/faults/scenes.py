@@ -85,6 +85,7 @@ def own_user(job: Job, folder: Path) -> dict[str, Any]:
         os.setuid(NOBODY)
 
     os.chown(folder, NOBODY, NOBODY)
+    subprocess.run(["chmod", "-R", "a+rX", *(folder.parents[1] / name for name in ("data", "references"))], check=True)
     return _in_child(job, enter)
 
 
@@ -275,4 +276,3 @@ def from_outside(victim: str, moment: str) -> Carry:
         patient.to_the_end()
 
     return carry_out
-

@@ -9,16 +9,17 @@ import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from engines.contract.rundir import RunDirectory
 from engines.supervisor.processes import become_subreaper
 from tests.faults import forked, injected
-from tests.faults.faults import Calls, Fault, all_faults
+from tests.faults.faults import Calls, Fault, all_faults, spread
 from tests.faults.harm import Hung, Patient
 from tests.faults.trainings import ROOT, TRAININGS
 
@@ -139,30 +140,54 @@ def environment(work: Path) -> dict[str, str]:
     }
 
 
-def work_on(work: Path, projects: list[str], worker: int, workers: int, only: str) -> None:
+def shuffled(faults: list[Fault]) -> list[Fault]:
+    """In a fixed order in which the first ones lie anywhere in a run."""
+    return sorted(faults, key=lambda fault: hash_of(fault.name))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which faults are carried out: one of each kind, then another one of each."""
+
+    only: str = ""
+    """Those whose name contains this."""
+    per_kind: int = 0
+    """At most so many of a kind and project; 0: all."""
+
+    def of(self, faults: Iterable[Fault]) -> list[Fault]:
+        chosen: dict[tuple[str, str], list[Fault]] = {}
+        for fault in faults:
+            if self.only in fault.name:
+                chosen.setdefault((fault.kind, fault.project), []).append(fault)
+        kinds = [spread(mine, self.per_kind or len(mine)) for mine in chosen.values()]
+        turns = zip_longest(*(shuffled(mine) for mine in kinds))
+        return [fault for turn in turns for fault in turn if fault is not None]
+
+
+def work_on(work: Path, projects: list[str], worker: int, workers: int, choice: Choice) -> None:
     """The part of one process."""
     become_subreaper()
     suite = Suite(work, projects)
     for project in projects:
         suite.reference(project)
-    done = {result.name for result in suite.results()}
+    done = {result.name for result in suite.results() if not result.lost}
     if not workers:
         return
-    mine = [fault for k, fault in enumerate(suite.faults()) if k % workers == worker and only in fault.name]
-    suite.carry_out((fault for fault in mine if fault.name not in done), worker)
+    left = [fault for fault in choice.of(suite.faults()) if fault.name not in done]
+    suite.carry_out(left[worker::workers], worker)
 
 
-def run_workers(work: Path, projects: list[str], workers: int, only: str) -> None:
+def run_workers(work: Path, projects: list[str], workers: int, choice: Choice) -> None:
     """References first, then all faults in so many processes."""
     arguments = [sys.executable, "-P", "-m", "tests.faults", "--work", str(work), "--projects", ",".join(projects)]
     env = environment(work.absolute())
     subprocess.run([*arguments, "--worker", "0/0"], env=env, check=True)
     parts = [
-        subprocess.Popen([*arguments, "--only", only, "--worker", f"{k}/{workers}"], env=env) for k in range(workers)
+        subprocess.Popen(
+            [*arguments, "--only", choice.only, "--per-kind", str(choice.per_kind), "--worker", f"{k}/{workers}"],
+            env=env,
+        )
+        for k in range(workers)
     ]
     for part in parts:
         part.wait()
-
-
-def in_order(results: Iterable[Result]) -> Iterator[Result]:
-    yield from sorted(results, key=lambda one: (one.kind, one.project, one.name))
