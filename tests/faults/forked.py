@@ -86,9 +86,9 @@ def _streams(stdin: Any, stdout: Any, stderr: Any) -> None:
     for target, source in enumerate([os.dup(one) for one in given]):
         os.dup2(source, target)
         os.close(source)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     os.closerange(3, 1024)
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import psutil
@@ -26,7 +26,6 @@ from tests.faults.verdicts import Promises, Verdict
 
 PATIENCE = 120.0
 """Seconds after which what does not end counts as hung."""
-ENDED = ("finished",)
 
 
 class Hung(Exception):
@@ -59,6 +58,8 @@ class Patient:
         self.verdict = Verdict()
         self.forks = True
         """Whether its processes are forks of this one, with torch imported."""
+        self.reports = True
+        """Whether it goes on to the report and the export, which take longer than such a training."""
         self.held = 0.0
         """Seconds for which a stopped process is left alone."""
         self.struck = False
@@ -70,6 +71,8 @@ class Patient:
 
     def prepare(self, *settings: str) -> None:
         self.run = self.training.prepare(self.data, self.runs / "run", *settings)
+        if not self.reports:
+            self.training.end_before_report(self.run, 1)
 
     @property
     def filler(self) -> Path:
@@ -85,7 +88,7 @@ class Patient:
         injected.trace = self.folder / "trace"
         injected.trace.mkdir(exist_ok=True, mode=0o777)
         try:
-            with forked.forks() if self.forks else suppress():
+            with forked.forks() if self.forks else nullcontext():
                 yield
         finally:
             injected.armed.clear()
@@ -102,6 +105,8 @@ class Patient:
 
     def resume(self, injections: Sequence[Injection] = ()) -> bool:
         self._send_again()
+        if not self.reports:
+            self.training.end_before_report(self.run, max(self.run.attempt_numbers(), default=0) + 1)
         plan, _ = launch.prepare_resume(self.run)
         return self.start(injections, plan)
 
@@ -133,11 +138,23 @@ class Patient:
     def to_the_end(self) -> None:
         """Resume until it has finished, then compare."""
         for _ in range(4):
-            if self.state in ENDED:
+            if self.is_done:
                 break
-            self.attempt((), ENDED, resume=True)
-        self.look(ENDED)
-        self.verdict.equal(self.run, self.reference)
+            self.attempt((), self.ended, resume=True)
+        self.look(self.ended)
+        self.verdict.equal(self.run, self.reference, delivered=self.reports)
+
+    @property
+    def ended(self) -> tuple[str, ...]:
+        """The state that it comes to when nothing more happens to it."""
+        return ("finished",) if self.reports else ("stopped", "finished")  # resumed after its last epoch it finishes
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has come to the end of its training."""
+        reader = RunReader(self.run)
+        done = reader.status().state in self.ended
+        return done and (self.reports or reader.history.done == self.training.epochs)
 
     def find_hit(self) -> Point | None:
         """The call that was hit, of any attempt."""
@@ -149,6 +166,13 @@ class Patient:
     @property
     def state(self) -> str:
         return RunReader(self.run).status().state
+
+    @property
+    def waits(self) -> bool:
+        """Whether the engine says that it waits; the state says that it stops, where it was asked to."""
+        reader = RunReader(self.run)
+        reader.poll()
+        return reader.history.phase is not None and reader.history.phase.phase == "paused"
 
     def pids(self) -> list[int]:
         """Its supervisors and engines that do anything yet, the supervisor first."""

@@ -117,9 +117,8 @@ class Calls:
 
     def _note(self, what: str, number: int, name: str, where: str) -> None:
         if self._log is not None:
-            _REAL["write"](
-                self._log, f"{what}\t{number}\t{name}\t{_TEMPORARY.sub('.tmp', where)}\t{self._epochs}\n".encode()
-            )
+            line = [what, str(number), name, _TEMPORARY.sub(".tmp", where), str(self._epochs)]
+            _REAL["write"](self._log, ("\t".join(line) + "\n").encode())
 
     def _inject(self, one: Injection, do: Callable[[], Any], half: Callable[[], Any] | None) -> None:
         match one.what:

@@ -12,9 +12,11 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 LARGEST = 1 << 20
 """Bytes of an input."""
 WORDS = (
-    b"", b"\0", b"\xff" * 8, b"-1", b"0", b"1e999", b"-1e-400", b"NaN", b"Infinity", b"null", b"true", b"[]", b"{}", b'""',
+    b"", b"\0", b"\xff" * 8, b"-1", b"0", b"1e999", b"-1e-400", b"NaN", b"Infinity", b"null", b"true", b"[]", b"{}",
+    b'""',
     b"9223372036854775807", b"9223372036854775808", b"1" * 400, b"0.1" + b"0" * 400, b"\xc3\x28", b"\xed\xa0\x80",
-    b"\\ud800", b"\x1b[2J", b"[@click=app.quit]x[/]", b"../../etc/passwd", b"\n", b"\r", b",", b":", b"\t", b"{", b"[", b'"',
+    b"\\ud800", b"\x1b[2J", b"[@click=app.quit]x[/]", b"../../etc/passwd",
+    b"\n", b"\r", b",", b":", b"\t", b"{", b"[", b'"',
     b"\x7f\xff\xff\xff", b"\x00\x00\x00\x80", b"\xff\xff\xff\xff\xff\xff\xff\x7f", b"[" * 2000, b"{\"a\":" * 2000,
     b"*a", b"&a ", b"!!python/object:os.system ", b"<<: ", b"? ", b"0x" + b"f" * 300,
 )  # fmt: skip

@@ -19,11 +19,12 @@ if any of this fails:
 - after the resume every tensor of every checkpoint, the epoch table, the edits with their steps, the logged steps and
   the review arrays equal those of a run that nothing happened to, bit for bit.
 
-Faults come from outside the product: a wrapper counts the calls by which a process changes the run directory (`open` for
-writing, `write`, `fsync`, `rename`, `link`, `unlink`, `truncate`, `mkdir`) and strikes at the n-th. Full and read-only
-disks are small disks in a mount namespace of their own; where a write is *refused*, the wrapper raises the error. The
-clock is patched in the process. Processes are forked with torch already imported, except those *started as by the
-command*.
+Faults come from outside the product: a wrapper counts the calls by which a process changes the run directory (`open`
+for writing, `write`, `fsync`, `rename`, `link`, `unlink`, `truncate`, `mkdir`) and strikes at the n-th. Small and
+read-only disks are real ones, in a mount namespace of their own; where a write is *refused*, and for *disk full for n
+writes*, the wrapper raises the error. The clock is patched in the process. Processes are forked with torch already
+imported, except those *started as by the command*. A run is stopped after its last epoch unless the fault comes in its
+report or export: those take longer than such a training.
 """
 
 

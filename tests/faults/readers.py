@@ -6,7 +6,7 @@ import gzip
 import io
 import lzma
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,9 +41,10 @@ class Reader:
     """What earlier runs found; all of it is mended."""
     share: float = 1.0
     """Of the inputs of a reader that others are given: less where one takes long."""
-    base_memory: int = 24 << 20
+    base_memory: int = 32 << 20
     """Bytes that it may hold whatever the input."""
-    extra: dict[str, Any] = field(default_factory=dict)
+    apart: bool = False
+    """It reads in a process of its own, as `each_file` has it do."""
 
     def all_seeds(self) -> list[bytes]:
         """Its own, and real files that are not large."""
@@ -93,11 +94,8 @@ def run_files() -> dict[str, bytes]:
         writer = StepWriter(run.steps, ["time", "loss", "lr"])
         writer.append(np.arange(60.0).reshape(12, 5))
         writer.close()
-        write_review(
-            run.review,
-            {"scores": np.zeros((4, 2), np.float32)},
-            About(checkpoint="best.pt", step=10, epoch=1, score=0.1),
-        )
+        about = About(checkpoint="best.pt", step=10, epoch=1, score=0.1)
+        write_review(run.review, {"scores": np.zeros((4, 2), np.float32)}, about)
         run.report.write_bytes(b'{"tables": {"headline": {"columns": ["a", "b"], "rows": [[1, "x"]], "note": "n"}}}')
         return {str(path.relative_to(run.path)): path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
 
@@ -121,10 +119,8 @@ def _beside(skipped: str) -> Callable[[Path], None]:
 
 def _npz(**arrays: Any) -> bytes:
     file = io.BytesIO()
-    np.savez_compressed(file, **arrays)
-    plain = io.BytesIO()
-    np.savez(plain, **arrays)
-    return plain.getvalue()
+    np.savez(file, **arrays)
+    return file.getvalue()
 
 
 def _from(make: Callable[[Path], object], pattern: str) -> Callable[[], list[bytes]]:
@@ -192,6 +188,10 @@ def _checkpoints() -> list[bytes]:
     return [file.getvalue(), run_files()["checkpoints/last.pt"]]
 
 
+def _arrays() -> list[bytes]:
+    return [_npz(a=np.arange(6), b=np.ones((3, 2), np.float32), c=np.array("word"))]
+
+
 def _configs() -> list[bytes]:
     return [path.read_bytes() for path in sorted((ROOT / "configs").glob("*.yaml"))]
 
@@ -223,9 +223,8 @@ def _commands(*lines: str) -> Callable[[Path], None]:
         folder = _run_of(path)
         for line in lines:
             answer = called(*(str(folder) if word == "RUN" else word for word in line.split()))
-            if answer.returncode not in BY_COMMAND or (
-                answer.returncode and not answer.stderr.strip() and answer.returncode != 3
-            ):
+            silent = answer.returncode in (1, 2) and not answer.stderr.strip()
+            if silent or answer.returncode not in BY_COMMAND:
                 raise AssertionError(f"{line}: exit code {answer.returncode}, {answer.stderr!r}")
             if "\x1b" in answer.stdout + answer.stderr:
                 raise AssertionError(f"{line} prints an escape sequence")
@@ -360,7 +359,7 @@ def _imported(name: str) -> Callable[[Path], None]:
     return read
 
 
-def not_taken() -> Errors:
+def _not_taken() -> Errors:
     from projects.melee.game import NotTaken
 
     return (UserError, OSError, NotTaken)
@@ -373,15 +372,10 @@ def all_readers() -> list[Reader]:
     """Every one, each with its documented errors."""
 
     def of(name: str, file: str, read: Callable[[Path], object], share: float = 0.2, **options: Any) -> Reader:
-        return Reader(
-            name,
-            f"run/{file}",
-            of_run(file),
-            read,
-            prepare=lambda folder: _beside(file)(folder / "run"),
-            share=share,
-            **options,
-        )
+        def prepare(folder: Path) -> None:
+            _beside(file)(folder / "run")
+
+        return Reader(name, f"run/{file}", of_run(file), read, prepare=prepare, share=share, **options)
 
     return [
         of("events", "events.jsonl", SHOWS),
@@ -389,27 +383,30 @@ def all_readers() -> list[Reader]:
         of("commands, at a resume", "commands.jsonl", _commands("resume RUN --dry-run", "show RUN")),
         of("run.json", "run.json", _commands("show RUN", "ls", "label RUN x")),
         of("attempts", "attempts/1.json", _commands("show RUN", "ls --json", "stop RUN")),
-        of("step columns", "metrics/steps/00001.json", _steps, 1.0),
+        of("step columns", "metrics/steps/00001.json", _steps, 1.0, found="text that is not UTF-8: a traceback"),
         of("step records", "metrics/steps/00001.f64", _steps, 1.0),
         of("step columns, by commands", "metrics/steps/00001.json", SHOWS),
         of("resolved config", "config_resolved.yaml", _commands("show RUN", "weights RUN", "resume RUN --dry-run")),
         of("report", "report.json", _commands("report RUN", "report RUN --json")),
-        of("review", "review/about.json", _commands("thresholds RUN")),
+        of("review", "review/about.json", _commands("thresholds RUN"), found="text that is not UTF-8: a traceback"),
         of("checkpoint, by commands", "checkpoints/last.pt", _commands("resume RUN --dry-run", "show RUN")),
         Reader("YAML configs", "a.yaml", _configs, _config, share=0.3),
-        Reader("npz", "a.npz", lambda: [_npz(a=np.arange(6), b=np.ones((3, 2), np.float32), c=np.array("word"))], _npz_alone),
-        Reader("npz: recordings of controls", "a.npz", _from(_recordings, "*.npz"), _controls),
-        Reader("npz: drives of sim", "a.npz", _from(_drives, "*.npz"), _drive),
+        Reader("npz", "a.npz", _arrays, _npz_alone),
+        Reader("npz: recordings of controls", "a.npz", _from(_recordings, "*.npz"), _controls,
+               found="members that are no arrays"),
+        Reader("npz: drives of sim", "a.npz", _from(_drives, "*.npz"), _drive,
+               found="members that are no arrays, headers that are no Python: tracebacks"),
         Reader("npz: latents of agent", "a.npz", _from(_games, "latents/*.npz"), _latents),
-        Reader("npz: League games", "a.npz", lambda: [_npz(frame=np.arange(5))], _league, corpus=("league/*.npz",), share=0.3),
+        Reader("npz: League games", "a.npz", _arrays, _league, corpus=("league/*.npz",), share=0.3),
         Reader("features.json", "features.json", _from(_games, "features.json"), _features),
-        Reader("slp", "a.slp", lambda: [b"{U\x03raw[$U#l" + bytes(300)], _replay, refuses=not_taken(),
-               corpus=("melee/odd/odd_1*.slp.xz", "melee/odd/odd_07*.slp.xz")),
-        Reader("parquet tables of melee", "a.parquet", _tables, _table, refuses=not_taken(), share=0.5),
-        Reader("store of melee: a shard's record", "out/00000.json", _from(_matches, "0000?.json"), _store, prepare=_store_beside, share=0.5),
+        Reader("slp", "a.slp", lambda: [b"{U\x03raw[$U#l" + bytes(300)], _replay, refuses=_not_taken(), apart=True,
+               corpus=("melee/odd/odd_1*.slp.xz", "melee/odd/odd_07*.slp.xz"), share=0.2),
+        Reader("parquet tables of melee", "a.parquet", _tables, _table, refuses=_not_taken(), apart=True, share=0.5),
+        Reader("store of melee: a shard's record", "out/00000.json", _from(_matches, "0000?.json"), _store,
+               prepare=_store_beside, share=0.5, found="text that is not UTF-8: a traceback"),
         Reader("checkpoints, by the cockpit", "last.pt", _checkpoints, _saved),
         Reader("checkpoints, by the engine", "last.pt", _checkpoints, _loaded),
-        *(Reader(f"external logs: {name}", name, _logs, _log, corpus=corpus, share=0.7) for name, corpus in LOGS.items()),
+        *(Reader(f"external logs: {name}", name, _logs, _log, corpus=real, share=0.7) for name, real in LOGS.items()),
         Reader("MineRL logs", "a.jsonl", lambda: [b'{"a": 1}\n'], _imported("minerl"), corpus=("minecraft/minerl*",)),
         Reader("VPT logs", "a.json", lambda: [b'{"a": 1}\n'], _imported("vpt"), corpus=("minecraft/*vpt*",)),
     ]  # fmt: skip

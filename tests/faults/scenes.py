@@ -23,7 +23,7 @@ from tests.support.command import called
 
 Job = Callable[[], dict[str, Any]]
 Carry = Callable[[Patient], None]
-DISK_BYTES = 6 << 20
+DISK_BYTES = 96 << 20
 NOBODY = 65534
 _NEW_NAMESPACES = 0x00020000 | 0x10000000  # of mounts and of users
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
@@ -60,7 +60,7 @@ def _in_child(job: Job, enter: Callable[[], None]) -> dict[str, Any]:
 
 
 def own_disk(job: Job, folder: Path) -> dict[str, Any]:
-    """In a process with mounts of its own, where the runs lie on a disk of six megabytes."""
+    """In a process with mounts of its own, where the runs lie on a small disk."""
 
     def enter() -> None:
         user, group = os.getuid(), os.getgid()
@@ -108,10 +108,10 @@ def full(point: Point) -> Carry:
     def carry_out(patient: Patient) -> None:
         patient.prepare()
         patient.start([Injection("fill", call=point.number)])
-        wait_for("the run to wait or to end", lambda: patient.state == "paused" or patient.is_over())
+        wait_for("the run to wait or to end", lambda: patient.waits or patient.is_over())
         patient.filler.unlink(missing_ok=True)
         patient.wait_end()
-        patient.look(("finished", "failed"), "space")
+        patient.look((*patient.ended, "failed"), "space")
         patient.to_the_end()
 
     return carry_out
@@ -123,11 +123,11 @@ def full_and_left(point: Point) -> Carry:
     def carry_out(patient: Patient) -> None:
         patient.prepare()
         patient.start([Injection("fill", call=point.number)])
-        wait_for("the run to wait or to end", lambda: patient.state == "paused" or patient.is_over())
+        wait_for("the run to wait or to end", lambda: patient.waits or patient.is_over())
         for pid in patient.pids()[:1]:
             os.kill(pid, signal.SIGTERM)
         patient.wait_end()
-        patient.look(("stopped", "finished", "failed"), "space")
+        patient.look(("stopped", "failed", *patient.ended), "space")
         patient.filler.unlink(missing_ok=True)
         patient.to_the_end()
 
@@ -141,7 +141,8 @@ def read_only(point: Point) -> Carry:
         patient.prepare()
         patient.attempt([Injection("kill", call=point.number)], ("failed",), resume=False)
         _mount(None, str(patient.runs), None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY)
-        patient.verdict.expect(not patient.resume(), "it was resumed on a disk that is read-only")
+        plan, _ = launch.prepare_resume(patient.run)
+        patient.verdict.expect(not patient.start((), plan), "it was resumed on a disk that is read-only")
         patient.verdict.truth(patient.run, ("failed",))
         _mount(None, str(patient.runs), None, _MS_REMOUNT | _MS_BIND)
         patient.to_the_end()
@@ -157,7 +158,7 @@ def forbidden(point: Point, target: str) -> Carry:
         patient.start([Injection("forbid", call=point.number, path=target)])
         patient.wait_end()
         (patient.run.path / target).chmod(0o700)
-        patient.look(("failed", "lost", "finished"))
+        patient.look(("failed", "lost", *patient.ended))
         patient.to_the_end()
 
     return carry_out
@@ -222,7 +223,7 @@ def two_starts(patient: Patient) -> None:
     patient.start()
     patient.verdict.expect(not patient.start(), "two supervisors took one run")
     patient.wait_end()
-    patient.look(("finished",))
+    patient.look(patient.ended)
     patient.to_the_end()
 
 
@@ -242,7 +243,7 @@ def two_resumes(point: Point) -> Carry:
         began = sum(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in starters)
         patient.verdict.expect(began == 1, f"{began} of two resumes began")
         patient.wait_end()
-        patient.look(("finished",))
+        patient.look(patient.ended)
         patient.to_the_end()
 
     return carry_out
@@ -271,7 +272,7 @@ def from_outside(victim: str, moment: str) -> Carry:
             if victim == "group":
                 os.killpg(engine, signal.SIGKILL)
         patient.wait_end()
-        patient.look(("lost", "finished") if victim in ("supervisor", "both") else ("failed", "finished"))
+        patient.look(("lost" if victim in ("supervisor", "both") else "failed", *patient.ended))
         patient.forks = True
         patient.to_the_end()
 

@@ -43,6 +43,7 @@ class Training:
     settings: tuple[str, ...]
     head: str
     steps: int
+    epochs: int = 2
     edits_at: tuple[int, int] = (2, 5)
 
     def data(self, folder: Path) -> Path:
@@ -62,6 +63,10 @@ class Training:
         launch.send(run, cmd.SetLossWeights(attempt=1, at_step=first, weights={self.head: 0.7}))
         launch.send(run, cmd.SetLrScale(attempt=1, at_step=second, scale=0.5))
         return run
+
+    def end_before_report(self, run: RunDirectory, attempt: int) -> None:
+        """Let an attempt end once the last epoch is evaluated, without the report of a run that finishes."""
+        launch.send(run, cmd.Stop(attempt=attempt, at_step=self.steps - 1, when="after_epoch"))
 
 
 def _make(project: str, folder: Path) -> None:
@@ -99,7 +104,7 @@ AGENT = Training(
     "agent", "agent_smoke.yaml",
     ("training.steps_per_epoch=2", "model.width=16", "model.layers=2", "model.time_every=2", "imagination.horizon=4",
      "played={windows: 8, episodes: 2, frames: 20, self_fed: 2}"),
-    head="bc", steps=12, edits_at=(3, 9),
+    head="bc", steps=12, epochs=6, edits_at=(3, 9),
 )  # fmt: skip
 SIM = Training(
     "sim", "sim_demo.yaml", ("training.epochs=2", "training.steps_per_epoch=4"), head="risk",
