@@ -93,10 +93,10 @@ class Supervisor:
         files.remove_stale_temporaries(self.run.attempts)
         seconds_left = self.budget.seconds_left
         trouble = self._take_place() if seconds_left != 0 else ""
-        attempt = self._new_attempt()  # from here on the launcher goes on, and may start the next in the queue
+        attempt = self._new_attempt(trouble)  # from here on the launcher goes on, and may start the next in the queue
         with contextlib.suppress(OSError):
             files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
-        attempt.ended = self._change_settings() or self._live(attempt, trouble, seconds_left)
+        attempt.ended = attempt.ended or self._change_settings() or self._live(attempt, seconds_left)
         self._record_end(attempt)
         self._post_end(attempt.ended)
         if self._command is not None and on_finish.is_due(self.run, attempt, queued=self._queue):
@@ -104,10 +104,10 @@ class Supervisor:
             on_finish.carry_out(self.run, attempt, self._command)
         return attempt.ended.exit_code if attempt.ended.exit_code is not None else 1
 
-    def _live(self, attempt: Attempt, trouble: str, seconds_left: float | None) -> End:
+    def _live(self, attempt: Attempt, seconds_left: float | None) -> End:
         if seconds_left == 0:
             return End(reason="out-of-budget", time=time.time(), exit_code=3, error=self.budget.sentence)
-        return self._await_turn(attempt, trouble) or self._carry_out(attempt, seconds_left)
+        return self._await_turn(attempt) or self._carry_out(attempt, seconds_left)
 
     def _take_run(self) -> None:
         """Be the only one who works on the run. Raises `UserError`."""
@@ -153,12 +153,10 @@ class Supervisor:
             return f"it cannot wait for {device}: {error}"
         return ""
 
-    def _await_turn(self, attempt: Attempt, trouble: str) -> End | None:
+    def _await_turn(self, attempt: Attempt) -> End | None:
         """Wait where that is asked for; the end, if it never comes to its turn."""
-        if not attempt.queued:
+        if not attempt.queued or self._place is None:
             return None
-        if self._place is None:
-            return End(reason="failed", time=time.time(), error=trouble)
         device = self._place.device
         saved = [event.step for event in RunReader(self.run).poll() if isinstance(event, ev.Checkpoint)]
         wait = QueueWait(self.run, attempt.number, self._place, step=max(saved, default=0), heard=HEARD)
@@ -210,8 +208,9 @@ class Supervisor:
         return [recorder, watchdog]
 
     def _record_end(self, attempt: Attempt) -> None:
-        """Write the end; on a full disk into the space that was kept for it."""
+        """Write the end; on a full disk into the space that was kept for it, and where somebody deleted the records."""
         try:
+            files.make_directory(self.run.attempts)
             self.run.write_attempt(attempt)
         except OSError as error:
             self._reserve.unlink(missing_ok=True)
@@ -231,7 +230,8 @@ class Supervisor:
             self.lock.release()  # whoever resumes it need not wait for the address
             notify.post(self.run.info, end.reason, "error", f"{end.reason}: {describe_end(end)}", end.last_step)
 
-    def _new_attempt(self) -> Attempt:
+    def _new_attempt(self, trouble: str) -> Attempt:
+        """The attempt, on record; it has failed already where `trouble` keeps it from waiting for its turn."""
         attempt = Attempt(
             number=max(self.run.attempt_numbers(), default=0) + 1,
             started=time.time(),
@@ -248,6 +248,8 @@ class Supervisor:
             sys.executable, "-P", "-m", self.run.info.engine,
             "--run-dir", str(self.run.path), "--attempt", str(attempt.number),
         ]  # fmt: skip
+        if attempt.queued and trouble:
+            attempt.ended = End(reason="failed", time=attempt.started, error=trouble)
         self.run.write_attempt(attempt)
         return attempt
 

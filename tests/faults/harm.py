@@ -18,6 +18,7 @@ from engines.contract.commands import new_id
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runs.resumption import Resumption
+from engines.runs.saved import epoch_of
 from engines.runs.state import LIVE, RunReader
 from tests.faults import forked, injected
 from tests.faults.injected import Injection, Point
@@ -152,9 +153,7 @@ class Patient:
     @property
     def is_done(self) -> bool:
         """Whether it has come to the end of its training."""
-        reader = RunReader(self.run)
-        done = reader.status().state in self.ended
-        return done and (self.reports or reader.history.done == self.training.epochs)
+        return self.state in self.ended and epoch_of(self.run.last) == self.training.epochs
 
     def find_hit(self) -> Point | None:
         """The call that was hit, of any attempt."""

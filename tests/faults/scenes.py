@@ -83,6 +83,7 @@ def own_user(job: Job, folder: Path) -> dict[str, Any]:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
+        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
 
     os.chown(folder, NOBODY, NOBODY)
     subprocess.run(["chmod", "-R", "a+rX", *(folder.parents[1] / name for name in ("data", "references"))], check=True)
