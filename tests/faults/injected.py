@@ -212,10 +212,11 @@ def _patch(calls: Calls) -> None:
 
         return do
 
-    os.open, os.write, os.fdopen = opened, written, filled
-    os.fsync, os.ftruncate = counted("fsync", 0), counted("ftruncate", 0)
-    os.replace, os.rename, os.link = counted("replace", 1), counted("rename", 1), counted("link", 1)  # type: ignore[assignment]
-    os.unlink, os.mkdir = counted("unlink", 0), counted("mkdir", 0)
+    patched: dict[str, Callable[..., Any]] = {"open": opened, "write": written, "fdopen": filled}
+    patched |= {name: counted(name, 0) for name in ("fsync", "ftruncate", "unlink", "mkdir")}
+    patched |= {name: counted(name, 1) for name in ("replace", "rename", "link")}
+    for name, function in patched.items():
+        setattr(os, name, function)
 
 
 def arm(who: str, arguments: list[str]) -> None:

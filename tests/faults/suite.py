@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
@@ -33,6 +34,8 @@ class Result:
     project: str
     injected: bool
     lost: list[str]
+    time: float = 0.0
+    """When it was carried out, in Unix seconds: the newest result counts."""
 
 
 class Suite:
@@ -89,7 +92,8 @@ class Suite:
             for line in file.read_text().splitlines():
                 with suppress(ValueError):
                     result = Result(**json.loads(line))
-                    found[result.name] = result
+                    if result.name not in found or found[result.name].time <= result.time:
+                        found[result.name] = result
         return list(found.values())
 
     def carry_out(self, faults: Iterable[Fault], worker: int) -> None:
@@ -123,7 +127,8 @@ class Suite:
         answer = fault.place(job, folder)
         if not answer["lost"]:
             shutil.rmtree(folder, ignore_errors=True)
-        return Result(fault.name, fault.kind, fault.project, bool(answer["injected"]), list(answer["lost"]))
+        hit, lost = bool(answer["injected"]), list(answer["lost"])
+        return Result(fault.name, fault.kind, fault.project, hit, lost, time.time())
 
 
 def hash_of(name: str) -> int:

@@ -156,7 +156,10 @@ class Verdict:
             other = run.path / name
             self.expect(other.is_file() and other.read_bytes() == array.read_bytes(), f"{name} differs")
         for folder in ("checkpoints", "review", *["export"] * delivered):
-            names = [{str(p.relative_to(one.path)) for p in (one.path / folder).rglob("*")} for one in (run, reference)]
+            names = [
+                {str(p.relative_to(one.path)) for p in (one.path / folder).rglob("*") if p.suffix != ".tmp"}
+                for one in (run, reference)
+            ]
             self.expect(names[0] == names[1], f"{folder}: {sorted(names[0] ^ names[1])[:4]}")
         self.expect(run.report.is_file() or not (delivered and reference.report.is_file()), "report.json is missing")
 
