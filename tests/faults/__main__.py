@@ -33,7 +33,7 @@ def main() -> int:
     done = suite.Suite(work, projects)
     planned = {fault.name for fault in done.faults()}
     results = [one for one in done.results() if one.name in planned]
-    text = page.page(results)
+    text = page.page(results, len(planned))
     if arguments.out:
         arguments.out.write_text(text, encoding="utf-8")
     else:

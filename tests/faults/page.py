@@ -28,15 +28,16 @@ report or export: those take longer than such a training.
 """
 
 
-def page(results: Sequence[Result]) -> str:
-    """The text with its tables."""
+def page(results: Sequence[Result], planned: int) -> str:
+    """The text with its tables, of what is done of so many planned faults."""
     reached = [one for one in results if one.injected]
     lost = [one for one in reached if one.lost]
     kinds = sorted({one.kind for one in results})
     lines = [
         HEAD,
+        f"{len(results)} of {planned} planned faults were carried out.\n",
         f"**{len(reached)} faults injected, {len(reached) - len(lost)} survived, {len(lost)} lost.** "
-        f"{len(results) - len(reached)} more were planned at calls that their run did not come to.\n",
+        f"{len(results) - len(reached)} more came to an end before the call at which they were to be hurt.\n",
         "| fault | projects | injected | survived | lost |",
         "|---|---|--:|--:|--:|",
     ]

@@ -222,6 +222,7 @@ def two_starts(patient: Patient) -> None:
     """A second start while the first engine lives."""
     patient.prepare()
     patient.start()
+    patient.struck = not patient.is_over()
     patient.verdict.expect(not patient.start(), "two supervisors took one run")
     patient.wait_end()
     patient.look(patient.ended)
