@@ -105,14 +105,14 @@ class Supervisor:
         files.remove_stale_temporaries(self.run.attempts)
         seconds_left = self.budget.seconds_left
         trouble = self._take_place() if seconds_left != 0 else ""
-        attempt = self._new_attempt()  # from here on the launcher goes on, and may start the next in the queue
+        attempt = self._new_attempt(trouble)  # from here on the launcher goes on, and may start the next in the queue
         with contextlib.suppress(OSError):
             files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
-        end = attempt.ended = self._change_settings() or self._live(attempt, trouble, seconds_left)
+        end = attempt.ended = attempt.ended or self._change_settings() or self._live(attempt, seconds_left)
         self._record_end(attempt)
         while self._starts_again(end):
-            attempt = self._new_attempt()
-            end = attempt.ended = self._live(attempt, trouble, self.budget.seconds_left)
+            attempt = self._new_attempt("")
+            end = attempt.ended = self._live(attempt, self.budget.seconds_left)
             self._record_end(attempt)
         self._post_end(end)
         if self._commands:
@@ -129,10 +129,10 @@ class Supervisor:
         if on_finish_of.ON_IDLE in self._commands:
             afterwards.when_idle(self._idle_minutes, HEARD)
 
-    def _live(self, attempt: Attempt, trouble: str, seconds_left: float | None) -> End:
+    def _live(self, attempt: Attempt, seconds_left: float | None) -> End:
         if seconds_left == 0:
             return End(reason="out-of-budget", time=time.time(), exit_code=3, error=self.budget.sentence)
-        return self._await_turn(attempt, trouble) or self._carry_out(attempt, seconds_left)
+        return self._await_turn(attempt) or self._carry_out(attempt, seconds_left)
 
     def _starts_again(self, end: End) -> bool:
         """Whether a run that failed is to go on from its last checkpoint by itself; counts how often."""
@@ -194,12 +194,10 @@ class Supervisor:
     def _further_devices(self) -> list[str]:
         return device_names(self._device, self._ranks)[1:]
 
-    def _await_turn(self, attempt: Attempt, trouble: str) -> End | None:
+    def _await_turn(self, attempt: Attempt) -> End | None:
         """Wait where that is asked for; the end, if it never comes to its turn."""
-        if not attempt.queued:
+        if not attempt.queued or self._place is None:
             return None
-        if self._place is None:
-            return End(reason="failed", time=time.time(), error=trouble)
         device = self._place.device
         saved = [event.step for event in RunReader(self.run).poll() if isinstance(event, ev.Checkpoint)]
 
@@ -268,8 +266,9 @@ class Supervisor:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _record_end(self, attempt: Attempt) -> None:
-        """Write the end; on a full disk into the space that was kept for it."""
+        """Write the end; on a full disk into the space that was kept for it, and where somebody deleted the records."""
         try:
+            files.make_directory(self.run.attempts)
             self.run.write_attempt(attempt)
         except OSError as error:
             self._reserve.unlink(missing_ok=True)
@@ -290,7 +289,8 @@ class Supervisor:
             self.lock.release()  # whoever resumes it need not wait for the address
             notify.post(self.run.info, end.reason, "error", f"{end.reason}: {describe_end(end)}", end.last_step)
 
-    def _new_attempt(self) -> Attempt:
+    def _new_attempt(self, trouble: str) -> Attempt:
+        """The attempt, on record; it has failed already where `trouble` keeps it from waiting for its turn."""
         attempt = Attempt(
             number=max(self.run.attempt_numbers(), default=0) + 1,
             started=time.time(),
@@ -307,6 +307,8 @@ class Supervisor:
             sys.executable, "-P", "-m", TORCHRUN if self._several else self.run.info.engine,
             "--run-dir", str(self.run.path), "--attempt", str(attempt.number),
         ]  # fmt: skip
+        if attempt.queued and trouble:
+            attempt.ended = End(reason="failed", time=attempt.started, error=trouble)
         self.run.write_attempt(attempt)
         return attempt
 

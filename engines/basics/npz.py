@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,39 @@ Content = Mapping[str, NDArray[np.generic]]
 ZIP_START = b"PK\x03\x04"
 
 
+def array_in(file: Path | IO[bytes], *, mapped: bool = False) -> NDArray[Any]:
+    """The one array of a `.npy`. Raises OSError, and ValueError alone for whatever else is wrong with it."""
+    found = _read(file, mapped=mapped)
+    if not isinstance(found, np.ndarray):
+        raise ValueError("it holds several arrays")
+    return found
+
+
+def arrays_in(file: Path | IO[bytes]) -> dict[str, NDArray[Any]]:
+    """Every array of a `.npz` by its name. Raises OSError, and ValueError alone for whatever else is wrong with it."""
+    found = _read(file)
+    if isinstance(found, np.ndarray):
+        raise ValueError("it is no .npz")
+    return found
+
+
+def _read(file: Path | IO[bytes], *, mapped: bool = False) -> NDArray[Any] | dict[str, NDArray[Any]]:
+    try:
+        found = np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        with found:
+            arrays = {name: found[name] for name in found.files}
+    except (OSError, ValueError):
+        raise
+    except Exception as error:  # numpy, zipfile, zlib and tokenize fail in a dozen ways on bytes that are none
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # numpy gives the bytes of a member that has not the mark of one
+            raise ValueError(f"{name} is no array")
+    return arrays
+
+
 def load(path: Path) -> Content:
     """Every array of an `.npz`; nothing in it is ever unpickled. Raises `DataError`."""
     try:
@@ -22,17 +55,16 @@ def load(path: Path) -> Content:
             start = file.read(len(ZIP_START))
         if start != ZIP_START and ZIP_START.startswith(start):  # numpy would take so little for a pickle
             raise DataError(f"{path}: cut short after {len(start)} bytes; expected a whole .npz file.")
-        archive = np.load(path, allow_pickle=False)
-        if isinstance(archive, np.lib.npyio.NpzFile):
-            with archive:
-                return {key: archive[key] for key in archive.files}
+        found = _read(path)
+        if isinstance(found, dict):
+            return found
     except DataError:
         raise
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; expected an .npz file.") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); expected an .npz file.") from None
-    except Exception as error:  # numpy, zipfile and zlib fail in a dozen ways on bytes that are not an .npz
+    except ValueError as error:
         if "pickle" in str(error).lower():
             raise DataError(
                 f"{path}: holds pickled data, which is never loaded; expected an .npz of plain number arrays."

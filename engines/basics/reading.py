@@ -44,7 +44,14 @@ def read_text(path: Path, most: int = LARGEST_CONFIG) -> str:
 
 def read_json(path: Path, kind: type[Record]) -> Record:
     """The JSON document in a file, checked. Raises OSError and `msgspec.DecodeError`."""
+    return decoded(read_bytes(path), kind)
+
+
+def decoded(content: bytes, kind: type[Record]) -> Record:
+    """The JSON document in `content`, checked. Raises `msgspec.DecodeError` alone, whatever is wrong with it."""
     try:
-        return msgspec.json.decode(read_bytes(path), type=kind)
+        return msgspec.json.decode(content, type=kind)
     except RecursionError:
         raise msgspec.DecodeError("it is nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"it is not UTF-8 text ({error.reason} at byte {error.start})") from None

@@ -232,10 +232,14 @@ class RunDirectory:
         return sorted(int(file.stem) for file in self.attempts.glob("*.json") if _NUMBER.fullmatch(file.stem))
 
     def attempt(self, number: int) -> Attempt:
+        path = self.attempts / f"{number}.json"
         try:
-            return read_json(self.attempts / f"{number}.json", Attempt)
+            attempt = read_json(path, Attempt)
         except (msgspec.DecodeError, OSError) as error:
-            raise DataError(f"{self.attempts / f'{number}.json'} cannot be read ({error}).") from None
+            raise DataError(f"{path} cannot be read ({error}).") from None
+        if attempt.number != number:
+            raise DataError(f"{path} cannot be read (it says that it is attempt {attempt.number}).")
+        return attempt
 
     def newest_attempt(self) -> Attempt | None:
         numbers = self.attempt_numbers()

@@ -7,6 +7,7 @@ a hang-up or a frozen caller changes nothing.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from engines.runs.resume import Change
 
 START_SECONDS = 20.0
+ROOM_FOR_WORDS = 1 << 16
+"""Bytes of disk without which a supervisor can neither begin nor say why."""
 
 
 def prepare_training(
@@ -84,15 +87,27 @@ def start(run: RunDirectory, resume: Resumption | None = None) -> int:
     while not gone and time.monotonic() < deadline:
         gone = supervisor.poll() is not None  # asked first: what it wrote before it went is then there
         for number in set(run.attempt_numbers()) - before:
-            if run.attempt(number).supervisor.pid == supervisor.pid:  # another launcher may have been faster
-                return number
+            attempt = run.attempt(number)
+            if attempt.supervisor.pid != supervisor.pid:  # another launcher may have been faster
+                continue
+            if attempt.ended is not None and attempt.engine is None and attempt.ended.reason == "failed":
+                raise DataError(f"The engine of {run.path} did not start: {attempt.ended.error}")
+            return number
         time.sleep(0.01)
     if not gone:
         supervisor.kill()
         supervisor.wait()
         raise DataError(f"The engine of {run.path} did not start within {START_SECONDS:.0f} s and was killed.")
-    reason = " ".join(last_lines(run.supervisor_log, 1)) or "it printed nothing"
-    raise DataError(f"The engine of {run.path} did not start: {reason}")
+    raise DataError(f"The engine of {run.path} did not start: {_why_not(run)}")
+
+
+def _why_not(run: RunDirectory) -> str:
+    """Why a supervisor left before it began: its last words, or why it could have none."""
+    if words := " ".join(last_lines(run.supervisor_log, 1)):
+        return words
+    if shutil.disk_usage(run.path).free < ROOM_FOR_WORDS:
+        return f"its disk is full; free some space, then start it with `cockpit resume {run.path.name}`"
+    return "it printed nothing"
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,14 @@ def _lost(attempt: Attempt | None, history: History) -> str:
     return f"no engine and no end recorded (machine rebooted?){way_on}"
 
 
+def _without_records(history: History) -> str:
+    """Of a run without any attempt on record."""
+    if not history.attempt:
+        return "never started"
+    end = f"; its events end with {history.ended.reason}" if history.ended is not None else ""
+    return f"the records of its attempts are gone{end}"
+
+
 def _how_it_was_asked_to_die(run: RunDirectory, attempt: Attempt | None) -> str:
     """Of a program that reports itself and is gone; empty where nobody has sent it a signal."""
     if attempt is None or not attempt.reports_itself or attempt.ended is not None:
@@ -75,7 +83,7 @@ def status_of(locked: bool, attempt: Attempt | None, history: History, asked_to_
     if not locked and asked_to_die:
         return Status("stopped", asked_to_die)
     if not locked and attempt is None:
-        return Status("lost", "never started")
+        return Status("lost", _without_records(history))
     if not locked and attempt is not None and attempt.queued:
         return Status("lost", "ended while waiting for its device: resume puts it back into the queue")
     if not locked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -93,16 +94,31 @@ def create_run(
             "or set COCKPIT_RUNS to a folder you can write to."
         ) from None
     run = RunDirectory(path)
-    run.make()
-    run.write_config(resolved_config)
-    run.write_info(
-        RunInfo(
-            id=entry.name, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time(),
-            parent=parent, fork_step=fork_step, replay_of=replay_of, train_loss=train_loss, edition=edition,
-            made_by=maker(), seal=seal(entry.name),
-        )
+    info = RunInfo(
+        id=entry.name, project=project, kind=kind, engine=engine, title=title, label=label, created=time.time(),
+        parent=parent, fork_step=fork_step, replay_of=replay_of, train_loss=train_loss, edition=edition,
+        made_by=maker(), seal=seal(entry.name),
     )  # fmt: skip
+    try:
+        run.make()
+        run.write_config(resolved_config)
+        run.write_info(info)
+    except (DataError, OSError) as error:  # no command would know what is left
+        _undo(run, entry)
+        if isinstance(error, DataError):
+            raise
+        raise DataError(
+            f"The run directory {run.path} cannot be written ({error.strerror}); nothing of it is left. Free some "
+            "space, or choose another output.dir."
+        ) from None
     return run
+
+
+def _undo(run: RunDirectory, entry: Path) -> None:
+    """Remove what was made of a run that nobody can start, and its name among the runs."""
+    shutil.rmtree(run.path, ignore_errors=True)
+    if entry != run.path:
+        entry.unlink(missing_ok=True)
 
 
 def list_runs(folder: Path | None = None) -> list[RunDirectory]:

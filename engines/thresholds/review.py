@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from engines.basics import files
+from engines.basics import files, npz
 from engines.basics.errors import DataError
 from engines.basics.reading import read_json
 
@@ -105,10 +105,9 @@ def _read_array(path: Path) -> NDArray[Any]:
     try:
         if path.stem.rpartition("-")[2] != _digest(content):
             raise ValueError("its content does not match its name")
-        array: NDArray[Any] = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        return npz.array_in(io.BytesIO(content))
+    except ValueError as error:
         raise DataError(f"{path} is damaged ({error}); {_AGAIN}.") from None
-    return array
 
 
 def _digest(content: bytes) -> str:

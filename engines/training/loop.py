@@ -84,6 +84,8 @@ class Trainer:
             Pace(run, events.attempt, ranks, device),
         )  # fmt: skip
         self._fresh = True
+        self._unsaved_best: tuple[float | None, int] | None = None
+        """Score and epoch of a best whose save found the disk full, until the next epoch."""
         self._enter_stage()
 
     def train(self, replay: Sequence[CommandAnswer] = ()) -> EndReason:
@@ -113,7 +115,7 @@ class Trainer:
             if begins and (reason := schedule.plan.ending(state, early=steering.ends_early)) is not None:
                 self._close(f"the run is {reason}")
                 if not self.checkpoints.current:  # the disk was full when the last epoch ended
-                    self.checkpoints.save()
+                    self._save_at_end()
                 return reason
             self.one_step()
             if self.phases.current == "compiling":  # which the first step did
@@ -124,7 +126,7 @@ class Trainer:
             if self.agreement.save_is_due:
                 self.checkpoints.save_in_background()
         self._close("the run is stopping")
-        self.checkpoints.save()
+        self._save_at_end()
         return "stopped"
 
     def one_step(self) -> Tensor:
@@ -142,6 +144,14 @@ class Trainer:
         state.step += 1
         state.step_in_epoch += 1
         return row
+
+    def _save_at_end(self) -> None:
+        """Save what stands now, as the best too where it is a best that could not be saved when its epoch ended."""
+        self.checkpoints.settle()
+        late = self._unsaved_best if self.state.step_in_epoch == 0 else None
+        if late is not None:
+            self.state.best_score, self.state.best_epoch = late
+        self.checkpoints.save(best=late is not None)
 
     def restore(self, content: dict[str, Any]) -> None:
         """Go on from what a checkpoint holds."""
@@ -195,9 +205,11 @@ class Trainer:
             if result.tables:
                 self.records.write_report(result.tables)
         state.stage_over = not plan.is_last(state) and plan.stage_over(state)
+        self._unsaved_best = None
 
         def not_saved() -> None:  # what best.pt still holds is what there is to beat
             if best:
+                self._unsaved_best = state.best_score, state.best_epoch
                 state.best_score, state.best_epoch = best_before
 
         self.checkpoints.end_epoch(best=best, failed=not_saved)

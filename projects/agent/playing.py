@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from engines.basics.reading import read_json
 from projects.agent.demo.arena import Arena
 from projects.agent.demo.task import NOTES
 from projects.agent.dynamics import Actions
@@ -27,10 +29,9 @@ PIECE = 10
 def is_arena(folder: Path) -> bool:
     """Whether the games of a folder are the arena's, which can be played."""
     try:
-        notes = json.loads((folder / NOTES).read_bytes())
-    except (OSError, ValueError):
+        return read_json(folder / NOTES, dict[str, Any]).get("made") == MADE
+    except (OSError, msgspec.DecodeError):
         return False
-    return isinstance(notes, dict) and notes.get("made") == MADE
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.basics import npz
 from engines.basics.errors import DataError
 from projects.controls.features import frame_features, target_frames
 from projects.controls.layout import CONTROL_SIZE
@@ -119,9 +120,8 @@ def _ceiling(recordings: Sequence[Recording], folder: Path | None) -> Floats | N
 def read_ceiling(path: Path, frames: int) -> Floats:
     """The best prediction of a session of `frames` frames: (frames, 28). Raises `DataError` for anything else."""
     try:
-        with np.load(path, allow_pickle=False) as content:
-            expected: Floats = content["expected"].astype(np.float32)
-    except (OSError, ValueError, KeyError, EOFError) as error:
+        expected: Floats = npz.arrays_in(path)["expected"].astype(np.float32)
+    except (OSError, ValueError, KeyError) as error:
         raise DataError(f"{path}: not a ceiling file ({error}); make the demo data again in an empty folder.") from None
     if expected.shape != (frames, CONTROL_SIZE):
         raise DataError(

@@ -15,6 +15,7 @@ import msgspec
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engines.basics.reading import read_json
 from engines.tasks.exporting import as_json, replace_export
 from engines.training.project import TrainingLog
 from engines.training.trained import serialised
@@ -136,7 +137,7 @@ def training_log(log: TrainingLog) -> dict[str, Any]:
 def _reviewed_before(path: Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Thresholds in the config at `path` that a person reviewed for the checkpoint of `config`, and a sentence."""
     try:
-        before = msgspec.json.decode(path.read_bytes())
+        before = read_json(path, dict[str, Any])
         if before["thresholds_reviewed"] is not True:
             return {}, ""
         reviewed = {key: before[key] for key in REVIEWED} | {REVIEW: before.get(REVIEW)}

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.basics.errors import DataError, nearest
+from engines.basics.reading import decoded, read_bytes
 from projects.controls.layout import (
     ACTION,
     BINARY,
@@ -143,11 +144,7 @@ class _Reader:
 
     def _decode(self) -> Any:
         try:
-            if (size := self._path.stat().st_size) > LARGEST_CONFIG:
-                raise DataError(
-                    f"{self._path}: has {size:,} bytes, expected under {LARGEST_CONFIG:,}; export it again."
-                )
-            return msgspec.json.decode(self._path.read_bytes())
+            return decoded(read_bytes(self._path, LARGEST_CONFIG), dict[str, Any])
         except (OSError, msgspec.DecodeError) as error:
             raise DataError(f"{self._path}: cannot be read as a policy's config ({error}); export it again.") from None
 

@@ -16,6 +16,7 @@ from typing import IO, Any
 import msgspec
 
 from engines.basics.errors import DataError
+from engines.basics.reading import read_json
 
 UNPACKED: dict[str, Callable[[IO[bytes]], Any]] = {".xz": lzma.LZMAFile, ".gz": gzip.open}
 MEMORY = Path("/dev/shm")
@@ -126,7 +127,7 @@ def _members(path: Path, name: str) -> Iterator[Source]:
 def _tables(folder: Path) -> set[str]:
     """File names that slippi-ai's list of games in `folder` gives."""
     try:
-        games = msgspec.json.decode((folder / META).read_bytes(), type=list[dict[str, object]])
+        games = read_json(folder / META, list[dict[str, object]])
     except (OSError, msgspec.MsgspecError):
         return set()
     return {str(game["slp_md5"]) for game in games if "slp_md5" in game}

@@ -18,8 +18,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.basics import npz
 from engines.basics.errors import DataError
 from engines.basics.files import replace_bytes, replace_with
+from engines.basics.reading import read_json
 from projects.melee.game import Game, Reason
 from projects.melee.layout import FRAME, ITEM
 from projects.melee.sources import NOTES
@@ -195,7 +197,7 @@ class Store:
         rows = sum(getattr(game, kind) for game in self.contents[shard].games)
         path = self._path(shard, kind)
         try:
-            array: NDArray[Any] = np.load(path, mmap_mode="r" if rows else None, allow_pickle=False)
+            array = npz.array_in(path, mapped=rows > 0)
         except (OSError, ValueError) as error:
             raise DataError(f"{path}: cannot be read ({error}); parse the replays again.") from None
         if array.dtype != dtype or array.shape != (rows,):
@@ -211,7 +213,7 @@ def read_contents(path: Path, shards: list[str]) -> Iterator[Contents]:
 
 def _finished(path: Path) -> list[str]:
     try:
-        notes = msgspec.json.decode((path / NOTES).read_bytes(), type=dict[str, Any])
+        notes = read_json(path / NOTES, dict[str, Any])
         finished = sorted(msgspec.convert(notes["finished"], list[str]))
     except FileNotFoundError:
         raise DataError(
@@ -228,6 +230,6 @@ def _finished(path: Path) -> list[str]:
 
 def _contents(path: Path) -> Contents:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Contents)
+        return read_json(path, Contents)
     except (OSError, msgspec.MsgspecError) as error:
         raise DataError(f"{path}: cannot be read ({error}); parse the replays again.") from None

@@ -19,8 +19,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.basics import npz
 from engines.basics.errors import DataError
 from engines.basics.files import replace_with
+from engines.basics.reading import decoded
 from projects.sim.labels import ABSENT, LABELS, TELEMETRY
 
 if TYPE_CHECKING:
@@ -79,19 +81,12 @@ def drive_paths(folder: Path) -> list[Path]:
     return paths
 
 
-def _npz(path: Path) -> Path:
-    """The path, of an archive of arrays. Raises ValueError for any other file: numpy would take a bare array too."""
-    if not zipfile.is_zipfile(path):
-        raise ValueError("it is no .npz")
-    return path
-
-
 def is_drive(path: Path) -> bool:
     """Whether a file, or the first .npz of a folder, says of itself that it is a drive."""
     try:
-        with np.load(_npz(drive_paths(path)[0]), allow_pickle=False) as content:
-            return {"about", "telemetry", "labels"} <= set(content.files)
-    except (DataError, OSError, ValueError, EOFError, zipfile.BadZipFile):
+        with zipfile.ZipFile(drive_paths(path)[0]) as archive:
+            return {"about.npy", "telemetry.npy", "labels.npy"} <= set(archive.namelist())
+    except (DataError, OSError, ValueError, zipfile.BadZipFile):
         return False
 
 
@@ -120,12 +115,11 @@ def write_drive(path: Path, drive: Drive) -> None:
 def read_drive(path: Path) -> Drive:
     """The drive in a file. Raises `DataError` for one that is damaged, of another kind, or does not fit together."""
     try:
-        with np.load(_npz(path), allow_pickle=False) as content:
-            arrays = {name: content[name] for name in content.files}
-        about = msgspec.json.decode(str(arrays["about"]), type=About)
+        arrays = npz.arrays_in(path)
+        about = decoded(str(arrays["about"]).encode(), About)
     except KeyError:
         raise DataError(f"{path}: holds no `about`, so it is no drive; make it with `cockpit data parse`.") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
+    except (OSError, ValueError, msgspec.DecodeError) as error:
         raise DataError(f"{path}: cannot be read as a drive ({error}); make it again.") from None
     count = len(arrays["times"]) if "times" in arrays and arrays["times"].ndim == 1 else -1
     _expect(path, arrays, "times", np.float64, (count,))

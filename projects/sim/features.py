@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from engines.basics import npz
 from engines.basics.errors import DataError
 from engines.basics.files import make_directory, replace_with
 from engines.tasks import TaskContext
@@ -86,9 +86,8 @@ def _write(file: IO[bytes], features: Floats) -> None:
 
 def _read(path: Path, shape: tuple[int, int]) -> Floats:
     try:
-        with np.load(path, allow_pickle=False) as content:
-            features: Floats = content["features"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        features: Floats = npz.arrays_in(path)["features"]
+    except (OSError, ValueError, KeyError) as error:
         raise DataError(f"{path}: kept features are damaged ({error}); delete the file, they are made again.") from None
     if features.shape != shape or features.dtype != np.float32 or not np.isfinite(features).all():
         raise DataError(

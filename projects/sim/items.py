@@ -6,7 +6,6 @@ A shard is an .npz or .safetensors file, a row of each array per sample: telemet
 from __future__ import annotations
 
 import operator
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engines.basics import npz
 from engines.basics.errors import DataError, UserError
 from engines.contract.references import load
 from engines.training.project import Batch, Context
@@ -217,14 +217,9 @@ def _shard(path: Path) -> dict[str, Any]:
 
             arrays: dict[str, Any] = load_file(path)
         else:
-            if not zipfile.is_zipfile(path):
-                raise ValueError("it is no .npz")
-            with np.load(path, allow_pickle=False) as content:
-                arrays = {name: content[name] for name in content.files}
-    except Exception as error:  # safetensors has exceptions of its own, numpy several
-        if not isinstance(error, OSError | ValueError | EOFError | zipfile.BadZipFile) and "safetensors" not in repr(
-            type(error)
-        ):
+            arrays = npz.arrays_in(path)
+    except Exception as error:  # safetensors has exceptions of its own
+        if not isinstance(error, OSError | ValueError) and "safetensors" not in repr(type(error)):
             raise
         raise DataError(f"{path}: cannot be read as a shard ({error}); write it again.") from None
     rows = {name: len(values) if values.ndim else -1 for name, values in arrays.items()}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from pathlib import Path
 
 import pytest
 
+from engines.basics import files
 from engines.basics.errors import DataError, UserError
 from engines.contract.rundir import Attempt, ProcessMark, RunDirectory
 from engines.runs.store import WORDS, create_run, find_run, find_training, list_runs, new_run_id
@@ -108,6 +110,28 @@ def test_a_runs_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path, monke
     monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path / "file" / "runs"))
     with pytest.raises(DataError, match="Not a directory"):
         make()
+
+
+@pytest.mark.behaviour("full-disk-takes-nothing")
+@pytest.mark.parametrize("call", range(3))
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_of_a_run_that_cannot_be_written_nothing_is_left(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int, elsewhere: bool
+) -> None:
+    """The disk is full at the first, the second or the third file of a new run, wherever its directory is."""
+    real, calls = files.replace_bytes, iter(range(9))
+
+    def replace(path: Path, content: bytes) -> None:
+        if next(calls) == call:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        real(path, content)
+
+    monkeypatch.setattr(files, "replace_bytes", replace)
+    path = tmp_path / "elsewhere" if elsewhere else None
+    with pytest.raises(DataError, match=r"cannot be written \(No space left on device\); nothing of it is left"):
+        make(path)
+    assert list(runs.iterdir()) == []
+    assert path is None or not path.exists()
 
 
 def test_records_are_read_back_and_damage_is_named(tmp_path: Path) -> None:

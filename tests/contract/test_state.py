@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
@@ -22,6 +23,15 @@ def answered(state: str, command: cmd.Command) -> ev.CommandAnswer:
 
 
 PLAYED = ev.Progress(done=3, total=20, unit="games")
+
+
+def delete_attempts(fake: FakeRun) -> None:
+    shutil.rmtree(fake.run.attempts)
+
+
+def misnumber(fake: FakeRun) -> None:
+    path = fake.run.attempts / "1.json"
+    path.write_bytes(path.read_bytes().replace(b'"number": 1', b'"number": 7'))
 
 
 def damage_attempt(fake: FakeRun) -> None:
@@ -66,7 +76,14 @@ LIVE_CASES: list[tuple[str, str, Facts]] = [
 
 ENDED_CASES: list[tuple[str, str, Facts]] = [
     ("lost", "never started", lambda f: None),
+    ("lost", "the records of its attempts are gone", lambda f: delete_attempts(f.begin().started())),
+    (
+        "lost",
+        "are gone; its events end with finished",
+        lambda f: delete_attempts(f.begin().started().say(ev.Ended(reason="finished", step=40))),
+    ),
     ("lost", "1.json cannot be read", lambda f: damage_attempt(f.begin().started())),
+    ("lost", "1.json cannot be read (it says that it is attempt 7)", lambda f: misnumber(f.begin().started())),
     ("lost", "while waiting", lambda f: f.begin(queued=True).say(ev.Phase(phase="queued", detail="1st for cpu"))),
     (
         "stopped",

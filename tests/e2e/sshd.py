@@ -40,6 +40,7 @@ FOR_ROOT = Path("/run/sshd")
 class SshServer:
     def __init__(self, folder: Path, port: int, process: psutil.Process) -> None:
         self._folder, self._port, self._process = folder, port, process
+        self._serving: list[psutil.Process] = []
 
     def command(self, program: str, cwd: Path, env: dict[str, str]) -> str:
         """What a shell takes to run `program` at the other end of a connection, in a terminal."""
@@ -62,6 +63,17 @@ class SshServer:
             with suppress(psutil.NoSuchProcess):  # one of a pair may go with the other
                 if _serves(process):
                     process.kill()
+
+    def freeze(self) -> None:
+        """Stop what serves the connections: nothing comes through, and nobody is told."""
+        self._serving = [process for process in self._process.children(recursive=True) if _serves(process)]
+        for process in self._serving:
+            process.suspend()
+
+    def thaw(self) -> None:
+        """Let the frozen connections go on."""
+        for process in self._serving:
+            process.resume()
 
 
 def _serves(process: psutil.Process) -> bool:

@@ -23,14 +23,18 @@ def server(tmp_path: Path) -> Iterator[SshServer]:
         yield server
 
 
+def ready_to_connect(server: SshServer, folder: Path, env: dict[str, str], data: Path) -> str:
+    """The command that opens a cockpit at the other end, with a config in its folder."""
+    write_config(folder, data)
+    passed = {name: env[name] for name in ("HOME", "COCKPIT_RUNS", "COCKPIT_QUEUE")} | {"LANG": "C.UTF-8"}
+    return server.command(str(COCKPIT), folder, passed)
+
+
 @pytest.mark.behaviour("cut-ssh-connection-through")
 def test_a_cut_connection_costs_nothing(
     terminal: Callable[..., Terminal], server: SshServer, tmp_path: Path, env: dict[str, str], demo_data: Path
 ) -> None:
-    write_config(tmp_path, demo_data)
-    passed = {name: env[name] for name in ("HOME", "COCKPIT_RUNS", "COCKPIT_QUEUE")} | {"LANG": "C.UTF-8"}
-    connect = server.command(str(COCKPIT), tmp_path, passed)
-
+    connect = ready_to_connect(server, tmp_path, env, demo_data)
     line = terminal(connect, (100, 30))
     me = Person(line, tmp_path / "runs")
     run = me.start_from_a_form()
@@ -63,3 +67,33 @@ def test_a_cut_connection_costs_nothing(
     assert attempt is not None
     assert lock_holder(run.lock) is None
     assert processes_of(attempt.supervisor) == []
+
+
+@pytest.mark.slow
+@pytest.mark.behaviour("frozen-ssh-connection-holds-nothing")
+def test_a_frozen_connection_holds_nothing_up(
+    terminal: Callable[..., Terminal], server: SshServer, tmp_path: Path, env: dict[str, str], demo_data: Path
+) -> None:
+    """The line freezes while the cockpit draws: the training goes on, a second line stops it, the first one follows."""
+    connect = ready_to_connect(server, tmp_path, env, demo_data)
+    frozen = Person(terminal(connect, (120, 160)), tmp_path / "runs")
+    run = frozen.start_from_a_form()
+    server.freeze()
+    before = len(lines_of(run.train_metrics))
+    shown = frozen.terminal.screen()
+    wait_for("epochs that nobody sees", lambda: len(lines_of(run.train_metrics)) >= before + 5)
+    assert frozen.terminal.screen() == shown
+
+    other = Person(terminal(connect, (120, 160)), tmp_path / "runs")
+    other.see(rf"● running +{run.path.name.rpartition('-')[2]} ")
+    other.press("Enter")
+    other.see(rf"◢ {run.path.name} .*● running")
+    other.stop()
+    written = {row["epoch"]: f"{row['loss']:.3f}" for row in lines_of(run.train_metrics)}
+    assert list(written) == list(range(1, len(written) + 1))
+    assert {epoch: cells[1] for epoch, cells in other.rows(len(written)).items()} == written
+
+    server.thaw()
+    frozen.see("■ stopped")
+    assert {epoch: cells[1] for epoch, cells in frozen.rows(len(written)).items()} == written
+    assert lock_holder(run.lock) is None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +18,22 @@ import pytest
 import torch
 
 from engines.basics import files
+from engines.basics.errors import DataError
 from engines.basics.jsonl import append_line
 from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
 from engines.contract.alerts import FULL_DISK
 from engines.contract.events import Alert, CommandAnswer, Phase
+from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
 from engines.contract.steps import read_segments
 from engines.runs import launch
 from engines.runs.state import RunReader
+from engines.runs.store import create_run
 from engines.runtime import room
+from engines.supervise import Supervisor
 from engines.training import checkpoint
 from engines.training.engine import _to_the_end
+from engines.training.project import Result
 from tests.engines.conftest import LiveRun, prepare_example, wait_for
 from tests.engines.toy import ToyRun
 from tests.support.example_project import ExampleProject
@@ -100,6 +107,38 @@ def test_each_write_of_a_training_may_be_refused_and_nothing_is_missing(
 
 
 @pytest.mark.behaviour("full-disk-takes-nothing")
+def test_a_best_epoch_that_found_the_disk_full_is_saved_as_the_best_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last epoch is the best, and the disk is full while it is saved: best.pt and the export are that epoch's."""
+    saves: list[bool] = []
+    real = checkpoint.save
+
+    def save(*arguments: Any, best: bool, **options: Any) -> None:
+        saves.append(best)
+        if len(saves) == 3:
+            raise FULL
+        real(*arguments, best=best, **options)
+
+    monkeypatch.setattr(checkpoint, "save", save)
+    toy = ToyRun(tmp_path, checkpoint_minutes=100)
+    scores = iter((0.1, 0.2, 0.3))
+    evaluate = toy.trainer.evaluate
+    monkeypatch.setattr(toy.trainer, "evaluate", lambda: replace(result_of(evaluate), score=next(scores)))
+    assert toy.train() == "finished"
+    assert saves == [True, True, True, True]
+    for file in (toy.run.best, toy.run.last):
+        state = checkpoint.load(file)["state"]
+        assert (state["epoch"], state["best_epoch"], state["best_score"]) == (3, 3, 0.3)
+
+
+def result_of(evaluate: Callable[[], Result | None]) -> Result:
+    result = evaluate()
+    assert result is not None
+    return result
+
+
+@pytest.mark.behaviour("full-disk-takes-nothing")
 def test_it_says_so_in_the_room_that_was_kept_and_hears_what_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +206,35 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("only root may mount a small file system")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.behaviour("full-disk-takes-nothing")
+def test_a_supervisor_that_finds_the_disk_full_is_explained(small_disk: Path) -> None:
+    """It can write neither its first record nor why: the launcher says so, and the run starts once there is room."""
+    run = create_run(
+        "toy", "project: toy\n", kind="training", engine="engines.train", title="", path=small_disk / "run"
+    )
+    filler = small_disk / "filler"
+    with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    with pytest.raises(DataError, match=r"did not start: its disk is full; free some space, then start it with"):
+        launch.start(run)
+    assert RunReader(run).status().state == "lost"
+    filler.unlink()
+    assert launch.start(run) == 1
+    wait_for("its end", lambda: lock_holder(run.lock) is None)
+
+
+@pytest.mark.behaviour("full-disk-takes-nothing")
+def test_the_end_is_recorded_though_somebody_deleted_the_records(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    run.make()
+    attempt = Attempt(number=1, started=1.0, supervisor=ProcessMark(os.getpid(), 0.0))
+    attempt.ended = End(reason="finished", time=2.0, exit_code=0)
+    shutil.rmtree(run.attempts)
+    Supervisor(run)._record_end(attempt)
+    assert RunReader(run).status().state == "finished"
 
 
 @pytest.mark.behaviour("full-disk-takes-nothing")

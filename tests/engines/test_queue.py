@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.basics.errors import UserError
+from engines.basics.errors import DataError, UserError
 from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
 from engines.contract.rundir import RunDirectory
@@ -243,7 +244,9 @@ def test_a_queue_folder_of_others_is_not_used(
         path=tmp_path / "runs" / "one",
     )  # fmt: skip
     line.runs["one"] = run
-    launch.start(run)
+    said = pytest.raises(DataError, match=r"did not start: it cannot wait for .* can be changed by other users")
+    with said if queued else contextlib.nullcontext():
+        launch.start(run)
     line.wait_gone("one")
     state, detail = line.status("one")
     assert state == "failed"  # of those that began, too: this engine never says that it has finished

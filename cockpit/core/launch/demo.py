@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from cockpit.core.config.configs import SHIPPED
 from engines.basics.errors import DataError, UserError
 from engines.basics.files import make_directory
+from engines.basics.reading import read_json
 from engines.contract import spec as specs
 from engines.contract.rundir import RunDirectory
 from engines.contract.spec import Spec
@@ -56,13 +59,12 @@ class Demo:
 
     def _data_ready(self) -> bool:
         try:
-            mark = json.loads((self.data_path / MARK).read_bytes())
+            return read_json(self.data_path / MARK, dict[str, Any]).get("complete") is True
         except (FileNotFoundError, NotADirectoryError):
             # data without a mark is a person's own, and the training says what is wrong with it, if anything is
             return self.data_path.exists() and not (self.data_path.is_dir() and not any(self.data_path.iterdir()))
-        except ValueError:
+        except (OSError, msgspec.DecodeError):
             return False
-        return isinstance(mark, dict) and mark.get("complete") is True
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from cockpit.core.text import plain, run_word
 from engines.basics.errors import DataError, UserError
 from engines.basics.files import replace_bytes
 from engines.basics.lock import alone_with
+from engines.basics.reading import decoded, read_bytes
 from engines.contract.rundir import RunDirectory
 
 FILE = ".baselines.json"
@@ -44,9 +45,7 @@ def pinned(folder: Path) -> dict[str, str]:
     """The ids of the pinned runs by project. Raises `DataError` for a damaged file."""
     path = folder / FILE
     try:
-        if path.stat().st_size > LARGEST:
-            raise DataError(f"{path} is too large to be the list of baselines; delete it.")
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
+        return decoded(read_bytes(path, LARGEST), dict[str, str])
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError) as error:

@@ -15,7 +15,7 @@ from engines.basics import files
 from engines.basics.errors import DataError
 from engines.basics.jsonl import append_line
 from engines.basics.lock import RunLock
-from engines.basics.reading import read_bytes
+from engines.basics.reading import decoded, read_bytes
 from engines.contract.rundir import RunDirectory
 from engines.thresholds.adapter import ThresholdAdapter
 from engines.thresholds.review import SAVE_LOCK, About
@@ -110,8 +110,8 @@ class SavedThresholds:
             return []
         found = []
         for line in lines:
-            with suppress(msgspec.DecodeError, RecursionError):
-                found.append(msgspec.json.decode(line, type=Saving))
+            with suppress(msgspec.DecodeError):
+                found.append(decoded(line, Saving))
         return found
 
     @contextmanager
@@ -133,8 +133,8 @@ class SavedThresholds:
 
     def _take(self, data: bytes) -> None:
         try:
-            content = msgspec.json.decode(data, type=dict[str, Any])
-        except (msgspec.DecodeError, RecursionError) as error:
+            content = decoded(data, dict[str, Any])
+        except msgspec.DecodeError as error:
             raise DataError(f"{self.path} cannot be read as an exported config ({error}); export again.") from None
         self.content, self.thresholds, self._digest = content, self._adapter.read(content), _digest(data)
 

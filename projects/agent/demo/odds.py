@@ -7,7 +7,6 @@ action that produced the frame, before the expert drew it.
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.basics import npz
 from engines.basics.errors import DataError
 from engines.basics.files import replace_with
 from projects.agent.demo.arena import Arena, Floats, State
@@ -64,9 +64,9 @@ def read_odds(folder: Path, name: str, frames: int) -> Odds | None:
     if not path.is_file():
         return None
     try:
-        with np.load(path, allow_pickle=False) as content:
-            found = {key: np.asarray(content[key], np.float32) for key in _WIDTHS}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        content = npz.arrays_in(path)
+        found = {key: content[key].astype(np.float32) for key in _WIDTHS}
+    except (OSError, ValueError, KeyError) as error:
         raise DataError(f"{path}: damaged ({error}); make the demo games again in an empty folder.") from None
     for key, width in _WIDTHS.items():
         if found[key].shape != (frames, width):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engines.basics import npz
 from engines.basics.errors import DataError
 from projects.sim.drives import About, Drive, Ids, Times
 from projects.sim.labels import REASON
@@ -88,14 +89,13 @@ def _signal(folder: Path, columns: int) -> tuple[Floats64, Floats64]:
 
 def _array(path: Path) -> NDArray[Any]:
     try:
-        array = np.load(path, allow_pickle=False)
+        array = npz.array_in(path)
     except FileNotFoundError:
         raise DataError(f"{path}: is missing, expected an array of the segment; copy it again.") from None
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read as an array ({error}); copy the segment again.") from None
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
-        found = getattr(array, "dtype", type(array).__name__)
-        raise DataError(f"{path}: holds {found}, expected an array of numbers; copy the segment again.")
+    if array.dtype.kind not in "fiu":
+        raise DataError(f"{path}: holds {array.dtype}, expected an array of numbers; copy the segment again.")
     return array
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.basics.errors import DataError
+from engines.basics.reading import decoded
 from projects.sim.drives import About, Drive
 from projects.sim.labels import ABSENT, LABELS, TELEMETRY
 from projects.sim.readers.pictures import pictures
@@ -108,7 +109,7 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 def _rows(content: Read, path: Path) -> list[dict[str, Any]]:
     """The records of all catalogs, without those that were deleted in the tub's own editor."""
     try:
-        manifest: Any = msgspec.json.decode(content(MANIFEST).splitlines()[4])
+        manifest = decoded(content(MANIFEST).splitlines()[4], dict[str, Any])
         names, deleted = [str(name) for name in manifest["paths"]], set(manifest["deleted_indexes"])
     except (msgspec.MsgspecError, IndexError, KeyError, TypeError, OSError) as error:
         raise DataError(
@@ -129,7 +130,7 @@ def _rows(content: Read, path: Path) -> list[dict[str, Any]]:
 
 def _row(line: bytes, where: str) -> dict[str, Any]:
     try:
-        row = msgspec.json.decode(line, type=dict[str, Any])
+        row = decoded(line, dict[str, Any])
         if not all(isinstance(row[key], int | float) for key in (ANGLE, THROTTLE)) or not isinstance(row[IMAGE], str):
             raise KeyError(ANGLE)
     except (msgspec.MsgspecError, KeyError):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engines.contract.steps import StepWriter
+from engines.contract.steps import FIXED, StepWriter
 from tests.cockpit.cli.conftest import Cockpit
 from tests.support.fake_run import FakeRun
 
@@ -60,6 +60,11 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "a link to nothing": lambda path: path.symlink_to("nowhere"),
     "a memo of a billion": pickled_memo,
 }
+LARGE: dict[str, Callable[[Path], object]] = {
+    "five megabytes of keys": lambda path: path.write_text("".join(f"key{k}: {k}\n" for k in range(330_000))),
+    "300,000 names": lambda path: path.write_text(json.dumps([*FIXED, *(f"m{k}" for k in range(300_000))])),
+    "300,000 values": lambda path: path.write_text(json.dumps({f"m{k}": k for k in range(300_000)})),
+}
 
 
 def whole_run(folder: Path, name: str) -> FakeRun:
@@ -94,7 +99,7 @@ def faults_of(kind: str, commands: Sequence[str], cockpit: Cockpit, runs: Path) 
             continue  # these may be long: they are read in pieces
         kept = path.read_bytes() if path.is_file() else None
         path.unlink(missing_ok=True)
-        DAMAGE[kind](path)
+        (DAMAGE | LARGE)[kind](path)
         for command in commands:
             try:
                 answer = cockpit(*command.replace("RUN", BAD).split())
@@ -120,7 +125,7 @@ def test_a_damaged_file_harms_no_other_run(kind: str, cockpit: Cockpit, runs: Pa
 
 @pytest.mark.behaviour("damaged-run-harms-no-other")
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", DAMAGE)
+@pytest.mark.parametrize("kind", [*DAMAGE, *LARGE])
 def test_every_command_answers_a_damaged_file(kind: str, cockpit: Cockpit, runs: Path) -> None:
     assert faults_of(kind, COMMANDS, cockpit, runs) == []
 

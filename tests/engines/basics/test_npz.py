@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,26 @@ def test_rows_and_single_values() -> None:
     assert npz.scalar(path, {}, "fps", 1.0) == 1.0
     with pytest.raises(DataError, match=r"fps has shape \(2,\) of float64, expected one number"):
         npz.scalar(path, {"fps": np.zeros(2)}, "fps", 1.0)
+
+
+@pytest.mark.behaviour("damaged-run-harms-no-other")
+def test_whatever_is_wrong_inside_an_archive_is_one_kind_of_error(tmp_path: Path) -> None:
+    """A member without the mark of an array, a header that is no Python, one that asks for absurdly much."""
+    header = b"\x93NUMPY\x01\x00v\x00"
+    damage = {
+        "no array": b"just bytes",
+        "no header": header + b"{'descr': '<f4', 'shape': (3,".ljust(118) + b"\n",
+        "too large": header
+        + b"{'descr': '<f4', 'fortran_order': False, 'shape': (999999999999999,), }".ljust(117)
+        + b"\n",
+    }
+    for content in damage.values():
+        with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+            archive.writestr("x.npy", content)
+        with pytest.raises(DataError, match=r"a\.npz: damaged or not an \.npz file"):
+            npz.load(tmp_path / "a.npz")
+        with pytest.raises(ValueError):  # noqa: PT011  (its words are numpy's)
+            npz.arrays_in(tmp_path / "a.npz")
+        (tmp_path / "a.npy").write_bytes(content)
+        with pytest.raises(ValueError):  # noqa: PT011
+            npz.array_in(tmp_path / "a.npy")
