@@ -23,7 +23,7 @@ from engines.basics.jsonl import append_line
 from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
 from engines.contract.alerts import FULL_DISK
-from engines.contract.events import Alert, CommandAnswer, Phase
+from engines.contract.events import Alert, Checkpoint, CommandAnswer, Phase
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
 from engines.contract.steps import read_segments
 from engines.runs import launch
@@ -112,15 +112,15 @@ def test_a_best_epoch_that_found_the_disk_full_is_saved_as_the_best_at_the_end(
 ) -> None:
     """The last epoch is the best, and the disk is full while it is saved: best.pt and the export are that epoch's."""
     saves: list[bool] = []
-    real = checkpoint.save
+    real = checkpoint.write
 
-    def save(*arguments: Any, best: bool, **options: Any) -> None:
+    def write(*arguments: Any, best: bool, **options: Any) -> Checkpoint:
         saves.append(best)
         if len(saves) == 3:
             raise FULL
-        real(*arguments, best=best, **options)
+        return real(*arguments, best=best, **options)
 
-    monkeypatch.setattr(checkpoint, "save", save)
+    monkeypatch.setattr(checkpoint, "write", write)
     toy = ToyRun(tmp_path, checkpoint_minutes=100)
     scores = iter((0.1, 0.2, 0.3))
     evaluate = toy.trainer.evaluate

@@ -16,6 +16,7 @@ from torch.nn import functional
 from engines.basics.reading import read_json
 from engines.contract import commands as cmd
 from engines.contract.config import load_config
+from engines.contract.events import Checkpoint
 from engines.contract.rank_loads import RankLoads
 from engines.contract.rundir import RunDirectory
 from engines.contract.settings import Launch
@@ -107,15 +108,15 @@ def test_a_resume_on_other_ranks_goes_on_as_before(new_run: Runs, before: int, a
 
 def test_a_save_that_fails_on_rank_0_leaves_the_ranks_together(new_run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """What best.pt does not hold is nothing to beat, on every rank."""
-    saves, save = [0], checkpoint.save
+    saves, write = [0], checkpoint.write
 
-    def full_at_first(*given: Any, **named: Any) -> None:
+    def full_at_first(*given: Any, **named: Any) -> Checkpoint:
         saves[0] += 1
         if saves[0] == 1:
             raise OSError(errno.ENOSPC, "No space left on device")
-        save(*given, **named)
+        return write(*given, **named)
 
-    monkeypatch.setattr(checkpoint, "save", full_at_first)
+    monkeypatch.setattr(checkpoint, "write", full_at_first)
     live = new_run(*SHORT, "training.patience=2")
     assert trained(live.run, 2, work=loop_alone) == [0, 0]
     live.reader.poll()
