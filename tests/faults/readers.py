@@ -354,7 +354,7 @@ def _imported(name: str) -> Callable[[Path], None]:
         from projects.controls.importers.meter import Meter
         from tests.faults.trainings import Quiet
 
-        named(name).read(path, None, Meter(Quiet(), 1))  # type: ignore[arg-type]
+        named(name).read(path, None, Meter(Quiet(), 1))
 
     return read
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,12 +75,13 @@ def _make(project: str, folder: Path) -> None:
     from projects.melee.demo.task import make as matches
     from projects.sim.demo.task import make as drives
 
-    make, options = {
+    makers: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         "controls": (recordings, {"sessions": 3, "minutes": 0.5}),
         "melee": (matches, {"games": 3, "minutes": 1}),
         "agent": (games, {"games": 3, "frames": 60}),
         "sim": (drives, {"drives": 6, "minutes": 0.5}),
-    }[project]
+    }
+    make, options = makers[project]
     beside = folder.with_name(f".{project}.making")
     make({"out": str(beside), **options}, Quiet())
     with contextlib.suppress(OSError):  # another process was faster

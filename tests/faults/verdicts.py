@@ -152,9 +152,9 @@ class Verdict:
             same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(ours_, theirs_, strict=True))
             self.expect(same, f"the steps' {column} differs")
         for array in sorted(reference.review.rglob("*.np?")):
-            name = array.relative_to(reference.path)
-            other = run.path / name
-            self.expect(other.is_file() and other.read_bytes() == array.read_bytes(), f"{name} differs")
+            place = array.relative_to(reference.path)
+            other = run.path / place
+            self.expect(other.is_file() and other.read_bytes() == array.read_bytes(), f"{place} differs")
         for folder in ("checkpoints", "review", *["export"] * delivered):
             names = [
                 {str(p.relative_to(one.path)) for p in (one.path / folder).rglob("*") if p.suffix != ".tmp"}
