@@ -108,7 +108,7 @@ def create_run(
         if isinstance(error, DataError):
             raise
         raise DataError(
-            f"The run directory {run.path} cannot be written ({error.strerror}); nothing of it is left. Free some "
+            f"The run directory {run.path} cannot be written ({error.strerror}); it was removed again. Free some "
             "space, or choose another output.dir."
         ) from None
     return run

@@ -128,7 +128,7 @@ def test_of_a_run_that_cannot_be_written_nothing_is_left(
 
     monkeypatch.setattr(files, "replace_bytes", replace)
     path = tmp_path / "elsewhere" if elsewhere else None
-    with pytest.raises(DataError, match=r"cannot be written \(No space left on device\); nothing of it is left"):
+    with pytest.raises(DataError, match=r"cannot be written \(No space left on device\); it was removed again"):
         make(path)
     assert list(runs.iterdir()) == []
     assert path is None or not path.exists()
