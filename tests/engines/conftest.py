@@ -21,6 +21,7 @@ from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runs.resumption import Resumption
 from engines.runs.state import RunReader
+from engines.training import checkpoint
 from tests.support import here
 from tests.support.example_project import ExampleProject
 
@@ -175,7 +176,7 @@ def tensors(path: Path) -> dict[str, torch.Tensor]:
             for index, inner in enumerate(value):
                 walk(inner, f"{place}/{index}")
 
-    walk(torch.load(path, weights_only=True), "")
+    walk(checkpoint.load(path), "")
     return found
 
 

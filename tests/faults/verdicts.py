@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import torch
 
 from engines.basics.errors import DataError
 from engines.contract import events as ev
@@ -18,28 +17,11 @@ from engines.contract.steps import read_segments, read_series
 from engines.runs.history import History
 from engines.runs.state import RunReader
 from engines.training import checkpoint
+from tests.engines.conftest import tensors
 from tests.support.command import called
 
 TIMED = ("data_wait", "time", "attempt", "step", "seconds", "ms")
 """Columns and metrics that say how long something took."""
-
-
-def tensors(path: Path) -> dict[str, torch.Tensor]:
-    """Every tensor of a checkpoint by its place in it, random state included."""
-    found: dict[str, torch.Tensor] = {}
-
-    def walk(value: Any, place: str) -> None:
-        if isinstance(value, torch.Tensor):
-            found[place] = value
-        elif isinstance(value, dict):
-            for key, inner in value.items():
-                walk(inner, f"{place}/{key}")
-        elif isinstance(value, list | tuple):
-            for index, inner in enumerate(value):
-                walk(inner, f"{place}/{index}")
-
-    walk(checkpoint.load(path), "")
-    return found
 
 
 def table(run: RunDirectory) -> list[dict[str, Any]]:
