@@ -61,7 +61,8 @@ def fit_scale(
     low, high = max(low, -LARGEST), min(high, LARGEST)
     if high - low <= max(abs(low), abs(high)) * SAME or high - low < 1 / LARGEST:
         margin = 0.5 if log else abs(low) / 2 or 1.0
-        low, high = low - margin, high + margin
+        low = low if bottom is not None and top is None else low - margin
+        high = high if top is not None and bottom is None else high + margin
     step = nice_step((high - low) / max(ticks, 1), whole=False)
     if log and high - low >= 1:
         step = max(1.0, float(math.ceil(step)))  # whole decades

@@ -242,6 +242,12 @@ def test_the_largest_numbers_have_a_scale() -> None:
     assert scale.ticks
 
 
+def test_an_end_that_was_set_stays_where_no_value_reaches_it() -> None:
+    over, under = fit_scale(0.1, 0.4, 3, log=False, bottom=5.0), fit_scale(0.1, 0.4, 3, log=False, top=-5.0)
+    assert (over.low, under.high) == (5.0, -5.0)
+    assert (over.high > 5.0, under.low < -5.0) == (True, True)
+
+
 def test_hours_are_told_as_clocks_tell_them() -> None:
     assert [clock(s) for s in (0, 45, 90, 720)] == ["0s", "45s", "1m30", "12m"]
     assert [clock(s) for s in (4800, 86400 * 2 + 3600 * 3)] == ["1h20", "2d 3h"]
