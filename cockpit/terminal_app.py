@@ -175,12 +175,12 @@ class TerminalApp(OrderedKeysApp):
 
         if (choice := self.settings.value.notify) in notice.CHOICES:
             about = f"Now {notice.CHOICES[choice]}; next {notice.CHOICES[notice.following(choice)]}"
-            yield SystemCommand("Alerts outside the screen", about, self._change_notice)
+            yield SystemCommand("Terminal alerts", about, self._change_notice)
 
     def _change_notice(self) -> None:
         choice = notice.following(self.settings.value.notify)
         self._keep(notify=choice)
-        self.notify(f"Alerts outside the screen: {notice.CHOICES[choice]}.")
+        self.notify(f"Terminal alerts: {notice.CHOICES[choice]}.")
 
     @on(notice.Notice)
     def _tell_elsewhere(self, message: notice.Notice) -> None:

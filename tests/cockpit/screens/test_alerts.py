@@ -72,13 +72,11 @@ async def test_how_alerts_are_told_elsewhere_is_chosen_in_the_palette_and_kept(
     app = cockpit()
     async with app.run_test() as pilot:
         for choice in ("bell", "osc9", ""):
-            (command,) = [
-                one for one in app.get_system_commands(app.screen) if one.title == "Alerts outside the screen"
-            ]
+            (command,) = [one for one in app.get_system_commands(app.screen) if one.title == "Terminal alerts"]
             command.callback()
             await until(pilot, lambda choice=choice: settings.value.notify == choice)  # type: ignore[misc]
         settings.change(notify="https://example.org/hook")
-        assert "Alerts outside the screen" not in [one.title for one in app.get_system_commands(app.screen)]
+        assert "Terminal alerts" not in [one.title for one in app.get_system_commands(app.screen)]
         assert not any("example" in word for word in toasts(pilot))
 
 
