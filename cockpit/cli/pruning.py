@@ -1,4 +1,4 @@
-"""Removing checkpoints by a rule; without `--yes` only saying which."""
+"""Removing checkpoints by a rule; without `--yes` only showing which."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engines.runs.store import find_training, list_runs
 
 
 def prune(arguments: Namespace) -> int:
-    """Show what goes, then remove it where `--yes` says so."""
+    """Show what would be removed; with `--yes` remove it."""
     if arguments.keep_best < 0 or arguments.keep_every < 0:
         raise UserError("--keep-best and --keep-every: expected a number of 0 or more.")
     rule = KeepRule(every=arguments.keep_every, best=arguments.keep_best)
@@ -27,22 +27,22 @@ def prune(arguments: Namespace) -> int:
         except (DataError, OSError) as error:  # a damaged run keeps all it has
             say(f"{run.path.name} is left as it is: {error}")
     total = freed(surplus)
-    if arguments.json:
-        rows = [
-            {"run": one.run.path.name, "file": str(one.file), "epoch": one.epoch, "score": one.score} for one in surplus
-        ]
-        show_json({"removed": arguments.yes, "freed": total, "files": rows})
-    elif surplus:
+    if surplus and not arguments.json:
         shown = [
             (one.run.path.name, one.file.name, one.epoch, number(one.score), size(one.file.stat().st_size))
             for one in surplus
         ]
         show_table(("run", "file", "epoch", "score", "size"), shown)
+    if arguments.yes:
+        remove(surplus)
+    if arguments.json:
+        rows = [
+            {"run": one.run.path.name, "file": str(one.file), "epoch": one.epoch, "score": one.score} for one in surplus
+        ]
+        show_json({"removed": arguments.yes, "freed": total, "files": rows})
+    what = f"{len(surplus)} checkpoint{'s' if len(surplus) != 1 else ''}, {size(total)}"
     if not surplus:
         say("no checkpoint to remove")
-    elif arguments.yes:
-        remove(surplus)
-        say(f"removed {len(surplus)} checkpoints, {size(total)}")
     else:
-        say(f"would remove {len(surplus)} checkpoints, {size(total)}; add --yes to do it")
+        say(f"removed {what}" if arguments.yes else f"would remove {what}; add --yes to do it")
     return codes.DONE

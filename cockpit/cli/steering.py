@@ -106,6 +106,8 @@ def stop(arguments: Namespace) -> int:
     if arguments.all == (arguments.run is not None):
         raise UserError("stop: give a RUN, or --all for every live one.")
     if arguments.all:
+        if arguments.after != "step":
+            raise UserError("stop --all stops every run after its step; omit --after.")
         return _stop_all()
     run, attempt = _live(arguments.run)
     order = cmd.Stop(attempt=attempt, when="after_step" if arguments.after == "step" else "after_epoch")
