@@ -1,7 +1,10 @@
-"""What is wrong with this machine, and how to mend it."""
+"""What is wrong with this machine, and how to fix it."""
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from argparse import Namespace
 from dataclasses import asdict
 
@@ -35,6 +38,10 @@ def doctor(arguments: Namespace) -> int:
 
 def _show(finding: Finding) -> None:
     assert cell_len(finding.name) <= WIDTH
-    show(f"{SIGNS[finding.level]}  {fit_left(finding.name, WIDTH)}  {plain(finding.text)}")
-    if finding.fix:
-        show(f"      {' ' * WIDTH}  → {plain(finding.fix)}")
+    first, indent = f"{SIGNS[finding.level]}  {fit_left(finding.name, WIDTH)}  ", " " * (WIDTH + 8)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    for line in textwrap.wrap(plain(finding.text), max(40, width - len(indent)), break_long_words=False):
+        show(first + line)
+        first = indent
+    if finding.fix:  # on one line, to be copied
+        show(f"{indent}→ {plain(finding.fix)}")

@@ -62,7 +62,7 @@ def container_findings(facts: ContainerFacts) -> Iterator[Finding]:
     words = f"{size(free)} of {size(facts.memory_total)} of memory are free"
     words += whose if facts.memory_total < facts.machine_memory else ""
     if free < LEAST_MEMORY:
-        yield warn("memory", f"{words}; the kernel ends a training that needs more.", "ps aux --sort=-rss | head")
+        yield warn("memory", f"{words}; the kernel kills a training that needs more.", "ps aux --sort=-rss | head")
     else:
         yield ok("memory", f"{words}.")
     yield _cores(facts)
@@ -75,8 +75,8 @@ def _cores(facts: ContainerFacts) -> Finding:
     if facts.cores < 0.9 * facts.machine_cores:
         threads = max(1, int(facts.cores))
         text = (
-            f"{facts.cores:g} cores may be used of {facts.machine_cores} that programs see; threads beyond that wait "
-            "for one another."
+            f"{facts.cores:g} of the {facts.machine_cores} cores that programs see may be used; more threads than that "
+            "slow each other down."
         )
         return warn("cores", text, f"export OMP_NUM_THREADS={threads}")
     return ok("cores", f"{facts.cores:g} cores may be used.")
@@ -86,10 +86,10 @@ def _processes(facts: ContainerFacts) -> Finding:
     if facts.processes is None:
         return ok("processes", "The number of processes is not limited.")
     used, limit = facts.processes
-    words = f"{used} processes and threads run of {limit} that may (pids.max)"
+    words = f"{used} of at most {limit} processes and threads are running (pids.max)"
     if limit - used < max(LEAST_PROCESSES, GPU_PROCESSES + 2 * facts.machine_cores):
-        fix = "docker update --pids-limit 4096 CONTAINER  # on the host; on a pod: a larger one"
-        return warn("processes", f"{words}; an engine on a GPU starts a hundred and more.", fix)
+        fix = "docker update --pids-limit 4096 CONTAINER  # on the host; on RunPod choose a larger pod"
+        return warn("processes", f"{words}; an engine on a GPU starts more than a hundred.", fix)
     return ok("processes", f"{words}.")
 
 
@@ -106,7 +106,7 @@ def _shared(bytes_: int | None) -> Finding:
 def _shell(facts: ContainerFacts) -> Iterator[Finding]:
     count = facts.open_files
     if 0 <= count < LEAST_FILES:
-        text = f"A process may open {count} files; data in many parts needs more."
+        text = f"A process may open {count} files; data in many files needs more."
         yield warn("open files", text, "ulimit -n 65536")
     else:
         yield ok("open files", "A process may open " + (f"{count} files." if count >= 0 else "any number of files."))

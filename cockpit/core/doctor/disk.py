@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from cockpit.core.doctor.finding import Finding, fail, ok, warn
+from cockpit.core.typed import program
 from engines.basics.amounts import size
 from engines.basics.lock import RunLock
 
@@ -111,9 +112,9 @@ def disk_findings(facts: DiskFacts) -> Iterator[Finding]:
         return
     words = f"{size(facts.free)} of {size(facts.total)} are free on {where}"
     if facts.free < SCARCE:
-        yield fail("disk", f"{words}; a checkpoint may not fit.", "cockpit prune")
+        yield fail("disk", f"{words}; a checkpoint may not fit.", f"{program()} prune")
     elif facts.free < LITTLE:
-        yield warn("disk", f"{words}.", "cockpit prune")
+        yield warn("disk", f"{words}.", f"{program()} prune")
     else:
         yield ok("disk", f"{words}.")
     yield _outlives(facts)
@@ -128,11 +129,11 @@ def disk_findings(facts: DiskFacts) -> Iterator[Finding]:
 
 def _outlives(facts: DiskFacts) -> Finding:
     if facts.on_pod and facts.kind in POD_DISKS:
-        text = f"Runs are written to the pod's own disk ({facts.place}) and are lost with the pod."
+        text = f"Runs are written to the pod's own disk ({facts.folder}) and are lost with the pod."
         return warn("volume", text, "export COCKPIT_RUNS=/workspace/runs")
     if facts.kind == "tmpfs":
-        return warn("volume", f"{facts.place} is in memory and is lost at a reboot.", "export COCKPIT_RUNS=~/runs")
-    return ok("volume", f"Runs are written to {facts.place}" + (f" ({facts.kind})." if facts.kind else "."))
+        return warn("volume", f"{facts.folder} is in memory and is lost at a reboot.", "export COCKPIT_RUNS=~/runs")
+    return ok("volume", f"Runs are written to {facts.folder}" + (f" ({facts.kind})." if facts.kind else "."))
 
 
 def _lock_finding(facts: DiskFacts, where: str) -> Finding:

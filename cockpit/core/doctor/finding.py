@@ -17,7 +17,7 @@ class Finding:
     text: str
     """A sentence about what was found."""
     fix: str = ""
-    """A command that mends it; empty where nothing is wrong."""
+    """A command that fixes it; empty where nothing is wrong."""
 
 
 def ok(name: str, text: str) -> Finding:

@@ -107,7 +107,7 @@ def _other_build(cuda: tuple[int, int]) -> str:
 
 def _mamba(mamba: Mapping[str, str]) -> Finding:
     if mamba["version"] and not mamba["error"]:
-        return ok("mamba-ssm", f"mamba-ssm {mamba['version']} is used for melee's Mamba-2.")
+        return ok("mamba-ssm", f"mamba-ssm {mamba['version']} computes melee's Mamba-2.")
     if mamba["version"]:
         text = f"mamba-ssm {mamba['version']} does not import ({mamba['error']}); melee uses its own Mamba-2, in torch."
         return warn("mamba-ssm", text, f"{KERNELS} --force-reinstall --no-deps")

@@ -20,7 +20,7 @@ class TerminalFacts:
     ascii_only: bool
     term: str
     colours: int
-    """That the terminal says it has; 2: none."""
+    """That the terminal reports; 2: none."""
     no_colour: bool
     """$NO_COLOR is set."""
     ssh: bool
@@ -70,17 +70,19 @@ def terminal_findings(facts: TerminalFacts) -> Iterator[Finding]:
 
 def _colour_finding(facts: TerminalFacts) -> Finding:
     if facts.no_colour:
-        return ok("colours", "NO_COLOR is set: all is grey, with a word or a sign for each state.")
+        return ok("colours", "NO_COLOR is set: everything is grey, with a word or a sign for each state.")
     if facts.colours < 256:
-        text = f"The terminal says that it has {facts.colours} colours: curves are told apart by sign and dash."
+        text = f"The terminal reports {facts.colours} colours: curves differ by sign and dash alone."
         return warn("colours", text, "export COLORTERM=truecolor  # if your terminal has them")
     return ok("colours", "The terminal has " + ("256 colours." if facts.colours == 256 else "all colours."))
 
 
 def _session(facts: TerminalFacts) -> Finding:
     if facts.kept_by:
-        return ok("session", f"This shell is inside {facts.kept_by}: a dropped line closes nothing.")
+        return ok("session", f"This shell is inside {facts.kept_by}: a dropped connection closes nothing.")
     if facts.ssh:
-        text = "This SSH session is not inside tmux or screen: a dropped line closes the cockpit; runs keep running."
+        text = (
+            "This SSH session is not inside tmux or screen: a dropped connection closes the cockpit; runs keep running."
+        )
         return Finding("session", "ok", text, "tmux new -A -s cockpit")
-    return ok("session", "This is no SSH session.")
+    return ok("session", "This is not an SSH session.")

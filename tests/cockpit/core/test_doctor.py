@@ -65,7 +65,7 @@ def test_limits_of_a_container_in_both_versions(tmp_path: Path) -> None:
         "memory", "cores", "processes", "/dev/shm", "open files"
     }  # fmt: skip
     assert found["cores"].fix == "export OMP_NUM_THREADS=1"
-    assert found["processes"].text.startswith("90 processes and threads run of 200")
+    assert found["processes"].text.startswith("90 of at most 200 processes and threads")
 
 
 def test_without_limits_the_machine_counts(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_pods_own_disk_is_told_from_its_volume(tmp_path: Path) -> None:
 def test_the_terminal(environment: dict[str, str], warned: set[str]) -> None:
     found = by_name(terminal_findings(read_terminal(environment, "utf-8")))
     assert {name for name, one in found.items() if one.level == "warn"} == warned
-    assert found["session"].text == "This is no SSH session." or "TMUX" in environment
+    assert found["session"].text == "This is not an SSH session." or "TMUX" in environment
 
 
 def test_an_ssh_session_says_what_keeps_it() -> None:
