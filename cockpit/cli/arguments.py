@@ -115,7 +115,11 @@ def _stage_option(parser: Any) -> None:
 
 
 def _trust_option(parser: Parser) -> None:
-    parser.add_argument("--trust", action="store_true", help="use a run from elsewhere, once you know what it runs")
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="start a run that was made elsewhere; without it, what that would run is printed",
+    )
 
 
 def _json_option(parser: Parser) -> None:
@@ -185,7 +189,9 @@ def _add_starting(commands: Commands[Parser]) -> None:
     )
     check.add_argument("--try-seconds", type=float, metavar="S", help="how long to run steps; default: 60")
     check.add_argument(
-        "--profile", action="store_true", help="show instead where the time of 50 steps goes, with a trace for Perfetto"
+        "--profile",
+        action="store_true",
+        help="instead, show what the time of a step is spent on, and write a trace for Perfetto",
     )
     check.add_argument("--step-seconds", type=float, metavar="S", help="duration of a step, instead of measuring it")
     check.add_argument("--usd-per-hour", type=float, metavar="USD", help="price of the machine; default: the config's")
@@ -342,19 +348,29 @@ def _add_keeping(commands: Commands[Parser]) -> None:
     pinned = _add(commands, "baseline", "keeping:baseline", "pin the run that a project's others are compared with")
     pinned.add_argument("run", nargs="?", metavar="RUN", help="default: show what is pinned")
     pinned.add_argument("--remove", action="store_true", help="pin none for the project of RUN")
-    prune = _add(commands, "prune", "pruning:prune", "show which checkpoints a rule removes from ended runs, or do it")
+    prune = _add(
+        commands, "prune", "pruning:prune", "show which checkpoints of ended runs could go; --yes removes them"
+    )
     prune.add_argument("runs", nargs="*", default=[], metavar="RUN", help="default: all runs that have ended")
-    prune.add_argument("--keep-best", type=int, default=1, metavar="N", help="best epochs of each stage; default: 1")
-    prune.add_argument("--keep-every", type=int, default=0, metavar="M", help="one in M epochs too; default: 0, none")
-    prune.add_argument("--last", action="store_true", help="last.pt too, of finished runs: they cannot be resumed then")
+    prune.add_argument(
+        "--keep-best", type=int, default=1, metavar="N", help="keep the N best epochs of each stage; default: 1"
+    )
+    prune.add_argument(
+        "--keep-every", type=int, default=0, metavar="M", help="also keep every M-th epoch; default: 0, none"
+    )
+    prune.add_argument(
+        "--last", action="store_true", help="also remove last.pt of finished runs, which then cannot be resumed"
+    )
     prune.add_argument("--yes", action="store_true", help="remove them")
     _json_option(prune)
     bundle = _run_command(commands, "bundle", "bundling:bundle", "pack a run into one file, and print how to copy it")
-    bundle.add_argument("--out", metavar="FILE", help="default: the run's id, in this folder")
-    bundle.add_argument("--last", action="store_true", help="with last.pt too, to resume it elsewhere exactly")
-    bundle.add_argument("--force", action="store_true", help="replace a file that is there")
-    unbundle = _add(commands, "unbundle", "bundling:unbundle", "make a run of a file that `bundle` wrote")
-    unbundle.add_argument("file", metavar="FILE", help="of another machine or user; nothing of it runs until resumed")
+    bundle.add_argument("--out", metavar="FILE", help="default: the run's id, in the current folder")
+    bundle.add_argument("--last", action="store_true", help="include last.pt, to resume exactly where the run ended")
+    bundle.add_argument("--force", action="store_true", help="replace an existing file")
+    unbundle = _add(commands, "unbundle", "bundling:unbundle", "turn a file that `bundle` wrote into a run")
+    unbundle.add_argument(
+        "file", metavar="FILE", help="what `bundle` wrote, here or elsewhere; nothing in it runs until you resume it"
+    )
     delete = _add(commands, "delete", "keeping:delete", "delete runs that are not live, after asking")
     delete.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
     delete.add_argument("--yes", action="store_true", help="do not ask")
@@ -435,5 +451,5 @@ def _add_serving(commands: Commands[Parser]) -> None:
 
 
 def _add_machine(commands: Commands[Parser]) -> None:
-    what = "look at GPU, torch, disk, limits and terminal for what spoils a training; a fix for each"
+    what = "check GPU, torch, disk, limits and terminal, and print a fix for each problem"
     _json_option(_add(commands, "doctor", "doctor:doctor", what))

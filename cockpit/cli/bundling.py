@@ -44,7 +44,7 @@ def bundle(arguments: Namespace) -> int:
     say(f"{size(out.stat().st_size)}; to copy it from here:")
     for command in transfer_commands(out, os.environ):
         say(f"  {command}")
-    say(f"and there: cockpit unbundle {shlex.quote(out.name)}")
+    say(f"there, open it with `cockpit unbundle {shlex.quote(out.name)}`")
     return codes.DONE
 
 

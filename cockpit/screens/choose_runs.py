@@ -35,6 +35,7 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
         Binding("enter", "choose", "compare", priority=True, id="choose.compare", tooltip="Compare with marked runs"),
         Binding("escape", "dismiss", "close", id="choose.close", tooltip="Close without comparing"),
     ]  # fmt: skip
+    HINT = "space mark   enter compare   escape close"
 
     @dataclass
     class Found(Message):
@@ -46,8 +47,6 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
         super().__init__()
         self._folder, self._run = folder, run
         self._offered: Sequence[RunDirectory] = ()
-
-    HINT = "space mark   enter compare   escape close"
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="choose") as dialog:

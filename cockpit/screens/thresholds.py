@@ -191,13 +191,17 @@ class ThresholdsScreen(ReviewingScreen):
         if tuning is None or not (name := self.query_one(ThresholdsTable).selected):
             return ""
         locked = f"{name} is locked; {self.key_of('thresholds.lock')} unlocks it." if name in tuning.locked else ""
-        best = f"{name} has no best threshold." if name in self._intervals else "Its best threshold is still computed."
+        best = (
+            f"{name} has no best threshold."
+            if name in self._intervals
+            else "Its best threshold is still being computed."
+        )
         return {
             "movable": locked,
             "tunable": locked or best,
             "resampled": "The best thresholds are still being computed.",
-            "all": "The review is possible once all scores are sorted.",
-            "choice": "There is one objective only.",
+            "all": "The review opens once all scores are sorted.",
+            "choice": "There is only one objective.",
             "past": "Nothing to undo.",
             "change": locked or f"{name} is as saved.",
         }.get(_NEEDS.get(action, ""), "")
