@@ -26,7 +26,8 @@ from scripts.set_up import KERNELS, ROOT, TORCH_WITHOUT_GPU
 _PIN = re.compile(r"([A-Za-z0-9][\w.-]*)==([\w.!+-]+)")
 NAMESPACE = uuid.UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")
 """Of serial numbers, which are made from the content: RFC 9562's for object identifiers."""
-PIP_AUDIT = (sys.executable, "-m", "pip_audit", "--no-deps", "--disable-pip", "--progress-spinner", "off")
+PIP_AUDIT = (sys.executable, "-m", "pip_audit")
+PIP_AUDIT_OPTIONS = ("--no-deps", "--disable-pip", "--format", "json", "--progress-spinner", "off")
 NEEDS_PIP_AUDIT = "pip-audit is not installed: `python -m pip install pip-audit`, in an environment of its own."
 
 
@@ -79,9 +80,7 @@ def by_list(packages: Mapping[str, str], advisories: Iterable[Mapping[str, Any]]
     return sorted(set(found))
 
 
-def by_pip_audit(
-    packages: Mapping[str, str], program: Sequence[str] = (sys.executable, "-m", "pip_audit")
-) -> list[str]:
+def by_pip_audit(packages: Mapping[str, str], program: Sequence[str] = PIP_AUDIT) -> list[str]:
     """What pip-audit says, a sentence per vulnerability and per package that it could not ask about.
 
     An index without advisories, as mirrors are, makes it pass everything over and still end well: that is no answer.
@@ -89,17 +88,7 @@ def by_pip_audit(
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as wanted:
         wanted.writelines(f"{name}=={version}\n" for name, version in packages.items())
         wanted.flush()
-        command = [
-            *program,
-            "-r",
-            wanted.name,
-            "--no-deps",
-            "--disable-pip",
-            "--format",
-            "json",
-            "--progress-spinner",
-            "off",
-        ]
+        command = [*program, "-r", wanted.name, *PIP_AUDIT_OPTIONS]
         asked = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         answers = json.loads(asked.stdout)["dependencies"]

@@ -77,10 +77,6 @@ class ConfigLines(LinesOrSentence):
 
 
 class ConfigPane(Pane, Searchable):
-    DEFAULT_CSS = """
-    ConfigPane {
-    }
-    """
     BINDINGS = [
         Binding("D", "differences", "compare", id="config.differences",
                 tooltip="Switch view: whole config, differences from the defaults, its parent, or another run"),
