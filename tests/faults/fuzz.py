@@ -138,14 +138,14 @@ HEAD = f"""\
 # Fuzzing
 
 The output of `python -m tests.faults.fuzz --out docs/fuzzing.md`, never edited by hand. Each reader gets good files
-with bytes changed, cut, dropped, repeated and spliced, and bytes that resemble nothing. It must give a result or an
+with bytes changed, cut, dropped, repeated and spliced, and random bytes. It must give a result or an
 error that it documents, a sentence with the file; a command that reads must end with an exit code and a sentence, and
 print no escape sequence. On every {COUNTED}th input its work is counted: at most {BYTES_PER_BYTE} bytes of memory and
 {CALLS_PER_BYTE} calls for each byte of input, beyond a base. What reads through a library that may crash reads in a
 process of its own, here as in the product: *crashed* says how often that process died, which the product reports as a
 damaged file.
 
-| reader | inputs | read | refused | crashed | most memory | found, and mended |
+| reader | inputs | read | refused | crashed | most memory | found and fixed |
 |---|--:|--:|--:|--:|--:|---|
 """
 
@@ -160,9 +160,9 @@ def row(reader: Reader, tally: Tally) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.fuzz", description=__doc__)
     parser.add_argument("--out", type=Path, help="page to write")
-    parser.add_argument("--inputs", type=int, default=3000, help="for each reader; slow ones get a part of it")
+    parser.add_argument("--inputs", type=int, default=3000, help="for each reader; slow ones get fewer")
     parser.add_argument("--only", default="", help="readers whose name contains this")
-    parser.add_argument("--fresh", action="store_true", help="other inputs than the last time")
+    parser.add_argument("--fresh", action="store_true", help="other inputs than last time")
     arguments = parser.parse_args()
     lines, failed = [], 0
     limit_memory()
@@ -185,7 +185,7 @@ def main() -> int:
                     what = f"{type(one).__name__}: {str(one)[:300]}"
                     print(f"FAILED {reader.name}: {what} at {where.filename}:{where.lineno}")
                     print(*(note[:300] for note in getattr(one, "__notes__", [])), flush=True)
-                lines.append(f"| {reader.name} | | | | | | **falls**: {type(errors[0]).__name__} |")
+                lines.append(f"| {reader.name} | | | | | | **fails**: {type(errors[0]).__name__} |")
                 continue
         lines.append(row(reader, tally))
         print(lines[-1], flush=True)

@@ -89,7 +89,7 @@ def _number(data: bytes, at: int, word: bytes) -> bytes:
 
 
 def inputs(good: Sequence[bytes]) -> SearchStrategy[bytes]:
-    """Mostly damaged seeds, now and then bytes that resemble nothing."""
+    """Mostly damaged seeds, now and then random bytes."""
     seeds = Seeds(good)
     archives = Seeds(seed for seed in seeds if zipfile.is_zipfile(io.BytesIO(seed)))
     inside = [repacked(archives)] * 3 if archives else []

@@ -15,9 +15,9 @@ real training of each project, under its real supervisor; the run is resumed unt
 if any of this fails:
 
 - every checkpoint and epoch that was reported as saved is there and can be read, and no log lost a byte it had;
-- the state of the run is the truth, and `cockpit ls` shows the same;
+- the recorded state of the run is true, and `cockpit ls` shows it;
 - after the resume every tensor of every checkpoint, the epoch table, the edits with their steps, the logged steps and
-  the review arrays equal those of a run that nothing happened to, bit for bit.
+  the review arrays equal those of an undisturbed run, bit for bit.
 
 Faults come from outside the product: a wrapper counts the calls by which a process changes the run directory (`open`
 for writing, `write`, `fsync`, `rename`, `link`, `unlink`, `truncate`, `mkdir`) and strikes at the n-th. Small and
@@ -37,7 +37,7 @@ def page(results: Sequence[Result], planned: int) -> str:
         HEAD,
         f"{len(results)} of {planned} planned faults were carried out.\n",
         f"**{len(reached)} faults injected, {len(reached) - len(lost)} survived, {len(lost)} lost.** "
-        f"{len(results) - len(reached)} more came to an end before the call at which they were to be hurt.\n",
+        f"{len(results) - len(reached)} more ended before the call that was to be hit.\n",
         "| fault | projects | injected | survived | lost |",
         "|---|---|--:|--:|--:|",
     ]

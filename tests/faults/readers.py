@@ -38,7 +38,7 @@ class Reader:
     prepare: Callable[[Path], object] = lambda folder: None
     """Makes what lies beside the file, once."""
     found: str = ""
-    """What earlier runs found; all of it is mended."""
+    """What earlier runs found; all of it is fixed."""
     share: float = 1.0
     """Of the inputs of a reader that others are given: less where one takes long."""
     base_memory: int = 32 << 20
