@@ -20,6 +20,7 @@ from engines.contract.spec import Spec
 from engines.runs import launch
 from engines.runs.state import RunReader
 from engines.runs.store import find_training
+from engines.runs.trust import is_from_elsewhere
 
 NEEDS = {"": "PROJECT", "config": "CONFIG", "run": "RUN"}
 
@@ -62,6 +63,11 @@ class Target:
         if needs == "run" and self.run is not None:
             return {"run": str(self.run.path.absolute())}
         if needs == "config" and self.config is not None:
+            if self.run is not None and is_from_elsewhere(self.run.info):
+                raise UserError(
+                    f"{self.run.info.id} was made elsewhere, and {task} runs code that its config names; "
+                    f"read the config, then name it in place of the run: {self.config}"
+                )
             from engines.contract.config import load_config, with_absolute_data
 
             loaded = with_absolute_data(load_config(self.config, [text for text in overrides if _of_config(text)]))

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from engines.runs.state import RunReader
@@ -95,6 +96,17 @@ def test_short_forms_are_tasks_of_the_run(cockpit: Cockpit, config: Path, tmp_pa
     given = [["data", str(tmp_path / "elsewhere")], ["run", str(run.path)]]
     assert (found["task"], found["tables"]["given"]["rows"]) == ("evaluate", given)
     assert outcome(cockpit("task", run.info.id, "cache", "--json"))["tables"]["config"]["rows"][1] == ["batch", 16]
+
+
+@pytest.mark.behaviour("run-from-elsewhere-asks")
+def test_a_config_of_a_run_from_elsewhere_is_named_by_its_file(cockpit: Cockpit, config: Path) -> None:
+    run = create_run("walk", config.read_text(), kind="training", engine="engines.train", title="walk.yaml")
+    run.write_info(msgspec.structs.replace(run.info, seal="0" * 32))
+    for typed in (("task", run.info.id, "cache"), ("check", run.info.id, "--profile")):
+        answer = cockpit(*typed)
+        assert (answer.returncode, str(run.config) in answer.stderr) == (2, True)
+        assert "was made elsewhere" in answer.stderr
+    assert outcome(cockpit("task", str(run.config), "cache", "--json"))["state"] == "finished"
 
 
 @pytest.mark.parametrize(
