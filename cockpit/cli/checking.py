@@ -47,6 +47,6 @@ def _profile(arguments: Namespace) -> int:
     """As a run of its own, whose report it prints. Raises `UserError` for options that say something else."""
     others = ("try_", "try_seconds", "step_seconds", "usd_per_hour", "samples")
     if any(getattr(arguments, name) for name in others):
-        raise UserError("--profile measures steps alone; give --set and --json with it, nothing else.")
+        raise UserError("--profile can only be combined with --set and --json.")
     target = Target.find(arguments.config)
     return carry_out(target, "profile", {}, arguments.overrides, json=arguments.json)
