@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-OF_A_PROJECT = re.compile(r"(?<!-)\b(controls?|idle|hotbar|sprint|sneak)\b", re.IGNORECASE)
-"""Words of the first project; not `Cache-Control`."""
+OF_A_PROJECT = re.compile(r"(?<!-)\b(controls?|(?<!GPU is )idle(?! GPU)|hotbar|sprint|sneak)\b", re.IGNORECASE)
+"""Words of the first project; not `Cache-Control`, and not a GPU without work."""
 REVIEWING = re.compile(r"\bsessions?\b")
 """What that project's rows come in, where another's come in groups."""
 

@@ -29,7 +29,7 @@ RUNS_WHEN = {
     on_finish.ON_FINISH: "runs on this machine when the run ends",
     on_finish.ON_ERROR: "runs on this machine when the run fails",
     on_finish.ON_STALL: "runs on this machine when the run hangs",
-    on_finish.ON_IDLE: "runs on this machine when it is idle afterwards",
+    on_finish.ON_IDLE: "runs on this machine once nobody uses it any more",
     on_finish.COPY_FIRST: "must succeed before that",
 }
 
