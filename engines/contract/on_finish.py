@@ -115,10 +115,11 @@ def told(config: Any) -> list[str]:
 
 def told_of(run: RunDirectory) -> list[str]:
     """The same of a run that has not started yet."""
-    return told(_tree(run.config))
+    return told(tree_of(run.config))
 
 
-def _tree(path: Path) -> Any:
+def tree_of(path: Path) -> Any:
+    """The tree of a config file; None for one that cannot be read, which whatever reads it next reports."""
     try:
         return yaml12.read(read_text(path))[0]
     except (OSError, ValueError):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from engines.basics import yaml12
 from engines.basics.errors import UserError
-from engines.basics.reading import read_text
 from engines.contract import on_finish
 from engines.contract.rundir import RunDirectory, RunInfo
 from engines.host.identity import is_sealed, seal
@@ -31,7 +29,7 @@ def what_it_runs(run: RunDirectory) -> list[str]:
     info = run.info
     if not is_from_elsewhere(info):
         return []
-    trees = [_tree(path) for path in dict.fromkeys((run.config, run.recorded_config))]  # which may differ
+    trees = [on_finish.tree_of(path) for path in dict.fromkeys((run.config, run.recorded_config))]  # which may differ
     by = f", by {info.made_by}" if info.made_by else ""
     return [
         f"{info.id} was made elsewhere{by}",
@@ -51,13 +49,6 @@ def _named_code(tree: Any, key: str = "") -> Iterator[str]:
             yield from _named_code(value, key)
     elif isinstance(tree, str) and not key.startswith("cost.") and _REFERENCE.fullmatch(tree):
         yield f"{key} names code: {tree}"
-
-
-def _tree(path: Path) -> Any:
-    try:
-        return yaml12.read(read_text(path))[0]
-    except (OSError, ValueError):  # what reads it next says so
-        return None
 
 
 def require(run: RunDirectory, *, trusted: bool) -> None:
