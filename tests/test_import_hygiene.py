@@ -53,7 +53,7 @@ def loaded_by(code: str) -> set[str]:
 
 
 READS_CONFIGS = {
-    "engines.contract.config", "engines.contract.settings", "engines.runs.resume",
+    "engines.contract.config", "engines.contract.settings", "engines.runs.resume", "engines.runtime.staging",
 }  # fmt: skip
 SPECS = [point.value.partition(":")[0] for point in metadata.entry_points(group="cockpit.projects")]
 ASKED = [

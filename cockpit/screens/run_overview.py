@@ -61,6 +61,9 @@ class RunOverview(Container):
         if self._model is None:
             return
         wall, glyphs = self.query_one(ChartWall), glyphs_of(self.app)
+        if not wall.is_mounted:
+            self.call_after_refresh(self._show_charts)
+            return
         charts = overview_charts(self._model, wall.most)
         await wall.show({name: (group, replace(drawing, glyphs=glyphs)) for name, (group, drawing) in charts.items()})
 

@@ -31,7 +31,6 @@ from engines.runs.history import History
 from engines.runs.resumption import Resumption
 from engines.runs.state import RunReader
 from engines.runs.store import create_run
-from engines.runs.trust import require
 
 if TYPE_CHECKING:
     from engines.contract.config import LoadedConfig
@@ -176,6 +175,7 @@ def prepare_resume(
     from engines.contract.config import check_config
     from engines.runs import provenance
     from engines.runs.resume import applied_config
+    from engines.runs.trust import require
 
     plan = look_at_resume(run, overrides)
     if plan.ended:

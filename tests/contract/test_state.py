@@ -95,7 +95,7 @@ ENDED_CASES: list[tuple[str, str, Facts]] = [
     ("early-stopped", "", lambda f: f.begin().started().end("early-stopped")),
     ("stopped", "saved", lambda f: f.begin().started().end("stopped", error="saved")),
     ("out-of-budget", "the budget", lambda f: f.begin().started().end("out-of-budget", error="the budget is spent")),
-    ("failed", "exit code 1", lambda f: f.begin().started().end("failed", exit_code=1, error="no data")),
+    ("failed", "no data", lambda f: f.begin().started().end("failed", exit_code=1, error="no data")),
     ("failed", "killed by SIGKILL", lambda f: f.begin().started().end("failed", exit_code=None, signal="SIGKILL")),
 ]
 

@@ -103,7 +103,7 @@ async def test_runs_of_others_appear_and_the_cursor_stays_on_its_run(cockpit: Ma
         assert cursor is not None
         assert cursor.id == old.id
         await pilot.press("up")
-        await until(pilot, lambda: "second try · demo.yaml · exit code 0" in text(pilot))
+        await until(pilot, lambda: "second try · demo.yaml · no such file (exit code 0)" in text(pilot))
         shutil.rmtree(new.run.path)
         await until(pilot, lambda: "birch" not in text(pilot))
 

@@ -60,7 +60,7 @@ def test_every_setting_of_the_model_is_a_field_with_its_docstring_and_limits() -
     assert sorted(names[1:]) == sorted(set(leaves(dumped)) - {"project"})
     rate = field(form, "training.lr")
     assert (rate.kind, rate.type, rate.help, rate.default) == ("value", "number > 0", "Peak learning rate.", 5e-4)
-    assert field(form, "training.amp").choices == ("auto", "off", "bf16", "fp16")
+    assert field(form, "training.amp").choices == ("auto", "off", "tf32", "bf16", "fp16")
     assert field(form, "training.compile").kind == "switch"
     assert field(form, "training.stages").kind == "block"
     assert field(form, "training.steps_per_epoch").type == "whole number ≥ 1 or null"
