@@ -231,6 +231,7 @@ class Trainer:
         plan = self.schedule.plan
         best = self.work.ranks.from_first(self.checkpoints.keep_best() if self.work.ranks.first else None)
         plan.advance(self.state)
+        self._unsaved_best = None  # of the stage that is over: nothing that this one has to beat
         stage = plan.current(self.state)
         if stage.begin == "best":
             self.checkpoints.go_back(best)

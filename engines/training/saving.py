@@ -107,8 +107,8 @@ class Checkpoints:
         )
         with work.phases.during("saving"):
             if not work.ranks.first:
-                self._saved_at = state.step, state.epoch
-            elif not patient:
+                return
+            if not patient:
                 self._done(write())
             else:
                 written: list[Checkpoint] = []
@@ -174,8 +174,9 @@ class Checkpoints:
             text = f"no checkpoint at step {pending.step}: {refused}; the older one is kept; free some space"
             self._work.room.write(Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=pending.step))
             return
-        if event is not None:
-            self._done(event)
+        if event is None:  # rank 0 has written it
+            return
+        self._done(event)
         for epoch in pending.dropped:
             with contextlib.suppress(OSError):  # it only takes space
                 checkpoint.kept(self._work.run, epoch).unlink(missing_ok=True)
