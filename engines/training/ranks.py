@@ -108,7 +108,9 @@ class Together(Ranks):
         return boxes
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
-        for kind in dict.fromkeys(tensor.dtype for tensor in tensors):  # in the same order on every rank: a set has none
+        for kind in dict.fromkeys(
+            tensor.dtype for tensor in tensors
+        ):  # in the same order on every rank: a set has none
             some = [tensor for tensor in tensors if tensor.dtype == kind]
             flat = torch.cat([tensor.detach().flatten() for tensor in some])
             with self._with_others(), self._measuring(flat):

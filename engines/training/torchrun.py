@@ -55,6 +55,7 @@ def carry_out(run: RunDirectory, attempt: int, node: int) -> int:
     kills = processes.oom_kills()
     engine = ["-P", "-m", run.info.engine, "--run-dir", str(run.path), "--attempt", str(attempt)]
     several = launch.nodes > 1
+    stopped_by = None
     with tempfile.TemporaryDirectory(prefix="cockpit-ranks-") as folder:
         config = LaunchConfig(
             min_nodes=launch.nodes, max_nodes=launch.nodes, nproc_per_node=ranks_here(launch),
@@ -69,8 +70,10 @@ def carry_out(run: RunDirectory, attempt: int, node: int) -> int:
             codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
             return _failed(run, attempt, codes, oom=processes.oom_kills() > kills)
         except SignalException as stop:
-            signal.signal(stop.sigval, signal.SIG_DFL)
-            os.kill(os.getpid(), stop.sigval)
+            stopped_by = stop.sigval
+    if stopped_by is not None:
+        signal.signal(stopped_by, signal.SIG_DFL)
+        os.kill(os.getpid(), stopped_by)
     return 0
 
 
