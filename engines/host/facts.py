@@ -84,7 +84,7 @@ def _has_gpu() -> bool:
 
 
 def gpu_model(device: str) -> str:
-    """Name of the card, or of the instance of one, that `device_name` told, as `NVIDIA H200`; empty where none is."""
+    """Name of the card, or of the instance of one, that `device_name` gave, as `NVIDIA H200`; empty where none is."""
     kind, _, card = device.partition(":")
     if kind != "cuda":
         return ""

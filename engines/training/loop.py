@@ -93,7 +93,7 @@ class Trainer:
         with self.batches, self.checkpoints:
             try:
                 return self._train(replay)
-            except (RuntimeError, MemoryError) as error:  # a full device is told with what the run did
+            except (RuntimeError, MemoryError) as error:  # a full device is reported with what the run did
                 error.add_note(f"while {self.phases.current}")
                 raise
 

@@ -88,7 +88,7 @@ class Together(Ranks):
     """One of several ranks, after `join`."""
 
     shared: torch.Generator = field(default_factory=torch.Generator)
-    """Draws for whole batches: it stands at the same place on every rank."""
+    """Draws for whole batches: in the same state on every rank."""
     control: Any = None
     """The group whose messages go from host to host."""
     _waited: float = 0.0
@@ -168,7 +168,7 @@ class Together(Ranks):
 
     @contextlib.contextmanager
     def _with_others(self) -> Iterator[None]:
-        """Raises `RankLost` where one of them is no more there."""
+        """Raises `RankLost` where one of them has ended."""
         began = time.perf_counter()
         try:
             yield

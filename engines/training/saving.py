@@ -96,7 +96,7 @@ class Checkpoints:
         self._thread.shutdown()
 
     def save(self, *, best: bool = False, keep: bool = False, patient: bool = True) -> None:
-        """Write last.pt (and the others asked for) and wait; `patient` waits on a full disk until there is room.
+        """Write last.pt (and the others asked for) and wait; `patient` waits on a full disk until there is space.
 
         Raises OSError or `Diverged` with the older ones untouched.
         """
@@ -137,7 +137,7 @@ class Checkpoints:
 
         Several ranks wait for it: whether it was written decides what all of them do next. `dropped`: epochs whose
         checkpoints go once this one is written.
-        A disk that is full must not end the training: `settle` says so, calls `failed` and keeps the older checkpoint.
+        A full disk must not end the training: `settle` records that, calls `failed` and keeps the older checkpoint.
         Raises `Diverged`, or OSError where what was logged cannot be written.
         """
         self._prepare()
@@ -155,12 +155,12 @@ class Checkpoints:
                 self.settle()
 
     def look(self) -> None:
-        """Tell how the save under way has ended, if it has."""
+        """Record how the save under way ended, if it has."""
         if self._pending is not None and self._pending.writing is not None and self._pending.writing.done():
             self.settle()
 
     def settle(self) -> None:
-        """Wait for the save under way, if there is one, and tell how it ended."""
+        """Wait for the save under way, if there is one, and record how it ended."""
         if self._pending is None:
             return
         pending, self._pending = self._pending, None

@@ -71,7 +71,7 @@ class TrainStep:
         graph: StepGraph | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
-        """`parts`: micro-batches of a batch. `fit` takes more of them where there is no room; `graph` replays steps."""
+        """`parts`: micro-batches of a batch. `fit` takes more of them when out of memory; `graph` replays steps."""
         self._project, self._eager, self.optimizer, self.precision = project, model, optimizer, precision
         self._model: nn.Module = torch.compile(model) if compiled else model  # type: ignore[assignment]
         self._compiled, self._fit, self._graph = compiled, fit, graph

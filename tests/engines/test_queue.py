@@ -199,7 +199,7 @@ from engines.contract.rundir import RunDirectory
 from engines.supervise import Supervisor
 supervisor = Supervisor(RunDirectory(Path(sys.argv[1])))
 trouble = supervisor._take_place()
-print(supervisor._await_turn(supervisor._new_attempt(), trouble), flush=True)
+print(supervisor._await_turn(supervisor._new_attempt(trouble)), flush=True)
 sys.stdin.read()
 """
 
