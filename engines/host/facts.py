@@ -21,8 +21,7 @@ def device_names(device: str, ranks: int | str, environment: Mapping[str, str] =
     first = device_name(device, environment)
     if ranks == 1 or not first.startswith("cuda:"):
         return [first]
-    visible = environment.get("CUDA_VISIBLE_DEVICES")
-    cards = None if visible is None else [card for card in visible.split(",") if card.strip() not in ("", "-1")]
+    cards = visible_cards(environment)
     count = int(ranks) if ranks != "auto" else gpu_count() if cards is None else len(cards)
     return [device_name(f"cuda:{number}", environment) for number in range(max(1, count))]
 

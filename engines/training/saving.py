@@ -92,8 +92,10 @@ class Checkpoints:
 
     def __exit__(self, *exception: object) -> None:
         """No save is under way afterwards."""
-        self.settle()
-        self._thread.shutdown()
+        try:
+            self.settle()
+        finally:
+            self._thread.shutdown()
 
     def save(self, *, best: bool = False, keep: bool = False, patient: bool = True) -> None:
         """Write last.pt (and the others asked for) and wait; `patient` waits on a full disk until there is space.

@@ -23,7 +23,8 @@ from engines.training.update import Update
 
 
 def split_batch(batch: Batch, parts: int) -> list[Batch]:
-    """Cut every tensor of a batch into `parts` along its first dimension."""
+    """Cut every tensor of a batch into `parts` along its first dimension, none of them empty."""
+    parts = min(parts, len(next(iter(batch.values()))))
     pieces = {name: tensor.tensor_split(parts) for name, tensor in batch.items()}
     return [{name: pieces[name][part] for name in batch} for part in range(parts)]
 
