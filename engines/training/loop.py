@@ -231,7 +231,7 @@ class Trainer:
         plan = self.schedule.plan
         best = self.work.ranks.from_first(self.checkpoints.keep_best() if self.work.ranks.first else None)
         plan.advance(self.state)
-        self._unsaved_best = None  # of the stage that is over: nothing that this one has to beat
+        self._unsaved_best = None  # its score and its weights are of the stage that is over
         stage = plan.current(self.state)
         if stage.begin == "best":
             self.checkpoints.go_back(best)
