@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ class Machine:
         return run
 
     def start(
-        self, name: str, command: on_finish.Command | None = TELLS, *, queue: bool = False, **cost: object
+        self, name: str, command: on_finish.Command | None = TELLS, *, queue: bool = False, **cost: Any
     ) -> RunDirectory:
         run = self.prepare(name, command, queue=queue, **cost)
         launch.start(run)

@@ -161,6 +161,7 @@ def test_what_cannot_be_launched_is_said(settings: dict[str, object], fault: str
         ({0: 1, 1: 1}, 1, None),
         ({0: LOST, 2: 1}, 1, "rank 2 ended with code 1: its last words"),
         ({0: -15, 1: -11}, 1, "rank 1 was killed by SIGSEGV"),
+        ({0: -15, 1: LOST}, -15, None),
         ({0: -9, 1: LOST}, 1, "rank 0 was killed by SIGKILL (out of memory)"),
         ({1: LOST}, 1, "rank 1 lost a rank on another machine"),
     ],
