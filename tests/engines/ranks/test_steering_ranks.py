@@ -21,7 +21,7 @@ from engines.contract.rank_loads import RankLoads
 from engines.contract.rundir import RunDirectory
 from engines.contract.settings import Launch
 from engines.runtime.following import LOST
-from engines.training import checkpoint, torchrun
+from engines.training import checkpoint, gradients, torchrun
 from engines.training.draws import Share
 from tests.engines.conftest import LiveRun, wait_for
 from tests.support.ranks import logged, loop_alone, start_ranks, trained, wait_ranks
@@ -124,6 +124,22 @@ def test_a_save_that_fails_on_rank_0_leaves_the_ranks_together(new_run: Runs, mo
     lines = [run.read_text().splitlines()[-1] for run in (live.run.rank_log(0), live.run.rank_log(1))]
     assert lines[0].rpartition("  ")[0] == lines[1].rpartition("  ")[0], "the ranks hold another epoch for the best"
     assert live.run.last.is_file()
+
+
+@pytest.mark.behaviour("ranks-end-together")
+def test_a_measurement_that_fails_on_one_rank_ends_the_run(new_run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One rank would be refused it; of several the others wait in its sums."""
+    measured = gradients.gradient_norms
+
+    def on_others(*given: Any) -> Any:
+        if os.environ["RANK"] == "0":
+            raise RuntimeError("it does not fit")
+        return measured(*given)
+
+    monkeypatch.setattr(gradients, "gradient_norms", on_others)
+    live = new_run(*LONG, "training.batch_size=16")
+    live.send(cmd.MeasureGradients(attempt=1))
+    assert trained(live.run, 2, work=loop_alone) == [1, LOST]
 
 
 def test_a_batch_that_cannot_be_divided_is_refused(new_run: Runs) -> None:
