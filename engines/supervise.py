@@ -77,7 +77,7 @@ class Supervisor:
         self._resume = resume
         self.lock = RunLock(run.lock)
         self._reserve = run.attempts / ".reserve.tmp"
-        self._asked_to_stop = self._killed = self._over_budget = False
+        self._asked_to_stop = self._killed = self._over_budget = self._started_again = False
         self._stalled = ""
         """What the watchdog said of a run that is stopped because it hangs."""
         config = _read_config(run, resume)
@@ -106,12 +106,13 @@ class Supervisor:
         seconds_left = self.budget.seconds_left
         trouble = self._take_place() if seconds_left != 0 else ""
         attempt = self._new_attempt(trouble)  # from here on the launcher goes on, and may start the next in the queue
-        with contextlib.suppress(OSError):
-            files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
         end = attempt.ended = attempt.ended or self._change_settings() or self._live(attempt, seconds_left)
         self._record_end(attempt)
-        while self._starts_again(end):
-            attempt = self._new_attempt("")
+        while self._starts_again(attempt, end):
+            try:
+                attempt = self._new_attempt("")
+            except OSError:  # the disk is full, and the end is on record
+                break
             end = attempt.ended = self._live(attempt, self.budget.seconds_left)
             self._record_end(attempt)
         self._post_end(end)
@@ -123,7 +124,8 @@ class Supervisor:
         """What the config wants of the machine when the run is over."""
         self._let_go()
         afterwards = on_finish.Afterwards(self.run, attempt, self._commands)
-        due = on_finish.due(self.run, attempt, self._commands, queued=self._queue, stalled=bool(self._stalled))
+        unseen = self._queue or self._started_again
+        due = on_finish.due(self.run, attempt, self._commands, unseen=unseen, stalled=bool(self._stalled))
         if due and afterwards.carry_out(due):
             return
         if on_finish_of.ON_IDLE in self._commands:
@@ -134,12 +136,14 @@ class Supervisor:
             return End(reason="out-of-budget", time=time.time(), exit_code=3, error=self.budget.sentence)
         return self._await_turn(attempt) or self._carry_out(attempt, seconds_left)
 
-    def _starts_again(self, end: End) -> bool:
-        """Whether a run that failed is to go on from its last checkpoint by itself; counts how often."""
+    def _starts_again(self, attempt: Attempt, end: End) -> bool:
+        """Whether a run whose engine failed is to go on from its last checkpoint by itself; counts how often."""
+        failed = end.reason == "failed" and attempt.engine is not None
         asked = self._asked_to_stop or self._killed
-        if end.reason != "failed" or asked or not self._restarts or not self.run.last.is_file():
+        if not failed or asked or not self._restarts or not self.run.last.is_file():
             return False
         self._restarts -= 1
+        self._started_again = True
         return True
 
     def _take_run(self) -> None:
@@ -202,9 +206,8 @@ class Supervisor:
         saved = [event.step for event in RunReader(self.run).poll() if isinstance(event, ev.Checkpoint)]
 
         def turn_comes(place: Place) -> bool:
-            return QueueWait(
-                self.run, attempt.number, place, step=max(saved, default=0), heard=HEARD
-            ).until_turn()  # fmt: skip
+            wait = QueueWait(self.run, attempt.number, place, step=max(saved, default=0), heard=HEARD)
+            return wait.until_turn()
 
         try:
             came = turn_comes(self._place)
@@ -310,6 +313,8 @@ class Supervisor:
         if attempt.queued and trouble:
             attempt.ended = End(reason="failed", time=attempt.started, error=trouble)
         self.run.write_attempt(attempt)
+        with contextlib.suppress(OSError):
+            files.replace_bytes(self._reserve, bytes(RESERVE_BYTES))
         return attempt
 
     def _start_engine(self, attempt: Attempt) -> subprocess.Popen[bytes]:

@@ -66,7 +66,7 @@ def idle_minutes(config: Any) -> float:
 
 
 def words(command: Command) -> str:
-    """As one line for a person; `stop-pod` with what it means on this machine."""
+    """As one line for the user; `stop-pod` with what it means on this machine."""
     if isinstance(command, str) and command.strip() in POD:
         try:
             return f"{command.strip()} ({shlex.join(resolved(command))})"
@@ -101,7 +101,7 @@ def pod_id(environment: Mapping[str, str] = os.environ, first: Path = _FIRST_PRO
 
 
 def told(config: Any) -> list[str]:
-    """What a person is to know before a run with this config's tree starts, a sentence per command."""
+    """What the user should know before a run with this config's tree starts, a sentence per command."""
     commands = commands_in(config)
     sentences = [
         f"{WHEN[name].format(minutes=idle_minutes(config))}: {words(commands[name])}"

@@ -51,7 +51,7 @@ class RunInfo(msgspec.Struct, kw_only=True):
     """Which of its project's definitions it has (`Spec.edition`); its resumes and replays keep them."""
     created: float = 0.0
     made_by: str = ""
-    """`user@host`, for a person to read."""
+    """`user@host`, to be read by the user."""
     seal: str = ""
     """By which its user knows it as their own (`engines.host.identity`); empty in a run that came out of a bundle."""
 

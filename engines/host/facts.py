@@ -21,8 +21,7 @@ def device_names(device: str, ranks: int | str, environment: Mapping[str, str] =
     first = device_name(device, environment)
     if ranks == 1 or not first.startswith("cuda:"):
         return [first]
-    visible = environment.get("CUDA_VISIBLE_DEVICES")
-    cards = None if visible is None else [card for card in visible.split(",") if card.strip() not in ("", "-1")]
+    cards = visible_cards(environment)
     count = int(ranks) if ranks != "auto" else gpu_count() if cards is None else len(cards)
     return [device_name(f"cuda:{number}", environment) for number in range(max(1, count))]
 
@@ -84,7 +83,7 @@ def _has_gpu() -> bool:
 
 
 def gpu_model(device: str) -> str:
-    """Name of the card, or of the instance of one, that `device_name` told, as `NVIDIA H200`; empty where none is."""
+    """Name of the card, or of the instance of one, that `device_name` gave, as `NVIDIA H200`; empty where none is."""
     kind, _, card = device.partition(":")
     if kind != "cuda":
         return ""

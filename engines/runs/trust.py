@@ -24,8 +24,7 @@ def is_from_elsewhere(info: RunInfo) -> bool:
 
 
 def what_it_runs(run: RunDirectory) -> list[str]:
-    """For a person who is to trust a run from elsewhere: where it is from and what going on with it starts, a sentence
-    each; empty for a run of this user."""
+    """Where a run from elsewhere was made and what a resume starts, a sentence each; empty for a run of this user."""
     info = run.info
     if not is_from_elsewhere(info):
         return []

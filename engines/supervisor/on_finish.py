@@ -37,9 +37,11 @@ RUNS_AFTER = ("finished", "early-stopped", "out-of-budget", "failed")
 
 
 def due(
-    run: RunDirectory, attempt: Attempt, commands: Mapping[str, on_finish.Command], *, queued: bool, stalled: bool
+    run: RunDirectory, attempt: Attempt, commands: Mapping[str, on_finish.Command], *, unseen: bool, stalled: bool
 ) -> str:
-    """The setting whose command the end of `attempt` calls for; empty for none. `queued`: it had waited for its device.
+    """The setting whose command the end of `attempt` calls for; empty for none.
+
+    `unseen`: it began by itself, after a wait for its device or as a restart.
 
     A start that fails at once is seen by whoever made it, and theirs to mend.
     """
@@ -47,7 +49,7 @@ def due(
     if end is None or end.reason not in RUNS_AFTER:
         return ""
     events = RunReader(run).poll()
-    if not queued and not any(isinstance(event, RunStarted) and event.attempt == attempt.number for event in events):
+    if not unseen and not any(isinstance(event, RunStarted) and event.attempt == attempt.number for event in events):
         return ""
     if stalled and ON_STALL in commands:
         return ON_STALL
@@ -67,9 +69,9 @@ class Afterwards:
         self._events = EventWriter(run.events, attempt.number)
 
     def carry_out(self, name: str) -> bool:
-        """Run the command of the setting `name`, if nothing else is at work here, and tell how it ended.
+        """Run the command of the setting `name` and record how it ended; True where it is left to another run, too.
 
-        False where it did not run, or failed.
+        False where it could not run, or failed.
         """
         with contextlib.suppress(OSError, DataError):  # the run may be gone, its disk full
             try:

@@ -47,7 +47,7 @@ OVER = {
 class Watchdog(threading.Thread):
     """`spent` gives the US dollars spent so far, over all attempts. Nothing that goes wrong here touches the run.
 
-    `proxies` are those of the project's spec. `on_stall` hears of a stall when it is told.
+    `proxies` are those of the project's spec. `on_stall` is called with the text of a stall's alert.
 
     `least_silence`: seconds without a sign of life that are never told; 0 leaves it to the phase.
     """

@@ -45,6 +45,11 @@ class Agreement:
         self._spoke, self._spoke_at = time.monotonic(), state.step
 
     @property
+    def alone(self) -> bool:
+        """Whether the run has one rank."""
+        return self._ranks.alone
+
+    @property
     def signalled(self) -> bool:
         """Whether a signal asks the run to stop here."""
         return self._listener.signalled if self._ranks.alone else self._word.signalled

@@ -21,7 +21,7 @@ class Others(Protocol):
 class Share:
     """The rows from `start` to before `stop` of a batch of `size`, which this rank has.
 
-    generator: stands at the same place on every rank; what is drawn for the whole batch comes from it.
+    generator: in the same state on every rank; what is drawn for the whole batch comes from it.
     """
 
     start: int

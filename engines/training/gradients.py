@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from engines.training.batches import Batches
 from engines.training.precision import Precision, no_trace
 from engines.training.project import Batch, Context, Project, mean
 from engines.training.ranks import ALONE, Ranks
-from engines.training.step import split_batch
+from engines.training.step import context_of_part, split_batch
 from engines.training.work import Work
 
 
@@ -38,7 +37,7 @@ def gradient_norms(
     RuntimeError where the device has no room.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    with no_trace(model):
+    with no_trace(model, ctx.share):
         with precision.autocast():
             losses = project.losses(model, batch, ctx)
         active = [head for head in heads if head in ctx.heads]
@@ -64,10 +63,8 @@ def measure(work: Work, batches: Batches, precision: Precision) -> None:
     """Record the norms on the batch of the next step; at an epoch's end on its last."""
     batch, ctx = batches.look()
     parts = work.state.micro_batches
-    part, share = split_batch(batch, parts)[0], ctx.share and ctx.share.part(0, parts)
-    norms, shared = gradient_norms(
-        work.project, work.model, part, replace(ctx, share=share) if share else ctx, work.heads, precision, work.ranks
-    )
+    part, ctx = split_batch(batch, parts)[0], context_of_part(ctx, 0, parts)
+    norms, shared = gradient_norms(work.project, work.model, part, ctx, work.heads, precision, work.ranks)
     numbers, bad = finite(norms)
     work.room.write(GradientNorms(step=work.state.step, norms=numbers, parameters=shared, nonfinite=bad))
 

@@ -93,7 +93,7 @@ class Trainer:
         with self.batches, self.checkpoints:
             try:
                 return self._train(replay)
-            except (RuntimeError, MemoryError) as error:  # a full device is told with what the run did
+            except (RuntimeError, MemoryError) as error:  # a full device is reported with what the run did
                 error.add_note(f"while {self.phases.current}")
                 raise
 
@@ -231,6 +231,7 @@ class Trainer:
         plan = self.schedule.plan
         best = self.work.ranks.from_first(self.checkpoints.keep_best() if self.work.ranks.first else None)
         plan.advance(self.state)
+        self._unsaved_best = None  # its score and its weights are of the stage that is over
         stage = plan.current(self.state)
         if stage.begin == "best":
             self.checkpoints.go_back(best)

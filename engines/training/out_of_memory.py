@@ -1,4 +1,4 @@
-"""A device without room: how that is recognised, what the user is told, and micro-batches that fit by themselves."""
+"""A device out of memory: how that is recognised, what the user reads, and micro-batches that fit by themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIGNS = ("out of memory", "_STATUS_ALLOC_FAILED", "can't allocate memory", "cuda
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that a device, or the machine, has no room."""
+    """Whether an error says that a device, or the machine, is out of memory."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in SIGNS)
@@ -47,7 +47,7 @@ def _place(error: BaseException) -> tuple[tuple[str, str], str]:
     try:
         free, total = torch.cuda.mem_get_info()
         held = f": of {size(total)}, this run holds {size(torch.cuda.memory_reserved())} and {size(free)} are free"
-    except RuntimeError:  # the driver has no room for an answer either
+    except RuntimeError:  # the driver has no memory for an answer either
         held = ""
     return (name, held), "on that GPU"
 

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from engines.basics.errors import UserError
+from engines.training.draws import Share
 
 
 def choose_device(wanted: str) -> torch.device:
@@ -187,13 +188,19 @@ def restore_random_state(state: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def no_trace(model: nn.Module) -> Iterator[None]:
-    """Whatever is computed with `model` inside leaves random numbers and buffers (as of batch norm) as they were."""
+def no_trace(model: nn.Module, share: Share | None = None) -> Iterator[None]:
+    """Whatever is computed with `model` inside leaves random numbers and buffers (as of batch norm) as they were.
+
+    share: of a rank beside others, whose common draws are put back as well.
+    """
     before = [buffer.clone() for buffer in model.buffers()]
+    drawn = None if share is None else share.generator.get_state()
     with random_state_kept():
         try:
             yield
         finally:
+            if share is not None and drawn is not None:
+                share.generator.set_state(drawn)
             with torch.no_grad():
                 for buffer, value in zip(model.buffers(), before, strict=True):
                     buffer.copy_(value)

@@ -26,8 +26,6 @@ from engines.training.precision import random_state, restore_random_state
 Value = TypeVar("Value")
 PATIENCE = timedelta(days=7)
 """How long ranks wait for each other: a pause or a full disk on rank 0 holds all of them. Who dies is seen at once."""
-
-
 LARGE = 4096
 """Numbers from which on a sum is one of gradients, not of counts."""
 
@@ -90,7 +88,7 @@ class Together(Ranks):
     """One of several ranks, after `join`."""
 
     shared: torch.Generator = field(default_factory=torch.Generator)
-    """Draws for whole batches: it stands at the same place on every rank."""
+    """Draws for whole batches: in the same state on every rank."""
     control: Any = None
     """The group whose messages go from host to host."""
     _waited: float = 0.0
@@ -110,7 +108,9 @@ class Together(Ranks):
         return boxes
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
-        for kind in {tensor.dtype for tensor in tensors}:
+        for kind in dict.fromkeys(
+            tensor.dtype for tensor in tensors
+        ):  # in the same order on every rank: a set has none
             some = [tensor for tensor in tensors if tensor.dtype == kind]
             flat = torch.cat([tensor.detach().flatten() for tensor in some])
             with self._with_others(), self._measuring(flat):
@@ -168,7 +168,7 @@ class Together(Ranks):
 
     @contextlib.contextmanager
     def _with_others(self) -> Iterator[None]:
-        """Raises `RankLost` where one of them is no more there."""
+        """Raises `RankLost` where one of them has ended."""
         began = time.perf_counter()
         try:
             yield

@@ -92,11 +92,13 @@ class Checkpoints:
 
     def __exit__(self, *exception: object) -> None:
         """No save is under way afterwards."""
-        self.settle()
-        self._thread.shutdown()
+        try:
+            self.settle()
+        finally:
+            self._thread.shutdown()
 
     def save(self, *, best: bool = False, keep: bool = False, patient: bool = True) -> None:
-        """Write last.pt (and the others asked for) and wait; `patient` waits on a full disk until there is room.
+        """Write last.pt (and the others asked for) and wait; `patient` waits on a full disk until there is space.
 
         Raises OSError or `Diverged` with the older ones untouched.
         """
@@ -107,8 +109,8 @@ class Checkpoints:
         )
         with work.phases.during("saving"):
             if not work.ranks.first:
-                self._saved_at = state.step, state.epoch
-            elif not patient:
+                return
+            if not patient:
                 self._done(write())
             else:
                 written: list[Checkpoint] = []
@@ -137,7 +139,7 @@ class Checkpoints:
 
         Several ranks wait for it: whether it was written decides what all of them do next. `dropped`: epochs whose
         checkpoints go once this one is written.
-        A disk that is full must not end the training: `settle` says so, calls `failed` and keeps the older checkpoint.
+        A full disk must not end the training: `settle` records that, calls `failed` and keeps the older checkpoint.
         Raises `Diverged`, or OSError where what was logged cannot be written.
         """
         self._prepare()
@@ -155,12 +157,12 @@ class Checkpoints:
                 self.settle()
 
     def look(self) -> None:
-        """Tell how the save under way has ended, if it has."""
+        """Record how the save under way ended, if it has."""
         if self._pending is not None and self._pending.writing is not None and self._pending.writing.done():
             self.settle()
 
     def settle(self) -> None:
-        """Wait for the save under way, if there is one, and tell how it ended."""
+        """Wait for the save under way, if there is one, and record how it ended."""
         if self._pending is None:
             return
         pending, self._pending = self._pending, None
@@ -174,8 +176,9 @@ class Checkpoints:
             text = f"no checkpoint at step {pending.step}: {refused}; the older one is kept; free some space"
             self._work.room.write(Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=pending.step))
             return
-        if event is not None:
-            self._done(event)
+        if event is None:  # rank 0 has written it
+            return
+        self._done(event)
         for epoch in pending.dropped:
             with contextlib.suppress(OSError):  # it only takes space
                 checkpoint.kept(self._work.run, epoch).unlink(missing_ok=True)

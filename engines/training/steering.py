@@ -140,10 +140,12 @@ class Steering:
             raise Refused(f"the checkpoint could not be written: {error.strerror}") from None
 
     def _try_measure(self) -> None:
-        """Whatever goes wrong in it, as when the GPU is out of memory, the training goes on."""
+        """Whatever goes wrong in it, as when the GPU is out of memory, the training of one rank goes on."""
         try:
             self._measure()
         except (RuntimeError, OSError) as error:
+            if not self._agreement.alone:  # the others wait in a sum that this rank has left
+                raise
             raise Refused(f"the gradients could not be measured: {str(error).splitlines()[0]}") from None
 
     def _edit(self, edit: cmd.Edit) -> None:

@@ -23,9 +23,15 @@ from engines.training.update import Update
 
 
 def split_batch(batch: Batch, parts: int) -> list[Batch]:
-    """Cut every tensor of a batch into `parts` along its first dimension."""
+    """Cut every tensor of a batch into `parts` along its first dimension, none of them empty."""
+    parts = min(parts, len(next(iter(batch.values()))))
     pieces = {name: tensor.tensor_split(parts) for name, tensor in batch.items()}
     return [{name: pieces[name][part] for name in batch} for part in range(parts)]
+
+
+def context_of_part(ctx: Context, number: int, parts: int) -> Context:
+    """The context of one of the parts that a batch is cut into."""
+    return replace(ctx, share=ctx.share.part(number, parts)) if ctx.share else ctx
 
 
 def stack_losses(losses: Mapping[str, Loss], heads: Sequence[str]) -> tuple[Tensor, Tensor]:
@@ -66,7 +72,7 @@ class TrainStep:
         graph: StepGraph | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
-        """`parts`: micro-batches of a batch. `fit` takes more of them where there is no room; `graph` replays steps."""
+        """`parts`: micro-batches of a batch. `fit` takes more of them when out of memory; `graph` replays steps."""
         self._project, self._eager, self.optimizer, self.precision = project, model, optimizer, precision
         self._model: nn.Module = torch.compile(model) if compiled else model  # type: ignore[assignment]
         self._compiled, self._fit, self._graph = compiled, fit, graph
@@ -159,7 +165,7 @@ class TrainStep:
         weights = self._weights.index_select(0, self._on)
         parts = [batch] if self._parts() == 1 else split_batch(batch, self._parts())
         if self._compiled and self._unreached is None:
-            self._unreached = self._without_gradient(parts[0], ctx)
+            self._unreached = self._without_gradient(parts[0], context_of_part(ctx, 0, len(parts)))
         counts: Tensor | None = None
         if len(parts) > 1:  # the denominators of the whole batch, so that rare heads weigh as in one piece
             known = self._project.counts(batch, ctx)
@@ -167,9 +173,8 @@ class TrainStep:
         summed = torch.zeros_like(weights)
         measured: list[tuple[Tensor, Tensor]] = []
         for number, part in enumerate(parts):
-            share = ctx.share and ctx.share.part(number, len(parts))
             with span("forward"), self.precision.autocast():
-                losses = self._project.losses(self._model, part, replace(ctx, share=share) if share else ctx)
+                losses = self._project.losses(self._model, part, context_of_part(ctx, number, len(parts)))
                 totals, part_counts = stack_losses(losses, self._active)
                 scales = self._metrics.scales(losses, self._active)
             if counts is None:
@@ -195,7 +200,7 @@ class TrainStep:
     def _without_gradient(self, part: Batch, ctx: Context) -> list[nn.Parameter]:
         """The parameters that the losses of a batch do not depend on, by a step of the uncompiled model."""
         trained = [parameter for parameter in self._parameters if parameter.requires_grad]
-        with no_trace(self._eager), self.precision.autocast():
+        with no_trace(self._eager, ctx.share), self.precision.autocast():
             totals, _ = stack_losses(self._project.losses(self._eager, part, ctx), self._active)
         gradients = torch.autograd.grad(totals.sum(), trained, allow_unused=True)
         return [parameter for parameter, gradient in zip(trained, gradients, strict=True) if gradient is None]  # type: ignore[redundant-expr]

@@ -45,7 +45,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def carry_out(run: RunDirectory, attempt: int, node: int) -> int:
-    """Start this machine's ranks, wait for them, and give the exit code of the run. Raises `UserError`."""
+    """Start this machine's ranks, wait for them, and give the exit code of the run, negative for a signal.
+
+    Raises `UserError`.
+    """
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -69,8 +72,7 @@ def carry_out(run: RunDirectory, attempt: int, node: int) -> int:
             codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
             return _failed(run, attempt, codes, oom=processes.oom_kills() > kills)
         except SignalException as stop:
-            signal.signal(stop.sigval, signal.SIG_DFL)
-            os.kill(os.getpid(), stop.sigval)
+            return -int(stop.sigval)
     return 0
 
 
@@ -92,7 +94,7 @@ def _failed(run: RunDirectory, attempt: int, codes: Mapping[int, int], *, oom: b
     guilty = {rank: code for rank, code in codes.items() if code not in (LOST, -signal.SIGTERM)} or dict(codes)
     rank = min(guilty, key=lambda one: (guilty[one] >= 0, one))  # a signal comes before what follows from it
     code = guilty[rank]
-    if rank == 0 and code >= 0 and code != LOST:
+    if rank == 0 and (code == -signal.SIGTERM or (code >= 0 and code != LOST)):  # asked to stop before it heard that
         return code
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
     if code == -signal.SIGKILL and oom:
@@ -138,12 +140,14 @@ def main() -> int:
     arguments = _arguments()
     run = RunDirectory(arguments.run_dir)
     try:
-        if arguments.attempt is not None:
-            return carry_out(run, arguments.attempt, 0)
-        return join_attempts(run, arguments.node)
+        code = join_attempts(run, arguments.node) if arguments.attempt is None else carry_out(run, arguments.attempt, 0)
     except UserError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    return code
 
 
 if __name__ == "__main__":

@@ -132,6 +132,34 @@ def test_a_best_epoch_that_found_the_disk_full_is_saved_as_the_best_at_the_end(
         assert (state["epoch"], state["best_epoch"], state["best_score"]) == (3, 3, 0.3)
 
 
+@pytest.mark.behaviour("full-disk-takes-nothing")
+def test_a_best_epoch_that_found_the_disk_full_is_none_of_the_next_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full while a stage's last epoch is saved, and the run stops before the next stage's first step."""
+    saves: list[bool] = []
+    real = checkpoint.write
+
+    def write(*arguments: Any, best: bool, **options: Any) -> Checkpoint:
+        saves.append(best)
+        if len(saves) == 2:
+            toy.listener.signalled = True
+            raise FULL
+        return real(*arguments, best=best, **options)
+
+    monkeypatch.setattr(checkpoint, "write", write)
+    stages = [{"name": "one", "epochs": 2}, {"name": "two", "restart_best": True}]
+    toy = ToyRun(tmp_path, checkpoint_minutes=100, stages=stages)
+    scores = iter((0.1, 0.2))
+    evaluate = toy.trainer.evaluate
+    monkeypatch.setattr(toy.trainer, "evaluate", lambda: replace(result_of(evaluate), score=next(scores)))
+    assert toy.train() == "stopped"
+    assert saves == [True, True, False]
+    state = checkpoint.load(toy.run.last)["state"]
+    assert (state["epoch"], state["stage"], state["best_epoch"], state["best_score"]) == (2, 1, 0, None)
+    assert checkpoint.load(toy.run.best)["state"]["epoch"] == 1
+
+
 def result_of(evaluate: Callable[[], Result | None]) -> Result:
     result = evaluate()
     assert result is not None

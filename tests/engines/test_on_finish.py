@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ from engines.contract.events import Ended, EventWriter, RunStarted
 run, attempt = Path(sys.argv[sys.argv.index("--run-dir") + 1]), int(sys.argv[sys.argv.index("--attempt") + 1])
 ends, begins = run.name.split("-")[:2]
 writer = EventWriter(run / "events.jsonl", attempt)
-if begins == "trains":
+if begins == "trains" or (begins == "once" and attempt == 1):
     writer.write(RunStarted(project="toy", device="cpu", epochs=1, steps_per_epoch=1, columns=[], stages=[]))
 while not (Path(os.environ["GO"]) / run.name).exists(): time.sleep(0.01)
 writer.write(Ended(reason=ends, step=1))
@@ -60,15 +61,17 @@ class Machine:
         self.made: list[RunDirectory] = []
 
     def prepare(
-        self, name: str, command: on_finish.Command | None = TELLS, *, queue: bool = False, **cost: object
-    ) -> RunDirectory:
-        config = yaml12.write({"cost": {"on_finish": command, **cost}, "launch": {"queue": queue, "device": "cpu"}})
+        self, name: str, command: on_finish.Command | None = TELLS, *, queue: bool = False, restarts: int = 0,
+        **cost: object,
+    ) -> RunDirectory:  # fmt: skip
+        where = {"queue": queue, "device": "cpu", "restarts": restarts}
+        config = yaml12.write({"cost": {"on_finish": command, **cost}, "launch": where})
         run = create_run("toy", config, kind="training", engine="ends", title="", path=self.folder / "runs" / name)
         self.made.append(run)
         return run
 
     def start(
-        self, name: str, command: on_finish.Command | None = TELLS, *, queue: bool = False, **cost: object
+        self, name: str, command: on_finish.Command | None = TELLS, *, queue: bool = False, **cost: Any
     ) -> RunDirectory:
         run = self.prepare(name, command, queue=queue, **cost)
         launch.start(run)
@@ -120,6 +123,16 @@ def test_after_which_ends_it_runs(machine: Machine) -> None:
     assert after.startswith("cost.on_finish has run in ")
     assert (finished.path / "logs" / "on_finish.log").read_text() == "done\n"
     assert told(runs["failed-loads"]) == told(runs["stopped-trains"]) == []
+
+
+@pytest.mark.behaviour("command-stop-machine-end")
+def test_it_runs_after_a_restart_that_fails_at_once(machine: Machine) -> None:
+    run = machine.prepare("failed-once", restarts=1)
+    run.last.touch()
+    launch.start(run)
+    machine.end(run)
+    assert run.attempt_numbers() == [1, 2]
+    assert machine.ran() == [f"{run.path} failed"]
 
 
 @pytest.mark.behaviour("command-stop-machine-end")

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from engines.basics.errors import UserError
 from engines.training import precision as precisions
 from engines.training.clock import Clock
-from engines.training.precision import Precision, choices, numeric_flags
+from engines.training.draws import Share, randn
+from engines.training.precision import Precision, choices, no_trace, numeric_flags
+from engines.training.ranks import ALONE
 from engines.training.update import Update
 
 GPU = torch.device("cuda", 0)
@@ -21,6 +23,13 @@ GPU = torch.device("cuda", 0)
 def ampere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (8, 0))
     monkeypatch.setattr(precisions, "has_bf16", lambda device: True)
+
+
+def test_what_leaves_no_trace_gives_the_common_draws_of_ranks_back() -> None:
+    share = Share(0, 2, 4, ALONE, torch.Generator().manual_seed(1))
+    with no_trace(nn.Identity(), share):
+        inside = randn((2, 3), share, torch.device("cpu"))
+    assert torch.equal(randn((2, 3), share, torch.device("cpu")), inside)
 
 
 @pytest.mark.usefixtures("ampere")

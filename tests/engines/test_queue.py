@@ -92,7 +92,7 @@ class Line:
 @pytest.fixture
 def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     (tmp_path / "queue_engine.py").write_text(ENGINE)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv("QUEUE_TEST", str(tmp_path))
     monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("COCKPIT_QUEUE", str(tmp_path / "queues"))
@@ -199,7 +199,7 @@ from engines.contract.rundir import RunDirectory
 from engines.supervise import Supervisor
 supervisor = Supervisor(RunDirectory(Path(sys.argv[1])))
 trouble = supervisor._take_place()
-print(supervisor._await_turn(supervisor._new_attempt(), trouble), flush=True)
+print(supervisor._await_turn(supervisor._new_attempt(trouble)), flush=True)
 sys.stdin.read()
 """
 
@@ -234,15 +234,16 @@ def test_a_run_of_several_gpus_takes_a_place_at_each(line: Line, tmp_path: Path)
 def test_a_queue_folder_of_others_is_not_used(
     line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queued: bool
 ) -> None:
-    """One who wants to wait is told; one who does not is not kept from its work."""
+    """A run that is to wait says so and never starts, as a restart neither; one that is not to wait trains."""
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     monkeypatch.setenv("COCKPIT_QUEUE", str(tmp_path / "open"))
     line.go()
     run = create_run(
-        "toy", f"launch: {{queue: {str(queued).lower()}}}", kind="training", engine="queue_engine", title="",
-        path=tmp_path / "runs" / "one",
+        "toy", f"launch: {{queue: {str(queued).lower()}, restarts: 1}}", kind="training", engine="queue_engine",
+        title="", path=tmp_path / "runs" / "one",
     )  # fmt: skip
+    run.last.touch()
     line.runs["one"] = run
     said = pytest.raises(DataError, match=r"did not start: it cannot wait for .* can be changed by other users")
     with said if queued else contextlib.nullcontext():

@@ -21,7 +21,7 @@ from engines.contract.rank_loads import RankLoads
 from engines.contract.rundir import RunDirectory
 from engines.contract.settings import Launch
 from engines.runtime.following import LOST
-from engines.training import checkpoint, torchrun
+from engines.training import checkpoint, gradients, torchrun
 from engines.training.draws import Share
 from tests.engines.conftest import LiveRun, wait_for
 from tests.support.ranks import logged, loop_alone, start_ranks, trained, wait_ranks
@@ -126,6 +126,22 @@ def test_a_save_that_fails_on_rank_0_leaves_the_ranks_together(new_run: Runs, mo
     assert live.run.last.is_file()
 
 
+@pytest.mark.behaviour("ranks-end-together")
+def test_a_measurement_that_fails_on_one_rank_ends_the_run(new_run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One rank would be refused it; of several the others wait in its sums."""
+    measured = gradients.gradient_norms
+
+    def on_others(*given: Any) -> Any:
+        if os.environ["RANK"] == "0":
+            raise RuntimeError("it does not fit")
+        return measured(*given)
+
+    monkeypatch.setattr(gradients, "gradient_norms", on_others)
+    live = new_run(*LONG, "training.batch_size=16")
+    live.send(cmd.MeasureGradients(attempt=1))
+    assert trained(live.run, 2, work=loop_alone) == [1, LOST]
+
+
 def test_a_batch_that_cannot_be_divided_is_refused(new_run: Runs) -> None:
     live = new_run(*SHORT, "training.batch_size=15")
     assert trained(live.run, 2, work=loop_alone) == [2, 2]
@@ -161,6 +177,7 @@ def test_what_cannot_be_launched_is_said(settings: dict[str, object], fault: str
         ({0: 1, 1: 1}, 1, None),
         ({0: LOST, 2: 1}, 1, "rank 2 ended with code 1: its last words"),
         ({0: -15, 1: -11}, 1, "rank 1 was killed by SIGSEGV"),
+        ({0: -15, 1: LOST}, -15, None),
         ({0: -9, 1: LOST}, 1, "rank 0 was killed by SIGKILL (out of memory)"),
         ({1: LOST}, 1, "rank 1 lost a rank on another machine"),
     ],
