@@ -58,12 +58,9 @@ class RunOverview(Container):
         self.call_later(self._show_charts)
 
     async def _show_charts(self) -> None:
-        if self._model is None:
+        if self._model is None or not self.is_attached:  # asked for before its screen was left
             return
         wall, glyphs = self.query_one(ChartWall), glyphs_of(self.app)
-        if not wall.is_mounted:
-            self.call_after_refresh(self._show_charts)
-            return
         charts = overview_charts(self._model, wall.most)
         await wall.show({name: (group, replace(drawing, glyphs=glyphs)) for name, (group, drawing) in charts.items()})
 

@@ -88,7 +88,7 @@ def test_neither_a_frozen_cockpit_nor_a_dead_terminal_holds_a_run_up(
 
 
 def epochs_on(terminal: Terminal) -> list[int]:
-    """Of the table's rows on the screen: lines whose frame opens with an epoch number and, maybe after a step, a loss."""
+    """Of the table's rows on the screen: lines that open with an epoch number and, maybe after a step, a loss."""
     cells = [line.strip("│╭╰ ").split() for line in terminal.screen().splitlines()]
     return [int(row[0]) for row in cells if len(row) > 6 and row[0].isdigit() and "." in row[1] + row[2]]
 
