@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
@@ -44,8 +45,9 @@ class RunOverview(Container):
         """Whether there is room for the machine."""
         return self.query_one(MachineView).display
 
-    async def on_resize(self) -> None:
-        self.call_after_refresh(self._show_charts)
+    @on(ChartWall.Resized)
+    async def _wall_resized(self) -> None:
+        await self._show_charts()
 
     def show(self, model: RunModel) -> None:
         """Take what was followed: tables and charts, for once a second."""

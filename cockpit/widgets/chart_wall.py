@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from textual.containers import Container
+from textual.message import Message
 
 from cockpit.core.plot.lines import Member
 from cockpit.widgets.metric_chart import Drawing, MetricChart
@@ -29,8 +30,14 @@ class ChartWall(Container):
     }
     """
 
+    class Resized(Message):
+        """Another number of charts may have space."""
+
     def __init__(self) -> None:
         super().__init__(*(_chart(name, id=name.lower()) for name in FIRST), id="wall")
+
+    def on_resize(self) -> None:
+        self.post_message(self.Resized())
 
     @property
     def most(self) -> int:
