@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from engines.contract.references import load
+from engines.contract.spec import Spec
 
 Kind = Literal["switch", "choice", "text", "value", "block"]
 """How it is edited: on or off, one of some, literal text, one line of YAML, several lines of YAML."""
 Path = tuple[str, ...]
+VERSION = ("version",)
+"""Where a project's configs say which defaults hold."""
 _LIMITS = (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"), ("exclusiveMaximum", "<"))
 _NAMES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "null"}
 
@@ -68,6 +73,29 @@ def fields_of(schema: Mapping[str, Any]) -> tuple[Field, ...]:
     found = [field for field in fields if field.key != ("project",)]
     sections = list(dict.fromkeys(field.key[:-1] for field in found))
     return tuple(field for section in sections for field in found if field.key[:-1] == section)
+
+
+def config_fields(spec: Spec, tree: Any) -> tuple[Field, ...]:
+    """The settings of a project's config, with the defaults that hold for the version that the config `tree` names.
+
+    Imports pydantic.
+    """
+    from engines.contract.config import check_config
+
+    fields = fields_of(load(spec.config).model_json_schema())
+    versions = next((field.choices for field in fields if field.key == VERSION), ())
+    version = find(tree, VERSION)
+    if version not in versions:
+        return fields
+    said = {"project": spec.name, "version": version, "data": {"path": "."}}
+    defaults = check_config(said, "a config", {}, ()).settings.model_dump(mode="json")
+    return tuple(_with_default(field, find(defaults, field.key)) for field in fields)
+
+
+def _with_default(field: Field, default: Any) -> Field:
+    if field.key == VERSION or NOTHING in (default, field.value_in({})):
+        return field
+    return replace(field, default=default, section_defaults=())
 
 
 def _walk(

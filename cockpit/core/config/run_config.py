@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cockpit.core.config.diff import KeyRow, diff
-from cockpit.core.config.fields import NOTHING, fields_of
+from cockpit.core.config.fields import NOTHING, config_fields
 from engines.basics import yaml12
 from engines.basics.errors import DataError, UserError
 from engines.basics.reading import read_text
@@ -106,7 +106,7 @@ def default_tree(tree: Mapping[str, Any]) -> dict[str, Any]:
     name = tree.get("project")
     spec = specs.find(name if isinstance(name, str) else "")
     defaults: dict[str, Any] = {"project": name}
-    for field in fields_of(specs.load(spec.config).model_json_schema()):
+    for field in config_fields(spec, tree):
         if (value := field.value_in({})) is not NOTHING:
             section = defaults
             for part in field.key[:-1]:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cockpit.core.config.fields import NOTHING, Field, Path, fields_of, find
+from cockpit.core.config.fields import NOTHING, VERSION, Field, Path, fields_of, find
 from engines.basics import yaml12
 from engines.contract.references import load
 from engines.contract.spec import Spec
@@ -24,7 +24,7 @@ def starter_text(spec: Spec) -> str:
     from engines.contract.config import check_config
 
     fields = fields_of(load(spec.config).model_json_schema())
-    versions = next((field.choices for field in fields if field.key == ("version",)), ())
+    versions = next((field.choices for field in fields if field.key == VERSION), ())
     said = {"project": spec.name, "data": {"path": f"data/{spec.name}"}}
     if versions:
         said["version"] = versions[-1]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cockpit.core import format as words
-from cockpit.core.config.fields import NOTHING, Field, fields_of
+from cockpit.core.config.fields import NOTHING, Field, config_fields
 from cockpit.core.typed import program
 from engines.basics import yaml12
 from engines.basics.errors import UserError
@@ -189,17 +189,14 @@ def open_form(path: Path) -> LaunchForm:
 
     tree, lines, text = read_config(path)
     spec = project_of(tree, str(path), lines)
-    return LaunchForm(spec, _fields(spec), path, tree, text, in_our_names(spec, tree).names)
+    return LaunchForm(spec, config_fields(spec, tree), path, tree, text, in_our_names(spec, tree).names)
 
 
 def new_form(project: str) -> LaunchForm:
     """A form of the defaults of a project. Raises `UserError`."""
     spec = specs.find(project)
-    return LaunchForm(spec, _fields(spec), None, {"project": project}, f"project: {yaml12.write_line(project)}\n")
-
-
-def _fields(spec: Spec) -> tuple[Field, ...]:
-    return fields_of(specs.load(spec.config).model_json_schema())
+    tree = {"project": project}
+    return LaunchForm(spec, config_fields(spec, tree), None, tree, f"project: {yaml12.write_line(project)}\n")
 
 
 def shown(value: Any) -> str:

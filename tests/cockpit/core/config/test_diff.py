@@ -68,10 +68,12 @@ def test_values_are_written_as_in_a_file() -> None:
 def test_defaults_are_those_of_the_projects_model(tmp_path: Path) -> None:
     from projects.controls.config import ControlsConfig
 
-    found = default_tree({"project": "controls"})
-    whole = ControlsConfig.model_validate({"project": "controls", "data": {"path": "/d"}}).model_dump(mode="json")
-    del whole["data"]["path"]  # has no default
-    assert found == whole
+    for said in ({}, {"version": 1}, {"version": 2}):
+        found = default_tree({"project": "controls", **said})
+        tree = {"project": "controls", "data": {"path": "/d"}, **said}
+        whole = ControlsConfig.model_validate(tree).model_dump(mode="json")
+        del whole["data"]["path"]  # has no default
+        assert found == {**whole, "version": 1}, "a version itself is no default"
 
 
 def test_differences_name_what_they_are_from(tmp_path: Path) -> None:

@@ -146,6 +146,21 @@ def test_a_file_that_changes_under_the_form_is_told(config: Path) -> None:
     assert "no such config file" in fault.sentence
 
 
+def test_the_defaults_are_those_of_the_version_that_the_file_names(tmp_path: Path) -> None:
+    """An older version's default, typed into a newer config, is a change; the file's own is none."""
+    path = tmp_path / "two.yaml"
+    path.write_text("project: controls\nversion: 2\ndata:\n  path: d\nmodel:\n  num_layers: 1\n")
+    form = open_form(path)
+    readout = field(form, "model.readout")
+    assert (form.value(readout), form.not_default(readout)) == ("filter", False)
+    assert form.not_default(field(form, "model.num_layers"))
+    form.set(readout, "mean")
+    assert form.overrides == ["model.readout=mean"]
+    assert form.not_default(readout)
+    form.set(readout, "filter")
+    assert form.overrides == []
+
+
 def test_a_form_of_defaults_alone_says_what_is_missing_and_is_saved(tmp_path: Path) -> None:
     form = new_form("controls")
     assert [(fault.key, fault.sentence) for fault in form.faults()] == [(("data",), "new config: data is missing.")]
