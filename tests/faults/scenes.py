@@ -84,6 +84,7 @@ def own_user(job: Job, folder: Path) -> dict[str, Any]:
         os.setgid(NOBODY)
         os.setuid(NOBODY)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        os.environ["XDG_CONFIG_HOME"] = str(folder / "choices")  # with a key of this user's own
 
     os.chown(folder, NOBODY, NOBODY)
     subprocess.run(["chmod", "-R", "a+rX", *(folder.parents[1] / name for name in ("data", "references"))], check=True)
