@@ -82,7 +82,7 @@ class Person:
         """The newest of `count` trainings, once its screen is shown and it trains."""
         wait_for(f"run {count}", lambda: len(list_runs(self._runs)) == count, self.terminal.screen)
         run = max(list_runs(self._runs), key=lambda one: one.info.created)
-        self.see(f"◢ {run.path.name} .*● running")
+        self.see(rf"◢ \S*{run.path.name.rpartition('-')[2]} .*● running")  # its date goes where the line is full
         return run
 
     def stop(self) -> None:

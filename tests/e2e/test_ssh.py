@@ -56,7 +56,7 @@ def test_a_cut_connection_costs_nothing(
     again = Person(terminal(connect, (120, 160)), tmp_path / "runs")
     again.see(rf"● running +{run.path.name.rpartition('-')[2]} ")
     again.press("Enter")
-    again.see(rf"◢ {run.path.name} .*● running")
+    again.see(rf"◢ \S*{run.path.name.rpartition('-')[2]} .*● running")
     again.stop()
     written = {row["epoch"]: f"{row['loss']:.3f}" for row in lines_of(run.train_metrics)}
     table = {epoch: cells[1] for epoch, cells in again.rows(len(written)).items()}
@@ -87,7 +87,7 @@ def test_a_frozen_connection_holds_nothing_up(
     other = Person(terminal(connect, (120, 160)), tmp_path / "runs")
     other.see(rf"● running +{run.path.name.rpartition('-')[2]} ")
     other.press("Enter")
-    other.see(rf"◢ {run.path.name} .*● running")
+    other.see(rf"◢ \S*{run.path.name.rpartition('-')[2]} .*● running")
     other.stop()
     written = {row["epoch"]: f"{row['loss']:.3f}" for row in lines_of(run.train_metrics)}
     assert list(written) == list(range(1, len(written) + 1))
