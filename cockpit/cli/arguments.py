@@ -87,6 +87,7 @@ def _check_name(argv: Sequence[str], known: Sequence[str]) -> None:
 
 def _add_all(commands: Commands[Parser]) -> list[str]:
     _add_starting(commands)
+    _add_check(commands)
     _add_queue(commands)
     _add_steering(commands)
     _add_showing(commands)
@@ -177,6 +178,8 @@ def _add_starting(commands: Commands[Parser]) -> None:
     sweep = "one queued run for each value; with another --sweep for each combination"
     train.add_argument("--sweep", action="append", default=[], metavar="KEY=A,B", help=sweep)
 
+
+def _add_check(commands: Commands[Parser]) -> None:
     check = _add(
         commands, "check", "checking:check", "check config, data and model; estimate memory, disk, time and cost"
     )
