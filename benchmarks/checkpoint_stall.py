@@ -19,7 +19,6 @@ import torch
 
 from benchmarks.controls_data import random_recordings
 from benchmarks.measure import Measurement
-from benchmarks.step_overhead import GPU_MODEL
 from engines.contract.config import load_config
 from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
@@ -29,6 +28,8 @@ from engines.training.loop import Trainer
 from projects.controls.recordings import write_recording
 
 CONFIG = Path(__file__).resolve().parents[1] / "configs" / "controls_v2.yaml"
+MODEL = {"d_model": 256, "nhead": 8, "num_layers": 6, "dim_feedforward": 512}
+"""Full size."""
 KINDS = ("plain", "background", "waited")
 ROUNDS = 8
 LEAST_SECONDS = 1.5
@@ -61,7 +62,7 @@ def _blocks(folder: Path) -> tuple[dict[str, list[tuple[float, float]]], float]:
     for recording in random_recordings(sessions=2, frames=2048, seed=0):
         write_recording(folder / "recordings" / f"{recording.name}.npz", recording)
     sets = [f"data.path={folder / 'recordings'}", "training.steps_per_epoch=1000000", "training.log_every=1000"]
-    sets += [f"model.{key}={value}" for key, value in GPU_MODEL.items()]
+    sets += [f"model.{key}={value}" for key, value in MODEL.items()]
     if not torch.cuda.is_available():
         sets.append(f"training.batch_size={CPU_BATCH}")
     run = RunDirectory(folder / "run")
