@@ -67,7 +67,9 @@ class BareLoop:
 
     def step(self, batch: Batch, ctx: Context) -> None:
         losses = self._project.losses(self._model, batch, ctx)
-        loss: Tensor = sum(self._weights[head] * losses[head].total / losses[head].count.clamp(min=1) for head in ctx.heads)
+        loss: Tensor = sum(
+            self._weights[head] * losses[head].total / losses[head].count.clamp(min=1) for head in ctx.heads
+        )
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self._parameters, self._clip)

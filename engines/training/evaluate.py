@@ -16,7 +16,8 @@ from engines.training.precision import random_state_kept
 from engines.training.project import Context, Evaluation, Project, Result, Split
 from engines.training.ranks import ALONE, Ranks
 from engines.training.schedule import Schedule
-from engines.training.step import stack_losses, weighted_loss
+from engines.training.step import stack_losses
+from engines.training.sums import weighted_loss
 from engines.training.work import Work
 
 

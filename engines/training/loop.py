@@ -35,6 +35,7 @@ from engines.training.state import LiveSettings, TrainState
 from engines.training.steering import Steering, edits_after
 from engines.training.step import TrainStep
 from engines.training.step_log import StepLog
+from engines.training.sums import EpochSums
 from engines.training.work import Work
 
 
@@ -72,13 +73,15 @@ class Trainer:
         self.step = make_step(self.work, precision, metrics, self.fit)
         self.clock = Clock(device)
         scaled = precision.scaler.is_enabled()
-        self.step_log = StepLog(run, self.room, [*names, *metrics], self.training.log_every, device, scaled=scaled)
+        columns = [*names, *metrics]
+        self.sums = EpochSums(columns, names)
+        self.step_log = StepLog(run, self.room, columns, self.sums, self.training.log_every, device, scaled=scaled)
         self.records = EpochRecorder(run, self.room)
         self.schedule = Schedule(self.work, StagePlan(self.training, heads))
         self.evaluate = Evaluator(self.work, self.schedule, self.fit)
         self.batches = Batches(self.work, self.schedule)
         self.measure_gradients = partial(gradients.measure, self.work, self.batches, precision)
-        self.checkpoints = Checkpoints(self.work, self.step, self.flush)
+        self.checkpoints = Checkpoints(self.work, self.step, self.sums, self.flush)
         self.agreement = Agreement(
             ranks, listener, state, self._between_epochs, lambda: self.checkpoints.due,
             Pace(run, events.attempt, ranks, device),
@@ -197,9 +200,9 @@ class Trainer:
         state.stage_epoch += 1
         best_before = state.best_score, state.best_epoch
         best = state.note_score(result.score)
-        means, stage = self.step.epoch_means(state.live.weights, self.train_loss), plan.current(state).name
+        means, stage = self.sums.means(state.live.weights, self.train_loss), plan.current(state).name
         state.log.append(self.records.end_epoch(state, stage, means, result, lr=rate, best=best))
-        self.step.sums.zero_()
+        self.sums.clear()
         if best:
             self.records.write_review(result, step=state.step, epoch=state.epoch)
             if result.tables:

@@ -25,6 +25,7 @@ from engines.training import checkpoint
 from engines.training.ranks import random_of_ranks, restore_random_of_ranks
 from engines.training.state import TrainState
 from engines.training.step import TrainStep
+from engines.training.sums import EpochSums
 from engines.training.work import Work
 
 
@@ -67,8 +68,8 @@ class Checkpoints:
     `flush` puts on disk what was logged up to the step that is saved. Raises `UserError` for metadata that is no JSON.
     """
 
-    def __init__(self, work: Work, step: TrainStep, flush: Callable[[], None]) -> None:
-        self._work, self._step, self._flush = work, step, flush
+    def __init__(self, work: Work, step: TrainStep, sums: EpochSums, flush: Callable[[], None]) -> None:
+        self._work, self._step, self._sums, self._flush = work, step, sums, flush
         self._metadata = _as_json(work.project.metadata(work.settings, work.data), type(work.project).__name__)
         self._saved = time.monotonic()
         self._saved_at: tuple[int, int] | None = None
@@ -205,7 +206,7 @@ class Checkpoints:
             "optimizer": step.optimizer.state_dict(),
             "scaler": step.precision.scaler.state_dict(),
             **random_of_ranks(work.ranks),
-            "sums": step.sums,
+            "sums": torch.from_numpy(self._sums.numbers),
             "state": work.state.dump(),
             "metadata": self._metadata,
         }
@@ -221,7 +222,7 @@ class Checkpoints:
         if content["scaler"]:  # a fork may turn fp16 on
             step.precision.scaler.load_state_dict(content["scaler"])
         if work.state.step_in_epoch:  # else nothing is summed yet, and a project may have got other metrics
-            step.sums.copy_(content["sums"])
+            torch.from_numpy(self._sums.numbers).copy_(content["sums"])
         restore_random_of_ranks(content, work.ranks)
         work.ranks.make_equal(work.model)
 

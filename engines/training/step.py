@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engines.contract.rundir import TrainLoss
 from engines.training.clock import span
 from engines.training.graph import StepGraph
 from engines.training.metrics import Metrics
@@ -43,19 +42,13 @@ def stack_losses(losses: Mapping[str, Loss], heads: Sequence[str]) -> tuple[Tens
     return totals, counts
 
 
-def weighted_loss(weights: Mapping[str, float], means: Mapping[str, float | None]) -> float | None:
-    """Σ weight × mean over the heads of `means` that were measured; None where none was."""
-    measured = [weights[head] * mean for head, mean in means.items() if mean is not None]
-    return sum(measured) if measured else None
-
-
 def scale_in(stage: str, lr_scale: float | Mapping[str, float]) -> float:
     """What multiplies a group's rate in `stage`."""
     return lr_scale.get(stage, 1.0) if isinstance(lr_scale, Mapping) else lr_scale
 
 
 class TrainStep:
-    """Steps a model; keeps loss weights and the sums of the running epoch on the device."""
+    """Steps a model; keeps loss weights on the device."""
 
     def __init__(
         self,
@@ -83,17 +76,14 @@ class TrainStep:
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
         device = self._parameters[0].device
         self._rates = [torch.zeros((), device=device) for _ in optimizer.param_groups]
-        wide = torch.float32 if device.type == "mps" else torch.float64
         self._metrics = Metrics(metrics, device)
         self._names = [*heads, *metrics]
         self._weights = torch.zeros(len(heads), device=device)
         self._none = torch.zeros(len(self._names), device=device)
-        self.sums = torch.zeros(2 * len(self._names) + 2, dtype=wide, device=device)
-        """Of the running epoch: total of each head and metric, count of each, loss, steps that counted."""
         self._unreached: list[nn.Parameter] | None = None
         """That no head which is on depends on, once known; asked of a compiled model alone."""
         self._active: list[str] = []
-        self._on = self._index = self._places = torch.zeros(0, dtype=torch.long, device=device)
+        self._on = self._index = torch.zeros(0, dtype=torch.long, device=device)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
         """Take loss weights from now on; the tensor keeps its place, so nothing is compiled anew."""
@@ -109,16 +99,14 @@ class TrainStep:
         self._active = [head for head in self._heads if head in heads]
         on, count = [self._heads.index(head) for head in self._active], len(self._names)
         index = [*on, *range(len(self._heads), count)]
-        places = [*index, *(place + count for place in index), 2 * count, 2 * count + 1]
         self._on = torch.tensor(on, device=self._weights.device)
         self._index = torch.tensor(index, device=self._weights.device)
-        self._places = torch.tensor(places, device=self._weights.device)
 
     def __call__(self, batch: Batch, ctx: Context, lr: float) -> Tensor:
         """Do one step at rate `lr`; gives its row for the log.
 
-        Of each head and metric how many elements were measured; the loss; the mean of each; gradient norm; skipped (0
-        or 1).
+        Of each head and metric how many elements were measured; the loss; the total of each; gradient norm; skipped (0
+        or 1). `StepLog` reads it.
         """
         for group in self.optimizer.param_groups:
             group["lr"] = lr * scale_in(ctx.stage, group.get("lr_scale", 1.0))
@@ -162,7 +150,7 @@ class TrainStep:
 
         Behind the totals and counts of the heads that are on stand those of the metrics.
         """
-        weights = self._weights.index_select(0, self._on)
+        weights = self._weights if len(self._active) == len(self._heads) else self._weights.index_select(0, self._on)
         parts = [batch] if self._parts() == 1 else split_batch(batch, self._parts())
         if self._compiled and self._unreached is None:
             self._unreached = self._without_gradient(parts[0], context_of_part(ctx, 0, len(parts)))
@@ -192,7 +180,8 @@ class TrainStep:
         of_metrics = [torch.stack(values).sum(0) for values in zip(*measured, strict=True)]
         if not self._ranks.alone:
             self._ranks.add_up([*self._gradients(), summed, *of_metrics])
-        loss = (mean(summed, counts) * weights).sum()
+        whole = len(parts) == 1 and scales is None and self._ranks.alone
+        loss = loss.detach() if whole else (mean(summed, counts) * weights).sum()
         if measured:
             summed, counts = torch.cat([summed, of_metrics[0]]), torch.cat([counts, of_metrics[1]])
         return summed, counts, loss
@@ -232,24 +221,6 @@ class TrainStep:
         return gradients
 
     def _log_row(self, totals: Tensor, counts: Tensor, loss: Tensor, norm: Tensor, skipped: Tensor) -> Tensor:
-        row = torch.cat([totals, counts, loss[None], torch.ones_like(loss)[None]])
-        counted = torch.where(skipped.bool(), torch.zeros_like(row), row).to(self.sums.dtype)
-        self.sums.index_add_(0, self._places, counted)
-        measured = self._none.index_copy(0, self._index, counts)
-        per_head = self._none.index_copy(0, self._index, mean(totals, counts))
-        return torch.cat([measured, loss[None], per_head, norm[None], skipped[None]])
-
-    def epoch_means(self, weights: Mapping[str, float], definition: TrainLoss) -> dict[str, float | None]:
-        """Means of each head and metric over the elements of the epoch so far, and the `loss`. One transfer.
-
-        The loss is by its `definition` Σ `weights` × mean, or the mean of the losses of the steps.
-        """
-        names = len(self._names)
-        *sums, of_steps, steps = self.sums.tolist()
-        pairs = zip(self._names, sums[:names], sums[names:], strict=True)
-        means = {name: total / count if count else None for name, total, count in pairs}
-        if definition == "pooled":
-            loss = weighted_loss(weights, {head: means[head] for head in self._heads})
-        else:
-            loss = of_steps / steps if steps else None
-        return {"loss": loss, **means}
+        if len(counts) < len(self._names):
+            totals, counts = (self._none.index_copy(0, self._index, values) for values in (totals, counts))
+        return torch.cat([counts, loss[None], totals, norm[None], skipped[None]])

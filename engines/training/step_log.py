@@ -17,6 +17,7 @@ from engines.contract.rundir import RunDirectory
 from engines.contract.steps import ABSENT, DATA_WAIT, StepWriter
 from engines.runtime.room import Room
 from engines.training.clock import Clock, Moment
+from engines.training.sums import EpochSums
 
 HOST_COLUMNS = ("epoch", "time", "lr", DATA_WAIT)
 ORDINARY_OVERFLOWS = 16
@@ -24,13 +25,14 @@ ORDINARY_OVERFLOWS = 16
 
 
 class StepLog:
-    """Logs rows of device numbers, as `TrainStep` gives them: losses, the gradient norm, whether it was skipped."""
+    """Logs rows of device numbers, as `TrainStep` gives them, and adds them to the sums of the epoch."""
 
     def __init__(
         self,
         run: RunDirectory,
         room: Room,
         heads: Sequence[str],
+        sums: EpochSums,
         every: int,
         device: torch.device,
         *,
@@ -39,7 +41,7 @@ class StepLog:
         columns = [*HOST_COLUMNS, "loss", *heads, "grad_norm", "skipped"]
         self._writer = StepWriter(run.steps, columns) if room.writes else None
         self._room = room
-        self._heads = list(heads)
+        self._heads, self._sums = list(heads), sums
         self._block = torch.zeros(every, 2 * len(heads) + 3, device=device)
         self._host: list[tuple[float, ...]] = []
         self._waits: list[tuple[Moment, Moment]] = []
@@ -61,9 +63,12 @@ class StepLog:
         """Write what was gathered. Gives the number of non-finite steps in a row, `bad_steps` being those before."""
         if not self._host:
             return bad_steps
-        block = self._block[: len(self._host)].cpu().numpy().astype(np.float64)
-        measured, numbers = np.split(block, [len(self._heads)], axis=1)
-        numbers[:, 1:-2][measured == 0] = ABSENT  # a head that is off, or of which the batch has nothing, has no loss
+        block = self._block[: len(self._host)].cpu().numpy()
+        counts, numbers = np.split(block, [len(self._heads)], axis=1)
+        self._sums.add(numbers[:, 1:-2], counts, numbers[:, 0], numbers[:, -1] != 0)
+        numbers[:, 1:-2] /= np.where(counts > 0, counts, 1)
+        numbers = numbers.astype(np.float64)
+        numbers[:, 1:-2][counts == 0] = ABSENT  # a head that is off, or of which the batch has nothing, has no loss
         waits = np.array([[Clock.seconds(*wait)] for wait in self._waits])
         rows = np.concatenate([np.array(self._host), waits, numbers], axis=1)
         if self._writer is not None:

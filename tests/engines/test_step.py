@@ -29,6 +29,7 @@ from engines.training.project import Context, Loss
 from engines.training.saving import Diverged
 from engines.training.step import TrainStep
 from engines.training.step_log import StepLog
+from engines.training.sums import EpochSums
 from projects.controls.config import ControlsConfig
 from projects.controls.project import ControlsProject
 from projects.controls.recordings import write_recording
@@ -138,16 +139,12 @@ def test_a_loss_or_a_gradient_that_is_bad_by_itself_is_enough(tmp_path: Path, ba
 
     toy = ToyRun(tmp_path, HalfBad())
     before = [parameter.detach().clone() for parameter in toy.model.parameters()]
-    batch = toy.data.train.batch(torch.arange(32), None)
-    row = toy.trainer.step(batch, toy.trainer.schedule.context(), 1e-2)
-    *_, loss, _, _, norm, skipped = row.tolist()
+    *_, loss, _, _, norm, skipped = toy.trainer.one_step().tolist()
     assert (math.isfinite(loss), math.isfinite(norm), skipped) == (bad != "loss", bad != "gradient", 1)
     assert all(map(torch.equal, toy.model.parameters(), before))
-    assert toy.trainer.step.epoch_means({"all": 1.0, "rare": 0.5}, "pooled") == {
-        "loss": None,
-        "all": None,
-        "rare": None,
-    }
+    toy.trainer.flush()
+    means = toy.trainer.sums.means({"all": 1.0, "rare": 0.5}, "pooled")
+    assert means == {"loss": None, "all": None, "rare": None}
 
 
 @pytest.mark.behaviour("first-step-finite-told")
@@ -323,7 +320,7 @@ def test_overflows_of_a_settling_loss_scale_are_no_alarm(
     run.make()
     events = EventWriter(run.events, 1)
     room = Room(run, events, CommandListener(run, 1, events))
-    log = StepLog(run, room, ["all"], 8, torch.device("cpu"), scaled=scaled)
+    log = StepLog(run, room, ["all"], EpochSums(["all"], ["all"]), 8, torch.device("cpu"), scaled=scaled)
     bad_steps = 0
     for step in range(steps):
         log.add(torch.tensor([4.0, loss, loss, float("inf"), 1.0]), step=step, epoch=1, lr=0.1, data_wait=(0.0, 0.0))

@@ -103,7 +103,7 @@ def test_a_resume_that_gives_something_else_is_a_fault(config: Path, monkeypatch
 
     def forgetful(self: Trainer, content: dict[str, Any]) -> None:
         restore(self, content)
-        self.step.sums.add_(1)
+        self.sums.numbers += 1
         self.state.epochs_without_best += 1
 
     monkeypatch.setattr(Trainer, "restore", forgetful)

@@ -216,6 +216,8 @@ class Projects:
         second.run.last.write_bytes(first.run.last.read_bytes())
         resume(second.run, second.trainer)
         second.steps(steps)
+        for live in (first, second):
+            live.trainer.flush()
         ours, theirs = second.trainer.checkpoints.content(), first.trainer.checkpoints.content()
         parts = ("model", "optimizer", "scaler", "sums", "random")
         differ = [part for part in parts if not checkpoint.same(ours[part], theirs[part])]

@@ -100,6 +100,7 @@ def of_project(project: str, folder: Path, data: Path, device: str, *settings: s
 
 def state_of(live: InProcess) -> dict[str, Any]:
     """Weights, moments and counts of the optimizer, sums of the epoch, apart from what the trainer goes on with."""
+    live.trainer.flush()
     content = live.trainer.checkpoints.content()
     kept = {name: content[name] for name in ("model", "optimizer", "sums")}
     return torch.utils._pytree.tree_map_only(torch.Tensor, torch.clone, kept)  # type: ignore[no-any-return]
