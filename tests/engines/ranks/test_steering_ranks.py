@@ -20,6 +20,7 @@ from engines.contract.events import Checkpoint
 from engines.contract.rank_loads import RankLoads
 from engines.contract.rundir import RunDirectory
 from engines.contract.settings import Launch
+from engines.runs.saved import epoch_of
 from engines.runtime.following import LOST
 from engines.training import checkpoint, gradients, torchrun
 from engines.training.draws import Share
@@ -107,7 +108,7 @@ def test_a_resume_on_other_ranks_goes_on_as_before(new_run: Runs, before: int, a
 
 
 def test_a_save_that_fails_on_rank_0_leaves_the_ranks_together(new_run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What best.pt does not hold is nothing to beat, on every rank."""
+    """They agree on the best, which is delivered; rank 0 alone has its snapshot."""
     saves, write = [0], checkpoint.write
 
     def full_at_first(*given: Any, **named: Any) -> Checkpoint:
@@ -116,14 +117,23 @@ def test_a_save_that_fails_on_rank_0_leaves_the_ranks_together(new_run: Runs, mo
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(*given, **named)
 
+    class OfRank0(checkpoint.Snapshot):
+        def __init__(self, content: dict[str, Any]) -> None:
+            assert os.environ["RANK"] == "0"
+            super().__init__(content)
+
     monkeypatch.setattr(checkpoint, "write", full_at_first)
+    monkeypatch.setattr(checkpoint, "Snapshot", OfRank0)
     live = new_run(*SHORT, "training.patience=2")
     assert trained(live.run, 2, work=loop_alone) == [0, 0]
     live.reader.poll()
-    assert [event.code for event in live.reader.history.alerts][:1] == ["checkpoint-failed"]
+    history = live.reader.history
+    assert [event.code for event in history.alerts][:1] == ["checkpoint-failed"]
     lines = [run.read_text().splitlines()[-1] for run in (live.run.rank_log(0), live.run.rank_log(1))]
     assert lines[0].rpartition("  ")[0] == lines[1].rpartition("  ")[0], "the ranks hold another epoch for the best"
-    assert live.run.last.is_file()
+    scores = [row.score or 0.0 for row in history.epochs.values()]
+    assert epoch_of(live.run.best) == 1 + scores.index(max(scores))
+    assert epoch_of(live.run.last) == len(history.epochs)
 
 
 @pytest.mark.behaviour("ranks-end-together")
