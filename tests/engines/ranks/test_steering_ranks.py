@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch.nn import functional
 
 from engines.basics.reading import read_json
@@ -24,6 +25,7 @@ from engines.runs.saved import epoch_of
 from engines.runtime.following import LOST
 from engines.training import checkpoint, gradients, torchrun
 from engines.training.draws import Share
+from engines.training.ranks import RankLost, Together
 from tests.engines.conftest import LiveRun, wait_for
 from tests.support.ranks import logged, loop_alone, start_ranks, trained, wait_ranks
 
@@ -150,6 +152,27 @@ def test_a_measurement_that_fails_on_one_rank_ends_the_run(new_run: Runs, monkey
     live = new_run(*LONG, "training.batch_size=16")
     live.send(cmd.MeasureGradients(attempt=1))
     assert trained(live.run, 2, work=loop_alone) == [1, LOST]
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        (RuntimeError("[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer"), True),
+        (torch.distributed.DistBackendError("NCCL communicator was aborted on rank 0."), True),
+        (torch.distributed.DistBackendError("NCCL error: Cuda failure 2 'out of memory'"), False),
+        (RuntimeError("ProcessGroupGloo::allgather: invalid tensor size at index 0"), False),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), False),
+    ],
+)
+def test_only_what_a_lost_rank_raises_means_a_lost_rank(
+    error: RuntimeError, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*given: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(torch.distributed, "all_reduce", fails)
+    with pytest.raises(RankLost if lost else type(error)):
+        Together(0, 2).add_up([torch.ones(3)])
 
 
 def test_a_batch_that_cannot_be_divided_is_refused(new_run: Runs) -> None:
