@@ -99,11 +99,11 @@ class Checkpoints:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """What could not be written is tried once more, as after a run that failed; no save is under way afterwards."""
+        """No save is under way afterwards; what waits is tried once more, for a run that fails has no last save."""
         try:
             self.settle()
-            self._write_next()
-            self.settle()
+            with contextlib.suppress(OSError):
+                self._write_all(list(self._waiting), patient=False)
         finally:
             self._thread.shutdown()
 
@@ -180,16 +180,14 @@ class Checkpoints:
     def _write_all(self, saves: Iterable[_Save], *, patient: bool = True) -> None:
         """Write them here and now. Raises OSError as `save` does."""
         for one in saves:
-            written: list[Checkpoint] = []
+            self._done(one, self._written(one, patient=patient))
 
-            def write(one: _Save = one, written: list[Checkpoint] = written) -> None:
-                written.append(one.write(self._work.run))
-
-            if patient:
-                self._work.room.when_possible(write)
-            else:
-                write()
-            self._done(one, written[0])
+    def _written(self, save: _Save, *, patient: bool) -> Checkpoint:
+        run, written = self._work.run, list[Checkpoint]()
+        if not patient:
+            return save.write(run)
+        self._work.room.when_possible(lambda: written.append(save.write(run)))
+        return written[0]
 
     def _prepare(self) -> None:
         """See the last save through, and that this one is worth keeping."""

@@ -35,6 +35,7 @@ from engines.supervise import Supervisor
 from engines.training import checkpoint
 from engines.training.engine import _to_the_end, resume
 from engines.training.project import Result
+from engines.training.saving import Diverged
 from tests.engines.conftest import LiveRun, prepare_example, wait_for
 from tests.engines.toy import ToyRun
 from tests.support.example_project import ExampleProject
@@ -198,6 +199,17 @@ def test_a_run_killed_with_a_best_epoch_in_memory_computes_it_again(
     with again.listener:
         assert again.trainer.train() == "finished"
     assert_same_checkpoints(again, undisturbed)
+
+
+def test_a_best_epoch_in_memory_is_written_when_the_run_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its message says that a fork can begin with the best."""
+    disk = Disk(monkeypatch, 2)
+    toy = scored(tmp_path, 0.1, 0.3, 0.2, max_bad_steps=3)
+    toy.project.poison_from = 16
+    with pytest.raises(Diverged):
+        toy.train()
+    assert disk.saves == [(1, True), (2, True)]
+    assert checkpoint.load(toy.run.best)["state"]["epoch"] == 2
 
 
 @pytest.mark.behaviour("full-disk-takes-nothing")
