@@ -47,7 +47,9 @@ from engines.training.loop import first_parts
 from engines.training.out_of_memory import is_out_of_memory
 from engines.training.precision import Precision, choose_device, seed_everything
 from engines.training.project import Project
+from engines.training.ranks import check_batches
 from engines.training.stages import StagePlan
+from engines.training.torchrun import ranks_here
 from engines.writers import why_not
 
 TRY_SECONDS = 60.0
@@ -101,6 +103,7 @@ def _look(loaded: LoadedConfig, given: Given, found: dict[str, Any]) -> tuple[li
     torch.set_num_threads(settings.launch.threads or torch.get_num_threads())
     device = choose_device(settings.launch.device)
     found["device"] = str(device)
+    check_batches(settings.training, settings.launch.nodes * ranks_here(settings.launch))
     plan = StagePlan(settings.training, loaded.spec.heads)
     seed_everything(settings.training.seed)
     began = time.monotonic()

@@ -14,7 +14,7 @@ import os
 import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from engines.basics import process_lock
@@ -86,11 +86,11 @@ def lock_holder(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def alone_with(folder: Path, seconds: float = 10.0) -> Iterator[None]:
+def alone_with(folder: Path, seconds: float = 10.0, waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
     """No other process changes the small records of `folder` inside the `with`, so none of them is lost.
 
     An flock of the folder itself: nothing is left in it. Raises OSError where it cannot be opened, TimeoutError where
-    another process holds it for more than `seconds`.
+    another process holds it for more than `seconds`. `waiting` is called again and again until then, and may raise.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     deadline = time.monotonic() + seconds
@@ -102,6 +102,7 @@ def alone_with(folder: Path, seconds: float = 10.0) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise TimeoutError(errno.ETIMEDOUT, "another process holds it", str(folder)) from None
+                waiting()
                 time.sleep(0.005)
         yield
     finally:

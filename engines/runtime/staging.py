@@ -26,9 +26,10 @@ Progress = Callable[[int, int, str], None]
 """Called as `progress(done, total, unit)`; may raise, which ends the copy where it is."""
 
 
-def staged(settings: RunConfig, progress: Progress) -> RunConfig:
+def staged(settings: RunConfig, progress: Progress, check: Callable[[], object]) -> RunConfig:
     """The settings with `data.path` on the local disk, where `data.stage` asks for that, and the data is there.
 
+    `check` is called while another run copies the same data, and may raise, which ends the wait.
     Raises `DataError` where it does not fit, or cannot be read or written.
     """
     if settings.data.stage is None:
@@ -40,7 +41,7 @@ def staged(settings: RunConfig, progress: Progress) -> RunConfig:
     found = {path.relative_to(root).as_posix(): path for path in fingerprint.below(settings)}
     try:
         make_directory(place)
-        with alone_with(place, WAIT_SECONDS):
+        with alone_with(place, WAIT_SECONDS, check):
             _bring(found, place, progress)
     except OSError as error:
         raise DataError(

@@ -10,12 +10,11 @@ import msgspec
 import torch
 
 from engines.basics import files
-from engines.basics.errors import DataError, UserError
+from engines.basics.errors import DataError
 from engines.contract import events as ev
 from engines.contract import spec as specs
 from engines.contract.config import LoadedConfig, load_config
 from engines.contract.rundir import RunDirectory, TrainLoss
-from engines.contract.settings import Training
 from engines.contract.spec import Column, Spec
 from engines.host.facts import device_name
 from engines.runs import provenance
@@ -49,7 +48,7 @@ def load(
     if device.type == "cuda" and settings.launch.share < 1:  # so that the one beside it is not out of memory instead
         torch.cuda.set_per_process_memory_fraction(settings.launch.share, device)
     ranks = rk.join(device)
-    _check_batches(settings.training, ranks)
+    rk.check_batches(settings.training, ranks.count)
     seed_everything(settings.training.seed)
     project: Project[Any] = specs.load(loaded.spec.project)()
     project.edition = loaded.spec.edition if edition is None else edition
@@ -66,21 +65,6 @@ def load(
         run, settings, spec.heads, project, data, model, events, listener,
         metrics=spec.measured, train_loss=train_loss, ranks=ranks,
     )  # fmt: skip
-
-
-def _check_batches(training: Training, ranks: rk.Ranks) -> None:
-    """Raises `UserError` where a batch cannot be divided evenly."""
-    if training.micro_batches == "auto":
-        if ranks.alone:
-            return
-        raise UserError("training.micro_batches is auto, which one rank alone can do; expected a number.")
-    parts = ranks.count * training.micro_batches
-    for batch in (training.batch_size, *(stage.batch_size for stage in training.stages if stage.batch_size)):
-        if batch % parts:
-            raise UserError(
-                f"training.batch_size {batch} must be a multiple of {parts}: {ranks.count} ranks with "
-                f"{training.micro_batches} micro-batches each; change launch.devices or the batch size."
-            )
 
 
 def full_name(device: torch.device) -> str:
@@ -201,7 +185,8 @@ def _train(attempt: Attempt) -> ev.Ended:
     run, events, listener = attempt.run, attempt.events, attempt.listener
     loaded = load_config(run.config)
     made_with = provenance.current(loaded)
-    loaded = replace(loaded, settings=staged(loaded.settings, ProgressEvents(events, listener)))
+    progress = ProgressEvents(events, listener)
+    loaded = replace(loaded, settings=staged(loaded.settings, progress, progress.check))
     earlier = RunReader(run)
     earlier.poll()
     info = run.info

@@ -87,8 +87,6 @@ class Trainer:
             Pace(run, events.attempt, ranks, device),
         )  # fmt: skip
         self._fresh = True
-        self._unsaved_best: tuple[float | None, int] | None = None
-        """Score and epoch of a best whose save found the disk full, until the next epoch."""
         self._enter_stage()
 
     def train(self, replay: Sequence[CommandAnswer] = ()) -> EndReason:
@@ -117,8 +115,7 @@ class Trainer:
             begins = state.step_in_epoch == 0  # a patience set lower inside an epoch lets that be evaluated first
             if begins and (reason := schedule.plan.ending(state, early=steering.ends_early)) is not None:
                 self._close(f"the run is {reason}")
-                if not self.checkpoints.current:  # the disk was full when the last epoch ended
-                    self._save_at_end()
+                self.checkpoints.complete()  # the disk may have been full when an epoch ended
                 return reason
             self.one_step()
             if self.phases.current == "compiling":  # which the first step did
@@ -129,7 +126,7 @@ class Trainer:
             if self.agreement.save_is_due:
                 self.checkpoints.save_in_background()
         self._close("the run is stopping")
-        self._save_at_end()
+        self.checkpoints.save()
         return "stopped"
 
     def one_step(self) -> Tensor:
@@ -147,14 +144,6 @@ class Trainer:
         state.step += 1
         state.step_in_epoch += 1
         return row
-
-    def _save_at_end(self) -> None:
-        """Save what stands now, as the best too where it is a best that could not be saved when its epoch ended."""
-        self.checkpoints.settle()
-        late = self._unsaved_best if self.state.step_in_epoch == 0 else None
-        if late is not None:
-            self.state.best_score, self.state.best_epoch = late
-        self.checkpoints.save(best=late is not None)
 
     def restore(self, content: dict[str, Any]) -> None:
         """Go on from what a checkpoint holds."""
@@ -192,13 +181,11 @@ class Trainer:
         result = self.evaluate() if evaluated else Result(values={}, score=None)
         if result is None:
             return False
-        self.checkpoints.settle()  # whether there is a best to beat depends on it
         state.evaluated = evaluated
         rate = self.schedule.rate(last=True)
         state.step_in_epoch = 0
         state.epoch += 1
         state.stage_epoch += 1
-        best_before = state.best_score, state.best_epoch
         best = state.note_score(result.score)
         means, stage = self.sums.means(state.live.weights, self.train_loss), plan.current(state).name
         state.log.append(self.records.end_epoch(state, stage, means, result, lr=rate, best=best))
@@ -208,14 +195,7 @@ class Trainer:
             if result.tables:
                 self.records.write_report(result.tables)
         state.stage_over = not plan.is_last(state) and plan.stage_over(state)
-        self._unsaved_best = None
-
-        def not_saved() -> None:  # what best.pt still holds is what there is to beat
-            if best:
-                self._unsaved_best = state.best_score, state.best_epoch
-                state.best_score, state.best_epoch = best_before
-
-        self.checkpoints.end_epoch(best=best, failed=not_saved)
+        self.checkpoints.end_epoch(best=best)
         if state.stage_over:
             self._next_stage()
         self.records.begin_epoch()
@@ -234,7 +214,6 @@ class Trainer:
         plan = self.schedule.plan
         best = self.work.ranks.from_first(self.checkpoints.keep_best() if self.work.ranks.first else None)
         plan.advance(self.state)
-        self._unsaved_best = None  # its score and its weights are of the stage that is over
         stage = plan.current(self.state)
         if stage.begin == "best":
             self.checkpoints.go_back(best)

@@ -19,6 +19,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from engines.basics.errors import UserError
+from engines.contract.settings import Training
 from engines.runtime.following import LOST, MARK
 from engines.training.draws import Share
 from engines.training.precision import random_state, restore_random_state
@@ -168,11 +169,13 @@ class Together(Ranks):
 
     @contextlib.contextmanager
     def _with_others(self) -> Iterator[None]:
-        """Raises `RankLost` where one of them has ended."""
+        """Raises `RankLost` where one of them has ended; what is wrong with this rank alone passes."""
         began = time.perf_counter()
         try:
             yield
         except RuntimeError as error:
+            if not _says_lost(error):
+                raise
             print(f"rank {self.number}: {str(error).splitlines()[0].partition('. ')[0]}", flush=True)
             raise RankLost from None
         self._waited += time.perf_counter() - began
@@ -186,9 +189,40 @@ def join(device: torch.device) -> Ranks:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
         control = dist.new_group(backend="gloo", timeout=PATIENCE)
     except RuntimeError as error:
+        if not _says_lost(error):
+            raise
         print(f"the ranks did not meet: {str(error).splitlines()[0]}", flush=True)
         raise RankLost from None
     return Together(dist.get_rank(), dist.get_world_size(), shared=torch.Generator(device), control=control)
+
+
+def _says_lost(error: RuntimeError) -> bool:
+    """Whether torch raised it because another rank, or the way to it, is gone.
+
+    NCCL and the store have types for that, which NCCL also uses where this rank's device is out of memory; gloo has
+    none, and says where its transport failed.
+    """
+    if isinstance(error, dist.DistError):
+        return "out of memory" not in str(error)
+    return "/gloo/" in str(error)
+
+
+def check_batches(training: Training, ranks: int) -> None:
+    """Raises `UserError` where so many ranks cannot divide a batch evenly."""
+    if ranks == 1:
+        return
+    if training.micro_batches == "auto":
+        raise UserError(
+            f"training.micro_batches auto needs one rank, and launch asks for {ranks}; set a number, or "
+            "launch.devices to 1."
+        )
+    parts = ranks * training.micro_batches
+    for batch in (training.batch_size, *(stage.batch_size for stage in training.stages if stage.batch_size)):
+        if batch % parts:
+            raise UserError(
+                f"training.batch_size {batch} must be a multiple of {parts}: {ranks} ranks with "
+                f"{training.micro_batches} micro-batches each; change launch.devices or the batch size."
+            )
 
 
 def take_own_random(ranks: Ranks, seed: int) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +17,7 @@ from engines.basics import files
 from engines.basics.errors import UserError
 from engines.contract.alerts import CHECKPOINT_FAILED
 from engines.contract.events import Alert, Checkpoint
+from engines.contract.rundir import RunDirectory
 from engines.runs.keeping import KeepRule, Scored
 from engines.runs.saved import epoch_of
 from engines.thresholds.review import keep_review
@@ -52,18 +52,30 @@ def _as_json(metadata: Mapping[str, Any], project: str) -> Any:
 
 
 @dataclass(frozen=True)
-class _Pending:
-    """A save in the background."""
+class _Save:
+    """What is to be written, and the names it gets beside last.pt."""
 
-    writing: Future[Checkpoint] | None
-    """Of rank 0."""
+    content: Callable[[], dict[str, Any]]
     step: int
-    dropped: Collection[int]
-    failed: Callable[[], None]
+    epoch: int
+    best: bool = False
+    keep: bool = False
+    dropped: frozenset[int] = frozenset()
+    """Epochs whose checkpoints go once this one is written."""
+
+    def write(self, run: RunDirectory) -> Checkpoint:
+        """Raises OSError with the older checkpoints untouched."""
+        content = self.content()
+        return checkpoint.write(run, content, step=self.step, epoch=self.epoch, best=self.best, keep=self.keep)
 
 
 class Checkpoints:
     """Saves a training and restores it; use it around the training: no save is under way after it.
+
+    Saves are written in their order, so that best.pt always holds the best epoch that last.pt knows of. The snapshot of
+    an epoch with a name of its own (best.pt, epoch_NNN.pt) that could not be written is kept and written before the
+    next save, at the latest when its stage or the run ends, which waits for space. So the host's memory holds at most
+    the newest best and the newest such epoch beside the save under way. Rank 0 writes; the others have no snapshot.
 
     `flush` puts on disk what was logged up to the step that is saved. Raises `UserError` for metadata that is no JSON.
     """
@@ -74,115 +86,109 @@ class Checkpoints:
         self._saved = time.monotonic()
         self._saved_at: tuple[int, int] | None = None
         self._thread = ThreadPoolExecutor(1, "save")
-        self._pending: _Pending | None = None
+        self._waiting: list[_Save] = []
+        """Oldest first."""
+        self._writing: Future[Checkpoint] | None = None
+        """The first of them."""
 
     @property
     def due(self) -> bool:
         """Whether the last save is longer ago than the settings want."""
         return time.monotonic() - self._saved > self._work.settings.training.checkpoint_minutes * 60
 
-    @property
-    def current(self) -> bool:
-        """Whether the newest save holds what stands now."""
-        self.settle()
-        holds = self._saved_at == (self._work.state.step, self._work.state.epoch)
-        return self._work.ranks.from_first(holds)
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """No save is under way afterwards."""
+        """No save is under way afterwards; what waits is tried once more, for a run that fails has no last save."""
         try:
             self.settle()
+            with contextlib.suppress(OSError):
+                self._write_all(list(self._waiting), patient=False)
         finally:
             self._thread.shutdown()
 
-    def save(self, *, best: bool = False, keep: bool = False, patient: bool = True) -> None:
-        """Write last.pt (and the others asked for) and wait; `patient` waits on a full disk until there is space.
+    def save(self, *, patient: bool = True) -> None:
+        """Write last.pt, after what waits, and wait for it; `patient` waits on a full disk until there is space.
 
         Raises OSError or `Diverged` with the older ones untouched.
         """
         self._prepare()
-        work, state = self._work, self._work.state
-        write = partial(
-            checkpoint.write, work.run, self.content(), step=state.step, epoch=state.epoch, best=best, keep=keep
-        )
-        with work.phases.during("saving"):
-            if not work.ranks.first:
-                return
-            if not patient:
-                self._done(write())
-            else:
-                written: list[Checkpoint] = []
-                work.room.when_possible(lambda: written.append(write()))
-                self._done(written[0])
+        content, state = self.content(), self._work.state
+        with self._work.phases.during("saving"):
+            if self._work.ranks.first:
+                self._write_all([*self._waiting, _Save(lambda: content, state.step, state.epoch)], patient=patient)
 
-    def end_epoch(self, *, best: bool, failed: Callable[[], None]) -> None:
+    def complete(self) -> None:
+        """See that what waits and what stands now is on disk; waits on a full disk until there is space."""
+        self.settle()
+        self._write_all(list(self._waiting))
+        state = self._work.state
+        if not self._work.ranks.from_first(self._saved_at == (state.step, state.epoch)):
+            self.save()
+
+    def end_epoch(self, *, best: bool) -> None:
         """Save the epoch that was logged last, in the background; its checkpoint and older ones are kept by rule.
 
-        `failed` is called where the disk was full. Raises as `save_in_background`.
+        Raises as `save_in_background`.
         """
         output = self._work.settings.output
         epochs = [Scored(row["epoch"], row["stage"], row["score"]) for row in self._work.state.log]
         keep, dropped = KeepRule(every=output.keep_epochs, best=output.keep_best).after(epochs)
-        self.save_in_background(best=best, keep=keep, dropped=dropped, failed=failed)
+        self.save_in_background(best=best, keep=keep, dropped=dropped)
 
-    def save_in_background(
-        self,
-        *,
-        best: bool = False,
-        keep: bool = False,
-        dropped: Collection[int] = (),
-        failed: Callable[[], None] = lambda: None,
-    ) -> None:
+    def save_in_background(self, *, best: bool = False, keep: bool = False, dropped: Collection[int] = ()) -> None:
         """Copy the training to the host's memory and write that while it goes on; never two at once.
 
-        Several ranks wait for it: whether it was written decides what all of them do next. `dropped`: epochs whose
-        checkpoints go once this one is written.
-        A full disk must not end the training: `settle` records that, calls `failed` and keeps the older checkpoint.
-        Raises `Diverged`, or OSError where what was logged cannot be written.
+        `dropped`: epochs whose checkpoints go once this one is written. A disk that refuses it does not end the
+        training: an alert says so. Raises `Diverged`, or OSError where what was logged cannot be written.
         """
         self._prepare()
-        work, state = self._work, self._work.state
-        snapshot = checkpoint.Snapshot(self.content())
-        place = {"step": state.step, "epoch": state.epoch}
-
-        def write() -> Checkpoint:
-            return checkpoint.write(work.run, snapshot.content(), best=best, keep=keep, **place)
-
-        writing = self._thread.submit(write) if work.ranks.first else None
-        self._pending = _Pending(writing, state.step, dropped, failed)
-        if not work.ranks.alone:
-            with work.phases.during("saving"):
-                self.settle()
+        content, state = self.content(), self._work.state
+        if not self._work.ranks.first:
+            return
+        if best:
+            self._waiting = [one for one in self._waiting if one.keep]
+        snapshot = checkpoint.Snapshot(content)
+        self._waiting.append(_Save(snapshot.content, state.step, state.epoch, best, keep, frozenset(dropped)))
+        self._write_next()
 
     def look(self) -> None:
-        """Record how the save under way ended, if it has."""
-        if self._pending is not None and self._pending.writing is not None and self._pending.writing.done():
-            self.settle()
+        """Record how the save under way ended, if it has, and begin the next."""
+        if self._writing is None or not self._writing.done():
+            return
+        writing, self._writing = self._writing, None
+        error = writing.exception()  # raising it here would make a cycle that keeps the snapshot in memory
+        if error is None:
+            self._done(self._waiting[0], writing.result())
+            self._write_next()
+        elif isinstance(error, OSError):
+            self._refused(error)
+        else:
+            self._waiting.clear()  # another try would fail too
+            raise error
 
     def settle(self) -> None:
-        """Wait for the save under way, if there is one, and record how it ended."""
-        if self._pending is None:
-            return
-        pending, self._pending = self._pending, None
-        event, refused = None, ""
-        try:
-            event = pending.writing.result() if pending.writing is not None else None
-        except OSError as error:
-            refused = error.strerror or str(error) or type(error).__name__
-        if refused := self._work.ranks.from_first(refused):
-            pending.failed()
-            text = f"no checkpoint at step {pending.step}: {refused}; the older one is kept; free some space"
-            self._work.room.write(Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=pending.step))
-            return
-        if event is None:  # rank 0 has written it
-            return
-        self._done(event)
-        for epoch in pending.dropped:
-            with contextlib.suppress(OSError):  # it only takes space
-                checkpoint.kept(self._work.run, epoch).unlink(missing_ok=True)
+        """Wait until no save is under way, and record how they ended."""
+        while self._writing is not None:
+            wait([self._writing])
+            self.look()
+
+    def _write_next(self) -> None:
+        if self._waiting:
+            self._writing = self._thread.submit(self._waiting[0].write, self._work.run)
+
+    def _write_all(self, saves: Iterable[_Save], *, patient: bool = True) -> None:
+        """Write them here and now. Raises OSError as `save` does."""
+        for one in saves:
+            self._done(one, self._written(one, patient=patient))
+
+    def _written(self, save: _Save, *, patient: bool) -> Checkpoint:
+        run, written = self._work.run, list[Checkpoint]()
+        if not patient:
+            return save.write(run)
+        self._work.room.when_possible(lambda: written.append(save.write(run)))
+        return written[0]
 
     def _prepare(self) -> None:
         """See the last save through, and that this one is worth keeping."""
@@ -194,9 +200,22 @@ class Checkpoints:
             raise Diverged(what, "lower training.lr", work.run.path.name)
         self._saved = time.monotonic()
 
-    def _done(self, event: Checkpoint) -> None:
+    def _done(self, save: _Save, event: Checkpoint) -> None:
+        self._waiting = [one for one in self._waiting if one is not save]
         self._saved_at = event.step, event.epoch
         self._work.room.write(event)
+        for epoch in save.dropped:
+            with contextlib.suppress(OSError):  # it only takes space
+                checkpoint.kept(self._work.run, epoch).unlink(missing_ok=True)
+
+    def _refused(self, error: OSError) -> None:
+        """Say that nothing of what waits was written, and keep what is worth another try."""
+        step, reason = self._waiting[-1].step, error.strerror or str(error) or type(error).__name__
+        self._waiting = worth_keeping(self._waiting)
+        text = f"no checkpoint at step {step}: {reason}; the older one is kept; free some space"
+        if best := [one.epoch for one in self._waiting if one.best]:
+            text += f"; epoch {best[0]}, the best, is written with the next save"
+        self._work.room.write(Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=step))
 
     def content(self) -> dict[str, Any]:
         """Everything a checkpoint holds; `restore` puts it back."""
@@ -237,9 +256,10 @@ class Checkpoints:
     def keep_best(self) -> Path | None:
         """Keep the best of the stage that is over, and its review, under the stage's number; where it lies.
 
-        None where the stage has no best, or best.pt is not it: a disk was full, or somebody took it away.
+        It waits on a full disk. None where the stage has no best, or best.pt is not it: somebody took it away.
         """
         self.settle()
+        self._write_all(list(self._waiting))
         run, state = self._work.run, self._work.state
         number = state.stage + 1
         if not state.best_epoch or epoch_of(run.best) != state.best_epoch:
@@ -261,3 +281,16 @@ class Checkpoints:
         content = checkpoint.load(best)
         self._work.project.load_trainable_state(self._work.model, content["model"])
         self._restore_optimizer(content["optimizer"])
+
+
+def worth_keeping(saves: Sequence[_Save]) -> list[_Save]:
+    """Of `saves` that could not be written the newest best, and the newest with a name of its own, in their order.
+
+    It takes over what the others would have dropped.
+    """
+    named = [one for one in saves if one.best or one.keep]
+    if not named:
+        return []
+    bests = [one for one in named if one.best]
+    newest = replace(named[-1], dropped=frozenset().union(*(one.dropped for one in saves)))
+    return [newest] if newest.best or not bests else [bests[-1], newest]

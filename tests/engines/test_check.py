@@ -131,6 +131,16 @@ def test_faults_of_the_config_and_its_stages_end_the_search(example_config: Path
     stage = check(example_config, ["training.stages.0.heads=[sides]"])
     assert stage["exit_code"] == 2
     assert "there is no head 'sides' (did you mean 'side'?)" in stage["faults"][0]
+    ranks = ["launch.devices=3", "training.batch_size=16"]
+    uneven, auto = (check(example_config, [*ranks, *more]) for more in ([], ["training.micro_batches=auto"]))
+    assert uneven["exit_code"] == auto["exit_code"] == 2
+    assert uneven["faults"] == [
+        "training.batch_size 16 must be a multiple of 3: 3 ranks with 1 micro-batches each; change launch.devices or "
+        "the batch size."
+    ]
+    assert auto["faults"] == [
+        "training.micro_batches auto needs one rank, and launch asks for 3; set a number, or launch.devices to 1."
+    ]
 
 
 def test_sizes_are_in_bytes() -> None:

@@ -169,34 +169,6 @@ def test_a_disk_that_fills_while_a_checkpoint_is_written_keeps_the_training(tmp_
     assert not list(toy.run.checkpoints.iterdir())
 
 
-@pytest.mark.parametrize("failing", [2, 3])
-def test_best_is_the_best_that_could_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
-    """The disk is full for one save of three: of the best epoch (the second), or of the last one."""
-
-    class Scored(ToyProject):
-        scores = iter([1.0, 3.0, 2.0])
-
-        def evaluation(self, cfg: Any, data: Any) -> Any:
-            self.forced_score = next(self.scores)
-            return super().evaluation(cfg, data)
-
-    real, saves = checkpoint.write, []
-
-    def full_once(*arguments: Any, **options: Any) -> Any:
-        saves.append(options["epoch"])
-        if len(saves) == failing:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(checkpoint, "write", full_once)
-    toy = ToyRun(tmp_path, Scored())
-    assert toy.train() == "finished"
-    best, last = checkpoint.load(toy.run.best)["state"], checkpoint.load(toy.run.last)["state"]
-    assert (best["epoch"], best["best_score"]) == ((3, 2.0) if failing == 2 else (2, 3.0))
-    assert (last["epoch"], last["best_epoch"]) == (3, best["epoch"])
-    assert saves == ([1, 2, 3] if failing == 2 else [1, 2, 3, 3])
-
-
 def test_a_checkpoint_of_another_model_is_one_sentence(new_run: Callable[..., LiveRun]) -> None:
     live = new_run("training.epochs=1", "training.stages=[]")
     assert live.here() == "finished", live.log()

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from engines.basics.errors import DataError
 from engines.basics.jsonl import append_line
 from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
-from engines.contract.alerts import FULL_DISK
+from engines.contract.alerts import CHECKPOINT_FAILED, FULL_DISK
 from engines.contract.events import Alert, Checkpoint, CommandAnswer, Phase
 from engines.contract.rundir import Attempt, End, ProcessMark, RunDirectory
 from engines.contract.steps import read_segments
@@ -32,8 +33,9 @@ from engines.runs.store import create_run
 from engines.runtime import room
 from engines.supervise import Supervisor
 from engines.training import checkpoint
-from engines.training.engine import _to_the_end
+from engines.training.engine import _to_the_end, resume
 from engines.training.project import Result
+from engines.training.saving import Diverged
 from tests.engines.conftest import LiveRun, prepare_example, wait_for
 from tests.engines.toy import ToyRun
 from tests.support.example_project import ExampleProject
@@ -106,58 +108,148 @@ def test_each_write_of_a_training_may_be_refused_and_nothing_is_missing(
     assert others[-1] == 0  # no line is damaged
 
 
+class Disk:
+    """Refuses the writes of checkpoints of these numbers, from 1; what was written is in `saves`: epochs, and whether
+    as the best."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *refused: int) -> None:
+        self.saves: list[tuple[int, bool]] = []
+        self.asked = 0
+        self.on_refusal: Callable[[], object] = lambda: None
+        real = checkpoint.write
+
+        def write(*arguments: Any, epoch: int, best: bool, **options: Any) -> Checkpoint:
+            self.asked += 1
+            if self.asked in refused:
+                self.on_refusal()
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self.saves.append((epoch, best))
+            return real(*arguments, epoch=epoch, best=best, **options)
+
+        monkeypatch.setattr(checkpoint, "write", write)
+
+
+def scored(folder: Path, *scores: float, **training: Any) -> ToyRun:
+    """A training whose epochs have these scores."""
+    toy = ToyRun(folder, checkpoint_minutes=100, epochs=len(scores), **training)
+    evaluate, left = toy.trainer.evaluate, iter(scores)
+    toy.trainer.evaluate = lambda **_: replace(result_of(evaluate), score=next(left))  # type: ignore[assignment]
+    return toy
+
+
 @pytest.mark.behaviour("full-disk-takes-nothing")
-def test_a_best_epoch_that_found_the_disk_full_is_saved_as_the_best_at_the_end(
+@pytest.mark.parametrize(
+    ("scores", "refused", "saves"),
+    [
+        pytest.param((0.1, 0.3, 0.2), (2,), [(1, True), (2, True), (3, False)], id="written with the next save"),
+        pytest.param((0.1, 0.3, 0.2), (2, 3), [(1, True), (2, True), (3, False)], id="written when the run ends"),
+        pytest.param((0.1, 0.3, 0.2), (3,), [(1, True), (2, True), (3, False)], id="a later epoch"),
+        pytest.param((0.1, 0.2, 0.3), (2,), [(1, True), (3, True)], id="a better one came"),
+        pytest.param((0.1, 0.2, 0.3), (3,), [(1, True), (2, True), (3, True)], id="the last epoch"),
+        pytest.param((0.1, 0.3, 0.2, 0.2, 0.2), (2, 3), [(1, True), (2, True), (4, False)], id="patience counts on"),
+    ],
+)
+def test_a_best_epoch_that_found_the_disk_full_is_delivered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scores: tuple[float, ...], refused: tuple[int, ...],
+    saves: list[tuple[int, bool]],
+) -> None:  # fmt: skip
+    """Both checkpoints equal those of a run that had space all the time; the alert is active until one is written."""
+    undisturbed = scored(tmp_path / "undisturbed", *scores, patience=2)
+    end = undisturbed.train()
+    disk = Disk(monkeypatch, *refused)
+    toy = scored(tmp_path / "full", *scores, patience=2)
+    assert toy.train() == end
+    assert disk.saves == saves
+    assert_same_checkpoints(toy, undisturbed)
+    reader = RunReader(toy.run)
+    reader.poll()
+    alerts = [alert.code for alert in reader.history.alerts]
+    assert alerts == [CHECKPOINT_FAILED] * len(refused)
+    first, said = refused[0], reader.history.alerts[0].text
+    is_best = max(scores[:first]) == scores[first - 1]
+    assert f"no checkpoint at step {8 * first}: No space left" in said
+    assert (f"epoch {first}, the best, is written with the next save" in said) == is_best
+    assert CHECKPOINT_FAILED not in reader.history.standing
+
+
+def assert_same_checkpoints(one: ToyRun, other: ToyRun) -> None:
+    for ours, theirs in ((one.run.best, other.run.best), (one.run.last, other.run.last)):
+        assert checkpoint.same(checkpoint.load(ours), checkpoint.load(theirs))
+
+
+@pytest.mark.behaviour("full-disk-takes-nothing")
+def test_a_run_killed_with_a_best_epoch_in_memory_computes_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last epoch is the best, and the disk is full while it is saved: best.pt and the export are that epoch's."""
-    saves: list[bool] = []
-    real = checkpoint.write
-
-    def write(*arguments: Any, best: bool, **options: Any) -> Checkpoint:
-        saves.append(best)
-        if len(saves) == 3:
-            raise FULL
-        return real(*arguments, best=best, **options)
-
-    monkeypatch.setattr(checkpoint, "write", write)
-    toy = ToyRun(tmp_path, checkpoint_minutes=100)
-    scores = iter((0.1, 0.2, 0.3))
-    evaluate = toy.trainer.evaluate
-    monkeypatch.setattr(toy.trainer, "evaluate", lambda: replace(result_of(evaluate), score=next(scores)))
-    assert toy.train() == "finished"
-    assert saves == [True, True, True, True]
+    """No save overtakes it: what is on disk knows nothing of it, and the resumed run delivers it."""
+    undisturbed = scored(tmp_path / "undisturbed", 0.1, 0.3, 0.2)
+    undisturbed.train()
+    Disk(monkeypatch, *range(2, 100))
+    toy = scored(tmp_path / "killed", 0.1, 0.3, 0.2)
+    monkeypatch.setattr(toy.trainer.checkpoints, "complete", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        toy.train()
     for file in (toy.run.best, toy.run.last):
         state = checkpoint.load(file)["state"]
-        assert (state["epoch"], state["best_epoch"], state["best_score"]) == (3, 3, 0.3)
+        assert (state["epoch"], state["best_epoch"]) == (1, 1)
+    monkeypatch.undo()
+    again = scored(tmp_path / "killed", 0.3, 0.2, 0.0, attempt=2)
+    again.trainer.state.live.epochs = 3
+    resume(again.run, again.trainer)
+    with again.listener:
+        assert again.trainer.train() == "finished"
+    assert_same_checkpoints(again, undisturbed)
+
+
+def test_a_best_epoch_in_memory_is_written_when_the_run_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its message says that a fork can begin with the best."""
+    disk = Disk(monkeypatch, 2)
+    toy = scored(tmp_path, 0.1, 0.3, 0.2, max_bad_steps=3)
+    toy.project.poison_from = 16
+    with pytest.raises(Diverged):
+        toy.train()
+    assert disk.saves == [(1, True), (2, True)]
+    assert checkpoint.load(toy.run.best)["state"]["epoch"] == 2
 
 
 @pytest.mark.behaviour("full-disk-takes-nothing")
-def test_a_best_epoch_that_found_the_disk_full_is_none_of_the_next_stage(
+def test_a_best_epoch_that_found_the_disk_full_is_the_best_of_its_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk is full while a stage's last epoch is saved, and the run stops before the next stage's first step."""
-    saves: list[bool] = []
-    real = checkpoint.write
-
-    def write(*arguments: Any, best: bool, **options: Any) -> Checkpoint:
-        saves.append(best)
-        if len(saves) == 2:
-            toy.listener.signalled = True
-            raise FULL
-        return real(*arguments, best=best, **options)
-
-    monkeypatch.setattr(checkpoint, "write", write)
+    disk = Disk(monkeypatch, 2)
     stages = [{"name": "one", "epochs": 2}, {"name": "two", "restart_best": True}]
-    toy = ToyRun(tmp_path, checkpoint_minutes=100, stages=stages)
-    scores = iter((0.1, 0.2))
-    evaluate = toy.trainer.evaluate
-    monkeypatch.setattr(toy.trainer, "evaluate", lambda: replace(result_of(evaluate), score=next(scores)))
+    toy = scored(tmp_path, 0.1, 0.2, 0.0, stages=stages)
+    disk.on_refusal = lambda: setattr(toy.listener, "signalled", True)
     assert toy.train() == "stopped"
-    assert saves == [True, True, False]
+    assert disk.saves == [(1, True), (2, True), (2, False)]
     state = checkpoint.load(toy.run.last)["state"]
     assert (state["epoch"], state["stage"], state["best_epoch"], state["best_score"]) == (2, 1, 0, None)
-    assert checkpoint.load(toy.run.best)["state"]["epoch"] == 1
+    assert checkpoint.load(toy.run.stage_best(1))["state"]["epoch"] == 2
+
+
+@pytest.mark.behaviour("full-disk-takes-nothing")
+def test_at_most_three_snapshots_are_in_memory_while_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest best, the newest epoch that keeps a checkpoint of its own, and the one that is being saved."""
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+    most: list[int] = []
+
+    class Counted(checkpoint.Snapshot):
+        def __init__(self, content: dict[str, Any]) -> None:
+            super().__init__(content)
+            alive.add(self)
+            most.append(len(alive))
+
+    monkeypatch.setattr(checkpoint, "Snapshot", Counted)
+    disk = Disk(monkeypatch, *range(2, 10))
+    toy = scored(tmp_path, 0.1, 0.2, 0.3, 0.1, 0.1, 0.1, 0.1, 0.1)
+    toy.settings.output.keep_epochs = 2
+    assert toy.train() == "finished"
+    assert max(most) == 3
+    assert disk.saves == [(1, True), (3, True), (8, False)]
+    assert [file.name for file in sorted(toy.run.checkpoints.iterdir())] == ["best.pt", "epoch_008.pt", "last.pt"]
 
 
 def result_of(evaluate: Callable[[], Result | None]) -> Result:

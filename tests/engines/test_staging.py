@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from engines.basics.errors import DataError
+from engines.basics.lock import alone_with
 from engines.contract.config import load_config
 from engines.contract.settings import Data, RunConfig, Section
 from engines.runtime.progress import StopRequested
@@ -29,6 +30,9 @@ class Weights(Section):
 def config(source: Path, stage: Path | None) -> RunConfig:
     data = Data(path=str(source), stage=str(stage) if stage else None)
     return RunConfig(project="toy", data=data, model=Section(), loss_weights=Weights())
+
+
+def nothing(*far: object) -> None: ...
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -52,30 +56,30 @@ def test_it_is_copied_once_and_follows_what_changes(source: Path, tmp_path: Path
     def progress(done: int, total: int, unit: str) -> None:
         told.append((done, total, unit))
 
-    settings = staged(config(source, tmp_path / "local"), progress)
+    settings = staged(config(source, tmp_path / "local"), progress, nothing)
     place = Path(settings.data.path)
     assert place.parent == tmp_path / "local"
     assert files_of(place) == {"a.npz": (source / "a.npz").read_bytes(), "deep/b.npz": b"b"}
     assert told[-1] == (3, 3, "MB copied")
     told.clear()
-    assert staged(config(source, tmp_path / "local"), progress).data.path == str(place)
+    assert staged(config(source, tmp_path / "local"), progress, nothing).data.path == str(place)
     assert told == []
     (source / "deep" / "b.npz").write_bytes(b"c")
     os.utime(source / "deep" / "b.npz", (1, 1))  # the same size, another time
     (source / "a.npz").unlink()
-    staged(config(source, tmp_path / "local"), progress)
+    staged(config(source, tmp_path / "local"), progress, nothing)
     assert files_of(place) == {"deep/b.npz": b"c"}
     assert len(told) == 1
-    assert config(source, None) == staged(config(source, None), progress)
+    assert config(source, None) == staged(config(source, None), progress, nothing)
 
 
 def test_a_file_alone_and_two_folders_of_one_name(source: Path, tmp_path: Path) -> None:
-    one = staged(config(source / "a.npz", tmp_path / "local"), lambda *far: None)
+    one = staged(config(source / "a.npz", tmp_path / "local"), nothing, nothing)
     assert Path(one.data.path).name == "a.npz"
     assert Path(one.data.path).read_bytes() == (source / "a.npz").read_bytes()
     other = tmp_path / "other" / "sessions"
     other.mkdir(parents=True)
-    first, second = (staged(config(folder, tmp_path / "local"), lambda *far: None) for folder in (source, other))
+    first, second = (staged(config(folder, tmp_path / "local"), nothing, nothing) for folder in (source, other))
     assert first.data.path != second.data.path
 
 
@@ -86,13 +90,16 @@ def test_a_stop_and_a_small_disk_leave_no_half_file(
         raise StopRequested
 
     with pytest.raises(StopRequested):
-        staged(config(source, tmp_path / "local"), stop)
+        staged(config(source, tmp_path / "local"), stop, nothing)
     assert files_of(tmp_path / "local") == {}
+    (place,) = (tmp_path / "local").iterdir()
+    with alone_with(place), pytest.raises(StopRequested):  # another run copies it
+        staged(config(source, tmp_path / "local"), nothing, stop)
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=1000))
     with pytest.raises(DataError, match=r"data.stage: 3.0 MB are to be copied and 1.0 kB are free at"):
-        staged(config(source, tmp_path / "local"), lambda *far: None)
+        staged(config(source, tmp_path / "local"), nothing, nothing)
     with pytest.raises(DataError, match=r"choose another data\.stage, or none"):
-        staged(config(source, Path("/proc/none")), lambda *far: None)
+        staged(config(source, Path("/proc/none")), nothing, nothing)
 
 
 @pytest.mark.behaviour("data-is-staged")

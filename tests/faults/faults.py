@@ -19,6 +19,8 @@ from tests.faults.trainings import TRAININGS
 Item = TypeVar("Item")
 DAY = 86_400.0
 VICTIMS = ("self", "both")
+EVENTS, STEPS = "events.jsonl", "metrics/steps/00001.f64"
+SAVED = ("write", EVENTS, b'"type":"checkpoint"')
 SIGNALS = (
     ("SIGTERM to the supervisor", "parent", signal.SIGTERM, ("stopped",)),
     ("SIGTERM to the engine", "self", signal.SIGTERM, ("stopped",)),
@@ -173,6 +175,39 @@ def _supervisor(calls: Calls) -> Iterator[Fault]:
             yield Fault(name, "controls", str(point), refuse)
 
 
+def _saves(project: str) -> Iterator[Fault]:
+    """The engine killed at each point of a save in the background."""
+    last, best = "checkpoints/.last.pt.tmp", "checkpoints/.best.pt.tmp"
+    for moment, at, calls in (
+        ("its snapshot made", ("open", last, b""), (0, 4)),
+        ("a half of it written", ("write", last, b""), (20, 230)),
+        ("all of it written", ("fsync", last, b""), (1, 5)),
+        ("before it is named last.pt", ("replace", "checkpoints/last.pt", b""), (0, 3)),
+        ("last.pt before it is best.pt", ("link", best, b""), (0,)),
+        ("before it is named best.pt", ("replace", "checkpoints/best.pt", b""), (0,)),
+        ("named, before the events say it", SAVED, (0, 2, 5)),
+    ):
+        for call in calls:
+            what = "torn" if at[0] == "write" and not at[2] else "kill"
+            kill = hurt(Injection(what, at=at, call=call), expected=("failed",), words="SIGKILL")
+            yield Fault("engine killed in a save in the background", project, f"{moment}, {call + 1}", kill)
+
+
+def _ranks(project: str) -> Iterator[Fault]:
+    """Each of two ranks killed: the first at a call of its own, the second when the first comes to that call."""
+    for moment, at, call in (
+        ("inside a step", ("write", STEPS, b""), 1),
+        ("inside a save", ("replace", "checkpoints/last.pt", b""), 1),
+        ("saved, before the events say it", SAVED, 3),
+        ("in an evaluation", ("write", EVENTS, b'"phase":"evaluating"'), 0),
+        ("at the answer to a command", ("fsync", EVENTS, b""), 1),
+    ):
+        for rank, victims in enumerate(("self", "rank 1")):
+            kill = Injection("kill", at=at, call=call, victims=victims)
+            name = "one of two ranks killed, under torchrun"
+            yield Fault(name, project, f"rank {rank}, {moment}", hurt(kill, expected=("failed",), words="SIGKILL"))
+
+
 def _signals(project: str, calls: Calls) -> Iterator[Fault]:
     many = project == "controls"
     for kind, victims, number, expected in SIGNALS:
@@ -246,16 +281,19 @@ def all_faults(calls: Mapping[str, Calls]) -> list[Fault]:
     found: list[Fault] = []
     for project in (name for name in TRAININGS if name in calls):
         mine = calls[project]
+        if TRAININGS[project].ranks > 1:
+            found += _ranks(project)
+            continue
         found += [*_kills(project, mine), *_signals(project, mine), *_refusals(project, mine), *_clocks(project, mine)]
         found += _scenes(project, mine)
         if project == "agent":
             found += _stages(project, mine)
         if project == "controls":
-            found += _supervisor(mine)
+            found += [*_supervisor(mine), *_saves(project)]
     return list({fault.name: replace(fault, reports=_reports(fault, calls[fault.project])) for fault in found}.values())
 
 
 def _reports(fault: Fault, calls: Calls) -> bool:
     """Whether something happens to it only after its training."""
     hits = fault.carry_out.injections if isinstance(fault.carry_out, Hurt) else ()
-    return any(one.who == "engine" and one.attempt == 1 and one.call >= calls.trained for one in hits)
+    return any(one.who == "engine" and one.attempt == 1 and not one.at and one.call >= calls.trained for one in hits)

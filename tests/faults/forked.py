@@ -7,19 +7,27 @@ streams and signals; who starts whom, and every line of both programs, is the pr
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import signal
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
 
 from tests.faults import injected
 
-MODULES = {"engines.supervise": "supervisor", "engines.train": "engine", "engines.task": "engine"}
+MODULES = {
+    "engines.supervise": "supervisor", "engines.train": "engine", "engines.task": "engine",
+    "engines.training.torchrun": "torchrun",
+}  # fmt: skip
 _Popen = subprocess.Popen
 modules_of_engines: Path | None = None
 """Where an engine writes down what it has imported when it ends; None: nowhere."""
@@ -71,6 +79,11 @@ class Forked:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while timeout is not None and self.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("a fork", timeout)
+            time.sleep(0.01)
         if self.returncode is None:
             self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.returncode
@@ -80,9 +93,12 @@ class Forked:
 
 
 def _streams(stdin: Any, stdout: Any, stderr: Any) -> None:
-    """Put these in the place of the three standard streams."""
+    """Put these in the place of the three standard streams; None leaves one as it is."""
     nothing = os.open(os.devnull, os.O_RDWR)
-    given = [nothing if one in (None, subprocess.DEVNULL) else one.fileno() for one in (stdin, stdout, stderr)]
+    given = [
+        target if one is None else nothing if one == subprocess.DEVNULL else one.fileno()
+        for target, one in enumerate((stdin, stdout, stderr))
+    ]
     for target, source in enumerate([os.dup(one) for one in given]):
         os.dup2(source, target)
         os.close(source)
@@ -106,18 +122,15 @@ def _main(module: str, arguments: list[str]) -> int:
             modules_of_engines.write_text("\n".join(sorted(sys.modules)))
 
 
-def _started(command: Any, *arguments: Any, **options: Any) -> Any:
+def _started(args: Any, *rest: Any, **options: Any) -> Any:
     """A fork for what is an engine or a supervisor, a process as ever for anything else (git, hostname)."""
-    if isinstance(command, list) and command[:3] == [sys.executable, "-P", "-m"] and command[3] in MODULES:
-        return Forked(command[3], [str(part) for part in command[4:]], **options)
-    return _Popen(command, *arguments, **options)
+    if isinstance(args, list | tuple) and list(args[:3]) == [sys.executable, "-P", "-m"] and args[3] in MODULES:
+        return Forked(args[3], [str(part) for part in args[4:]], **options)
+    return _Popen(args, *rest, **options)
 
 
 @contextmanager
 def forks() -> Iterator[None]:
     """Engines and supervisors that are started inside the `with` are forks of this process."""
-    subprocess.Popen = _started  # type: ignore[assignment,misc]
-    try:
+    with mock.patch.object(subprocess, "Popen", _started), mock.patch.object(subprocess_handler, "Popen", _started):
         yield
-    finally:
-        subprocess.Popen = _Popen  # type: ignore[misc]

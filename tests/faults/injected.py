@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engines.runtime.following import MARK
+
 TEN_MEGABYTES = 10 << 20
 
 
@@ -29,11 +31,13 @@ class Injection:
     what: str
     """`kill`, `torn` (killed with half of a write done), `refuse`, `signal`, `print`, `clock`, `fill`, `forbid`."""
     who: str = "engine"
-    """Whose calls are counted: `engine` or `supervisor`."""
+    """Whose calls are counted: `engine` (of several ranks the first) or `supervisor`."""
     call: int = 0
+    at: tuple[str, str, bytes] | None = None
+    """Counted are only the calls of this name and path, and of writes those of something with these bytes in it."""
     attempt: int = 1
     victims: str = "self"
-    """Who is hit: `self`, `parent`, `both`, or the `group`."""
+    """Who is hit: `self`, `parent`, `both`, the `group`, or `rank 1`."""
     signal: int = signal.SIGKILL
     error: int = errno.ENOSPC
     times: int = 1
@@ -42,6 +46,12 @@ class Injection:
     """The clock jumps by so much."""
     path: str = ""
     """In the run directory: the folder in which nothing may be made any more."""
+
+    def counts(self, name: str, path: str, data: Any) -> bool:
+        """Whether this call is one of those that are counted."""
+        if self.at is None:
+            return True
+        return (name, path) == self.at[:2] and (not self.at[2] or self.at[2] in bytes(data))
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,8 @@ armed: list[Injection] = []
 """For the next processes that are forked."""
 trace: Path | None = None
 """Where the calls of a process are written down, and which of them was hit."""
+RANK_1 = "rank-1"
+"""Beside them: the process id of the second rank, which changes nothing in the run directory."""
 
 
 class Calls:
@@ -76,7 +88,7 @@ class Calls:
     def __init__(self, root: Path, injection: Injection | None, log: Path | None) -> None:
         self._root, self._injection = str(root), injection
         self._log = None if log is None else _REAL["open"](log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._count, self._epochs = -1, 0
+        self._count, self._counted, self._epochs = -1, -1, 0
         self._lock = threading.RLock()
 
     def inside(self, path: Any) -> str | None:
@@ -95,29 +107,32 @@ class Calls:
         if len(data) < 1 << 16 and b'"type":"epoch"' in bytes(data):
             self._epochs += 1
 
-    def call(self, name: str, path: Any, do: Callable[[], Any], half: Callable[[], Any] | None = None) -> Any:
+    def call(
+        self, name: str, path: Any, do: Callable[[], Any], half: Callable[[], Any] | None = None, data: Any = b""
+    ) -> Any:
         """Do it, unless something is to happen instead or before; `half` does a part of it."""
         where = self.inside(path)
         if where is None or where.startswith("logs/"):
             return do()
+        where = _TEMPORARY.sub(".tmp", where)
         with self._lock:
             self._count += 1
-            number = self._count
             one = self._injection
-            due = one is not None and number >= one.call
-            if one is None or not due or (one.what != "refuse" and number > one.call):
-                self._note("call", number, name, where)
+            if one is None or not one.counts(name, where, data):
+                self._note("call", name, where)
                 return do()
-            if one.what == "refuse" and 0 <= one.times <= number - one.call:
-                self._note("call", number, name, where)
+            self._counted += 1
+            past = self._counted - one.call
+            if past < 0 or (past > 0 and one.what != "refuse") or (one.what == "refuse" and 0 <= one.times <= past):
+                self._note("call", name, where)
                 return do()
-            self._note("hit", number, name, where)
+            self._note("hit", name, where)
             self._inject(one, do, half)
             return do()
 
-    def _note(self, what: str, number: int, name: str, where: str) -> None:
+    def _note(self, what: str, name: str, where: str) -> None:
         if self._log is not None:
-            line = [what, str(number), name, _TEMPORARY.sub(".tmp", where), str(self._epochs)]
+            line = [what, str(self._count), name, where, str(self._epochs)]
             _REAL["write"](self._log, ("\t".join(line) + "\n").encode())
 
     def _inject(self, one: Injection, do: Callable[[], Any], half: Callable[[], Any] | None) -> None:
@@ -150,7 +165,10 @@ class Calls:
             os.kill(os.getpid(), one.signal)
         if one.victims == "group":
             os.killpg(0, one.signal)
-        if one.signal == signal.SIGKILL:
+        if one.victims == "rank 1":
+            assert trace is not None
+            os.kill(int((trace / RANK_1).read_text()), one.signal)
+        elif one.signal == signal.SIGKILL:
             while True:  # until it arrives, or the kernel ends what lost its parent
                 signal.pause()
 
@@ -196,7 +214,7 @@ def _patch(calls: Calls) -> None:
         calls.saw(data)
         half = memoryview(data)[: max(1, memoryview(data).nbytes // 2)]
         return int(
-            calls.call("write", handle, lambda: real["write"](handle, data), lambda: real["write"](handle, half))
+            calls.call("write", handle, lambda: real["write"](handle, data), lambda: real["write"](handle, half), data)
         )
 
     def filled(handle: int, mode: str = "r", *rest: Any, **options: Any) -> Any:
@@ -223,7 +241,11 @@ def arm(who: str, arguments: list[str]) -> None:
     """In a process that was just forked: what is armed for it, if anything."""
     for name, function in _REAL.items():  # an engine is forked from a supervisor that may have been armed
         setattr(os, name, function)
-    if not armed and trace is None:
+    if who == "torchrun" or (not armed and trace is None):
+        return
+    if MARK in os.environ and os.environ["RANK"] != "0":
+        if trace is not None:
+            (trace / RANK_1).write_text(str(os.getpid()))
         return
     if who == "engine":
         root, attempt = (

@@ -153,6 +153,7 @@ QUICK = (
     "engine killed inside a write",
     "supervisor killed",
     "SIGTERM to the supervisor",
+    "disk full for 1 write",
     "every write refused from one on: Input/output error",
 )
 """What `./test` injects."""

@@ -35,7 +35,7 @@ def reference(work: Path) -> RunDirectory:
     return RunDirectory(work / "references" / "controls" / "runs" / "run")
 
 
-@pytest.mark.behaviour("killed-moment-also-inside")
+@pytest.mark.behaviour("killed-moment-also-inside", "full-disk-takes-nothing")
 def test_faults_are_injected_and_nothing_is_lost(work: Path) -> None:
     results = [json.loads(line) for line in (work / "results.0.jsonl").read_text().splitlines()]
     assert sorted(one["kind"] for one in results) == sorted(QUICK)

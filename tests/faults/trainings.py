@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,11 @@ class Training:
     steps: int
     epochs: int = 2
     edits_at: tuple[int, int] = (2, 5)
+    ranks: int = 1
+
+    @property
+    def name(self) -> str:
+        return self.project if self.ranks == 1 else f"{self.project} on {self.ranks} ranks"
 
     def data(self, folder: Path) -> Path:
         """The data of all its runs; made once."""
@@ -57,7 +62,9 @@ class Training:
         """A new run in `path`, with edits sent that it applies at fixed steps."""
         config = ROOT / "configs" / self.config
         run = launch.prepare_training(
-            config, [f"data.path={self.data(data)}", *COMMON, *self.settings, *settings], run_dir=path
+            config,
+            [f"data.path={self.data(data)}", *COMMON, f"launch.devices={self.ranks}", *self.settings, *settings],
+            run_dir=path,
         )
         first, second = self.edits_at
         launch.send(run, cmd.SetLossWeights(attempt=1, at_step=first, weights={self.head: 0.7}))
@@ -111,4 +118,7 @@ SIM = Training(
     "sim", "sim_demo.yaml", ("training.epochs=2", "training.steps_per_epoch=4"), head="risk",
     steps=8,
 )  # fmt: skip
-TRAININGS = {one.project: one for one in (CONTROLS, MELEE, AGENT, SIM)}
+RANKS = replace(CONTROLS, ranks=2)
+"""Its ranks meet through the host (gloo), under torchrun."""
+TRAININGS = {one.name: one for one in (CONTROLS, MELEE, AGENT, SIM, RANKS)}
+"""By what the pages call them."""

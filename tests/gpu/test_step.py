@@ -107,7 +107,7 @@ def test_a_checkpoint_goes_on_on_another_device(saved_on: str, resumed_on: str, 
     for place in range(5):
         first.step(place)
     first.trainer.state.step = first.trainer.state.step_in_epoch = 5
-    first.trainer.checkpoints.save(best=True)
+    first.trainer.checkpoints.save()
     second = in_process(resumed_on, "training.amp=off")
     second.run.last.write_bytes(first.run.last.read_bytes())
     resume(second.run, second.trainer)

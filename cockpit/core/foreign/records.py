@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from cockpit.core.foreign.reader import UNREADABLE, News, not_unpacked, unfinished, written_anew
+from cockpit.core.foreign.reader import UNREADABLE, Misfit, News, not_unpacked, unfinished, written_anew
 from cockpit.core.foreign.rows import Row
 from cockpit.core.foreign.unpacking import AT_ONCE, UnpackedBytes
 
@@ -43,6 +43,8 @@ class RecordReader:
     def _begin(self) -> None:
         self._records = self._make_splitter()
         self._unreadable = 0
+        self._why = ""
+        """What is wrong with the first of them, where its kind says so."""
 
     def poll(self) -> News | None:
         data = self._bytes.poll_bytes()
@@ -57,14 +59,16 @@ class RecordReader:
     def _row(self, record: bytes) -> Row | None:
         try:
             return self._row_of(record)
-        except UNREADABLE:
+        except UNREADABLE as error:
             self._unreadable += 1
+            if not self._why and isinstance(error, Misfit):
+                self._why = f": {error}"
             return None
 
     def problems(self) -> list[str]:
         found = []
         if damaged := self._records.damaged + self._unreadable:
-            found.append(f"{damaged} damaged records skipped.")
+            found.append(f"{damaged} damaged records skipped{self._why}.")
         if self._records.unfinished:
             found.append(unfinished("record", self._records.unfinished))
         return found + not_unpacked(self._bytes.damage) + written_anew(self._restarts)

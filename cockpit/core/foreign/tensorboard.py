@@ -12,6 +12,7 @@ import struct
 import numpy as np
 
 from cockpit.core.foreign import wire
+from cockpit.core.foreign.reader import Misfit
 from cockpit.core.foreign.records import RecordReader
 from cockpit.core.foreign.rows import Row
 from cockpit.core.foreign.tfrecord import RecordSplitter
@@ -19,6 +20,8 @@ from cockpit.core.foreign.tfrecord import RecordSplitter
 _TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 19: "<f2", 22: "<u4", 23: "<u8"}
 """numpy's name of each DataType that a scalar may have, but for bfloat16."""
 _BFLOAT16 = 14
+MOST_VALUES = 10_000
+"""Scalars of one event; programs write one, or all of a step: more take seconds to read and no screen shows them."""
 _FLOAT_VALUES, _DOUBLE_VALUES, _INT_VALUES, _INT64_VALUES = 5, 6, 7, 10
 
 
@@ -35,6 +38,8 @@ def row_of_event(event: bytes) -> Row | None:
             for inner, inner_kind, summary_value in wire.fields(value):
                 if inner == 1 and inner_kind == wire.BYTES and isinstance(summary_value, bytes):
                     values |= _scalar(summary_value)
+                    if len(values) > MOST_VALUES:
+                        raise Misfit(f"more than {MOST_VALUES:,} values in one event")
     return Row(values, step=float(step), time=time) if values else None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch.nn import functional
 
 from engines.basics.reading import read_json
@@ -20,9 +21,11 @@ from engines.contract.events import Checkpoint
 from engines.contract.rank_loads import RankLoads
 from engines.contract.rundir import RunDirectory
 from engines.contract.settings import Launch
+from engines.runs.saved import epoch_of
 from engines.runtime.following import LOST
 from engines.training import checkpoint, gradients, torchrun
 from engines.training.draws import Share
+from engines.training.ranks import RankLost, Together
 from tests.engines.conftest import LiveRun, wait_for
 from tests.support.ranks import logged, loop_alone, start_ranks, trained, wait_ranks
 
@@ -107,7 +110,7 @@ def test_a_resume_on_other_ranks_goes_on_as_before(new_run: Runs, before: int, a
 
 
 def test_a_save_that_fails_on_rank_0_leaves_the_ranks_together(new_run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What best.pt does not hold is nothing to beat, on every rank."""
+    """They agree on the best, which is delivered; rank 0 alone has its snapshot."""
     saves, write = [0], checkpoint.write
 
     def full_at_first(*given: Any, **named: Any) -> Checkpoint:
@@ -116,14 +119,23 @@ def test_a_save_that_fails_on_rank_0_leaves_the_ranks_together(new_run: Runs, mo
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(*given, **named)
 
+    class OfRank0(checkpoint.Snapshot):
+        def __init__(self, content: dict[str, Any]) -> None:
+            assert os.environ["RANK"] == "0"
+            super().__init__(content)
+
     monkeypatch.setattr(checkpoint, "write", full_at_first)
+    monkeypatch.setattr(checkpoint, "Snapshot", OfRank0)
     live = new_run(*SHORT, "training.patience=2")
     assert trained(live.run, 2, work=loop_alone) == [0, 0]
     live.reader.poll()
-    assert [event.code for event in live.reader.history.alerts][:1] == ["checkpoint-failed"]
+    history = live.reader.history
+    assert [event.code for event in history.alerts][:1] == ["checkpoint-failed"]
     lines = [run.read_text().splitlines()[-1] for run in (live.run.rank_log(0), live.run.rank_log(1))]
     assert lines[0].rpartition("  ")[0] == lines[1].rpartition("  ")[0], "the ranks hold another epoch for the best"
-    assert live.run.last.is_file()
+    scores = [row.score or 0.0 for row in history.epochs.values()]
+    assert epoch_of(live.run.best) == 1 + scores.index(max(scores))
+    assert epoch_of(live.run.last) == len(history.epochs)
 
 
 @pytest.mark.behaviour("ranks-end-together")
@@ -140,6 +152,27 @@ def test_a_measurement_that_fails_on_one_rank_ends_the_run(new_run: Runs, monkey
     live = new_run(*LONG, "training.batch_size=16")
     live.send(cmd.MeasureGradients(attempt=1))
     assert trained(live.run, 2, work=loop_alone) == [1, LOST]
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        (RuntimeError("[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer"), True),
+        (torch.distributed.DistBackendError("NCCL communicator was aborted on rank 0."), True),
+        (torch.distributed.DistBackendError("NCCL error: Cuda failure 2 'out of memory'"), False),
+        (RuntimeError("ProcessGroupGloo::allgather: invalid tensor size at index 0"), False),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), False),
+    ],
+)
+def test_only_what_a_lost_rank_raises_means_a_lost_rank(
+    error: RuntimeError, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*given: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(torch.distributed, "all_reduce", fails)
+    with pytest.raises(RankLost if lost else type(error)):
+        Together(0, 2).add_up([torch.ones(3)])
 
 
 def test_a_batch_that_cannot_be_divided_is_refused(new_run: Runs) -> None:

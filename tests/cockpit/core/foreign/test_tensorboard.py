@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cockpit.core.foreign import tensorboard
 from cockpit.core.foreign.kinds import open_logs
 from cockpit.core.foreign.tensorboard import row_of_event
 from cockpit.core.foreign.tfrecord import LARGEST, RecordSplitter, find_records, masked_crc
@@ -165,3 +166,18 @@ def test_events_that_are_no_protobuf_are_counted(tmp_path: Path) -> None:
     (source,) = open_logs(path)
     assert points(read_on(source).series()["loss"]) == [(1.0, 1.0)]
     assert source.problems() == ["1 damaged records skipped."]
+
+
+def test_an_event_of_more_values_than_any_program_writes_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """300,000 values in one event, each a metric of its own, took seconds to read."""
+    monkeypatch.setattr(tensorboard, "MOST_VALUES", 2)
+    path = tmp_path / "events.out.tfevents.1.host"
+    many = [simple(f"metric {number}", 1.0) for number in range(3)]
+    path.write_bytes(record(VERSION) + record(event(*many, step=1)) + record(event(*many[:2], step=2)))
+    (source,) = open_logs(path)
+    assert {name: points(one) for name, one in read_on(source).series().items()} == {
+        "metric 0": [(2.0, 1.0)], "metric 1": [(2.0, 1.0)]
+    }  # fmt: skip
+    assert source.problems() == ["1 damaged records skipped: more than 2 values in one event."]
