@@ -6,6 +6,7 @@ Events tell it too, but a moment after the file has got its name: of a run that 
 from __future__ import annotations
 
 import pickle
+import re
 import zipfile
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from engines.contract.config import LoadedConfig
 
 
+SHARDS = re.compile(r"shards_\d{1,12}_\d{1,6}", re.ASCII)
+"""The name of a folder of shards, beside the checkpoint that names it."""
 LARGEST = 1 << 26
 """Bytes of a checkpoint's index: all but its tensors' numbers."""
 
@@ -45,6 +48,8 @@ class Saved:
     """Epoch of the best score so far; 0 without one."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the project wrote into it (`Project.metadata`)."""
+    shards: str = ""
+    """The folder beside it that has most of its tensors; empty for a checkpoint that is whole."""
 
     def edits(self, recorded: LoadedConfig, attempt: int) -> list[cmd.Edit]:
         """What makes these settings of the recorded ones."""
@@ -70,16 +75,27 @@ def read_saved(path: Path) -> Saved:
             with archive.open(part) as file:
                 content = _NumbersAndWords(file).load()
         state, metadata = content["state"], content.get("metadata", {})
-        live = state["live"]
+        live, shards = state["live"], content.get("shards", {}).get("folder", "")
+        if shards and not SHARDS.fullmatch(shards):
+            raise DataError("it names a folder that no checkpoint has")
         return Saved(
             step=int(state["step"]), epoch=int(state["epoch"]), inside=state["step_in_epoch"] > 0,
             weights={head: float(weight) for head, weight in live["weights"].items()},
             lr_scale=float(live["lr_scale"]), epochs=int(live["epochs"]), patience=live["patience"],
             stage=int(state.get("stage", 0)), best_epoch=int(state.get("best_epoch", 0)), metadata=metadata,
+            shards=shards,
         )  # fmt: skip
     except Exception as error:  # damaged bytes can mean anything to what reads them
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise DataError(f"{path} is not a whole checkpoint of this program ({reason}); choose another one.") from None
+
+
+def shards_of(path: Path) -> str:
+    """The folder of its shards; empty where it has none, or is damaged."""
+    try:
+        return read_saved(path).shards
+    except DataError:
+        return ""
 
 
 def epoch_of(path: Path) -> int | None:

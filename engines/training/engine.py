@@ -96,7 +96,7 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
             files.remove_stale_temporaries(folder)
     if (path := ranks.from_first(checkpoint.resume_point(run))) is None:
         return
-    content = checkpoint.load(path)
+    content = trainer.checkpoints.read(path)
     try:
         trainer.restore(content)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:

@@ -28,6 +28,8 @@ PATIENCE = timedelta(days=7)
 """How long ranks wait for each other: a pause or a full disk on rank 0 holds all of them. Who dies is seen at once."""
 LARGE = 4096
 """Numbers from which on a sum is one of gradients, not of counts."""
+CONNECTION = ("gloo", "NCCL", "Connection")
+"""Words in errors of a connection to another rank."""
 
 
 class RankLost(UserError):
@@ -63,6 +65,11 @@ class Ranks:
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Put the sum over the ranks into each of `tensors`, in one transfer for each of their types."""
+
+    @contextlib.contextmanager
+    def computing(self) -> Iterator[None]:
+        """Around computations that exchange tensors as they go. Raises `RankLost` where another rank has ended."""
+        yield
 
     def take_waited(self) -> tuple[float, int]:
         """Seconds spent in sums over the ranks since this was asked last, and how many of these were measured."""
@@ -119,6 +126,15 @@ class Together(Ranks):
             for tensor, part in zip(some, parts, strict=True):
                 tensor.detach().copy_(part.view_as(tensor))
 
+    @contextlib.contextmanager
+    def computing(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            if not (isinstance(error, dist.DistError) or any(sign in str(error) for sign in CONNECTION)):
+                raise
+            raise self._lost(error) from None
+
     def take_waited(self) -> tuple[float, int]:
         waited, self._waited = self._waited, 0.0
         if self._measured is None:
@@ -173,9 +189,12 @@ class Together(Ranks):
         try:
             yield
         except RuntimeError as error:
-            print(f"rank {self.number}: {str(error).splitlines()[0].partition('. ')[0]}", flush=True)
-            raise RankLost from None
+            raise self._lost(error) from None
         self._waited += time.perf_counter() - began
+
+    def _lost(self, error: RuntimeError) -> RankLost:
+        print(f"rank {self.number}: {str(error).splitlines()[0].partition('. ')[0]}", flush=True)
+        return RankLost()
 
 
 def join(device: torch.device) -> Ranks:
@@ -238,6 +257,12 @@ def leave() -> None:
     """Take leave of the other ranks, where there are any."""
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+def local(tensor: Tensor) -> Tensor:
+    """This rank's part of one that the ranks hold together, in the same memory; of another one all."""
+    part: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return part
 
 
 def is_rank() -> bool:

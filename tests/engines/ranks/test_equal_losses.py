@@ -81,15 +81,17 @@ def agent(folder: Path) -> str:
 
 @pytest.mark.behaviour("losses-ranks-equal")
 @pytest.mark.parametrize("steps", [10, pytest.param(52, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
 @pytest.mark.parametrize("project", [controls, melee, sim, agent])
 def test_two_ranks_log_what_one_does(
-    project: Callable[[Path], str], steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Callable[[Path], str], strategy: str, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     config = tmp_path / "config.yaml"
     config.write_text(project(tmp_path))
     each = f"training.steps_per_epoch={steps // 4 if project is agent else steps // 2}"
-    runs = [launch.prepare_training(config, [each], run_dir=tmp_path / f"of-{count}") for count in (1, 2)]
+    settings = [each, f"launch.strategy={strategy}"]
+    runs = [launch.prepare_training(config, settings, run_dir=tmp_path / f"of-{count}") for count in (1, 2)]
     for run, count in zip(runs, (1, 2), strict=True):
         codes = trained(run, count, work=loop_alone)
         assert codes == [0] * count, "".join(run.rank_log(rank).read_text() for rank in range(count))

@@ -1,0 +1,126 @@
+"""Checkpoints in shards: the tensors that ranks hold together, written by all of them at once.
+
+torch.distributed.checkpoint writes and reads them as safetensors, with the place of each shard in the file's own JSON
+header: its default index is a pickle, and reading one can run code. Everything else of a checkpoint is in last.pt,
+which names the folder and its files; until it does, the older checkpoint stands.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+from engines.basics.errors import DataError
+from engines.contract.rundir import RunDirectory
+from engines.runs.saved import SHARDS
+from engines.training.ranks import Together
+
+Like = Callable[[str, torch.Size, torch.dtype], Tensor]
+"""What a tensor of that name, shape and type is read into."""
+
+
+def write(run: RunDirectory, content: Mapping[str, Any], ranks: Together) -> dict[str, Any]:
+    """Write this rank's shards; gives `content` without them, naming them. All ranks do it.
+
+    Raises OSError, on every rank, where one of them cannot write.
+    """
+    from torch.distributed.checkpoint import HuggingFaceStorageWriter, save
+    from torch.distributed.checkpoint.api import CheckpointException
+
+    tensors, rest = _divided(content)
+    folder = ranks.from_first(_free_name(run, content["state"]["step"]))
+    path = run.checkpoints / folder
+    fault: OSError | None = None
+    try:
+        with ranks.computing():
+            writer = HuggingFaceStorageWriter(str(path), save_distributed=True)
+            save(tensors, storage_writer=writer, process_group=ranks.control)
+    except CheckpointException as error:
+        causes = [cause for cause, _ in error.failures.values()]
+        fault = next((cause for cause in causes if isinstance(cause, OSError)), None)
+        if fault is None:
+            raise RuntimeError(f"the shards could not be written: {causes[0]}") from None
+    if fault is not None:
+        if ranks.first:
+            shutil.rmtree(path, ignore_errors=True)
+        raise fault
+    return {**rest, "shards": {"folder": folder, "files": {one.name: one.stat().st_size for one in path.iterdir()}}}
+
+
+def join(checkpoint: Path, content: Mapping[str, Any], like: Like | None = None) -> dict[str, Any]:
+    """What `write` was given, of the `content` of a checkpoint; tensors as `like` makes them, whole without it.
+
+    Raises `DataError` for shards that are missing or damaged.
+    """
+    from torch.distributed.checkpoint import HuggingFaceStorageReader, load
+
+    named = content["shards"]
+    if not isinstance(folder := named["folder"], str) or not SHARDS.fullmatch(folder):
+        raise DataError(f"{checkpoint} names a folder that no checkpoint has; choose another file.")
+    path = checkpoint.parent / folder
+    there = {one.name: one.stat().st_size for one in path.iterdir()} if path.is_dir() else {}
+    if there != named["files"]:
+        raise DataError(
+            f"{path}, the shards of {checkpoint.name}, is not whole; move {checkpoint.name} away to resume from the "
+            "next older checkpoint in its folder."
+        )
+    reader = HuggingFaceStorageReader(str(path))
+    found = {
+        name: (like or _whole)(name, about.size, about.properties.dtype)
+        for name, about in reader.read_metadata().state_dict_metadata.items()
+    }
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+        load(found, storage_reader=reader, no_dist=True)  # each rank reads what it needs, without the others
+    whole = {key: value for key, value in content.items() if key != "shards"}
+    whole["model"] = dict(content["model"])
+    optimizer = whole["optimizer"] = dict(content["optimizer"])
+    optimizer["state"] = {place: dict(values) for place, values in optimizer["state"].items()}
+    for name, tensor in found.items():
+        part, _, key = name.partition(".")
+        if part == "model":
+            whole["model"][key] = tensor
+        else:
+            place, _, key = key.partition(".")
+            optimizer["state"].setdefault(int(place), {})[key] = tensor
+    return whole
+
+
+def _divided(content: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors that ranks hold together, by name, and the rest."""
+    state = content["optimizer"]["state"]
+    tensors = {f"model.{name}": value for name, value in content["model"].items() if isinstance(value, DTensor)}
+    moments = {(place, key): value for place, values in state.items() for key, value in values.items()}
+    tensors |= {f"optimizer.{place}.{key}": one for (place, key), one in moments.items() if isinstance(one, DTensor)}
+    rest = {
+        **content,
+        "model": {name: value for name, value in content["model"].items() if not isinstance(value, DTensor)},
+        "optimizer": {
+            **content["optimizer"],
+            "state": {
+                place: {key: value for key, value in values.items() if not isinstance(value, DTensor)}
+                for place, values in state.items()
+            },
+        },
+    }
+    return tensors, rest
+
+
+def _free_name(run: RunDirectory, step: int) -> str:
+    """A folder that is not there: the shards of last.pt stay while others are written."""
+    number = 1
+    while (run.checkpoints / f"shards_{step}_{number}").exists():
+        number += 1
+    return f"shards_{step}_{number}"
+
+
+def _whole(name: str, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    return torch.empty(shape, dtype=dtype)
