@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engines.basics import files
 from engines.basics.errors import DataError
 from engines.contract import commands as cmd
 
@@ -96,6 +97,20 @@ def shards_of(path: Path) -> str:
         return read_saved(path).shards
     except DataError:
         return ""
+
+
+def shard_files(path: Path) -> list[Path]:
+    """The files of its shards, in order; none of a checkpoint that is whole."""
+    folder = shards_of(path)
+    return sorted((path.parent / folder).glob("*.safetensors")) if folder else []
+
+
+def take_checkpoint(source: Path, target: Path) -> None:
+    """Make `target` the same checkpoint as `source`, with its shards. Raises OSError."""
+    files.replace_by_link(source, target)
+    for file in shard_files(source):
+        files.make_directory(target.parent / file.parent.name)
+        files.replace_by_link(file, target.parent / file.parent.name / file.name)
 
 
 def epoch_of(path: Path) -> int | None:

@@ -108,14 +108,14 @@ def resume_point(run: RunDirectory) -> Path | None:
     return next((file for file in (run.last, *reversed(kept), run.fork, run.best) if file.is_file()), None)
 
 
-def load(path: Path, like: Like | None = None) -> dict[str, Any]:
-    """Read a checkpoint onto the CPU, one in shards as `like` makes its tensors.
+def load(path: Path, like: Like | None = None, *, joined: bool = True) -> dict[str, Any]:
+    """Read a checkpoint onto the CPU, one in shards as `like` makes its tensors; not `joined`, without its shards.
 
     Raises `DataError` for one that is cut short, foreign or of another format.
     """
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-        if isinstance(content, dict) and content.get("format") == FORMAT and "shards" in content:
+        if joined and isinstance(content, dict) and content.get("format") == FORMAT and "shards" in content:
             from engines.training import shards
 
             content = shards.join(path, content, like)

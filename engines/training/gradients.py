@@ -82,7 +82,9 @@ def measure(work: Work, batches: Batches, precision: Precision) -> None:
     batch, ctx = batches.look()
     parts = work.state.micro_batches
     part, ctx = split_batch(batch, parts)[0], context_of_part(ctx, 0, parts)
-    norms, shared = gradient_norms(work.project, work.model, part, ctx, work.heads, precision, work.ranks, work.sharding)
+    norms, shared = gradient_norms(
+        work.project, work.model, part, ctx, work.heads, precision, work.ranks, work.sharding
+    )
     numbers, bad = finite(norms)
     work.room.write(GradientNorms(step=work.state.step, norms=numbers, parameters=shared, nonfinite=bad))
 

@@ -105,7 +105,13 @@ class Checkpoints:
         self._prepare()
         work, state = self._work, self._work.state
         write = partial(
-            checkpoint.write, work.run, self.content(whole=best or keep), step=state.step, epoch=state.epoch, best=best, keep=keep
+            checkpoint.write,
+            work.run,
+            self.content(whole=best or keep),
+            step=state.step,
+            epoch=state.epoch,
+            best=best,
+            keep=keep,
         )
         with work.phases.during("saving"):
             if not work.ranks.first:

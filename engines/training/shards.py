@@ -7,7 +7,7 @@ which names the folder and its files; until it does, the older checkpoint stands
 
 from __future__ import annotations
 
-import re
+import math
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
@@ -25,6 +25,7 @@ from engines.training.ranks import Together
 
 Like = Callable[[str, torch.Size, torch.dtype], Tensor]
 """What a tensor of that name, shape and type is read into."""
+_ELSE = "move the checkpoint away to resume from the next older one in its folder."
 
 
 def write(run: RunDirectory, content: Mapping[str, Any], ranks: Together) -> dict[str, Any]:
@@ -52,7 +53,8 @@ def write(run: RunDirectory, content: Mapping[str, Any], ranks: Together) -> dic
         if ranks.first:
             shutil.rmtree(path, ignore_errors=True)
         raise fault
-    return {**rest, "shards": {"folder": folder, "files": {one.name: one.stat().st_size for one in path.iterdir()}}}
+    shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
+    return {**rest, "shards": {"folder": folder, "files": _files(path), "shapes": shapes}}
 
 
 def join(checkpoint: Path, content: Mapping[str, Any], like: Like | None = None) -> dict[str, Any]:
@@ -61,25 +63,29 @@ def join(checkpoint: Path, content: Mapping[str, Any], like: Like | None = None)
     Raises `DataError` for shards that are missing or damaged.
     """
     from torch.distributed.checkpoint import HuggingFaceStorageReader, load
+    from torch.distributed.checkpoint.api import CheckpointException
+    from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
     named = content["shards"]
     if not isinstance(folder := named["folder"], str) or not SHARDS.fullmatch(folder):
         raise DataError(f"{checkpoint} names a folder that no checkpoint has; choose another file.")
     path = checkpoint.parent / folder
-    there = {one.name: one.stat().st_size for one in path.iterdir()} if path.is_dir() else {}
-    if there != named["files"]:
-        raise DataError(
-            f"{path}, the shards of {checkpoint.name}, is not whole; move {checkpoint.name} away to resume from the "
-            "next older checkpoint in its folder."
-        )
-    reader = HuggingFaceStorageReader(str(path))
-    found = {
-        name: (like or _whole)(name, about.size, about.properties.dtype)
-        for name, about in reader.read_metadata().state_dict_metadata.items()
-    }
+    if (_files(path) if path.is_dir() else {}) != named["files"]:
+        raise DataError(f"{path} does not have the shards that {checkpoint.name} names; {_ELSE}")
+    reader, found = HuggingFaceStorageReader(str(path)), {}
+    there = reader.read_metadata().state_dict_metadata
+    for name, shape in named["shapes"].items():
+        about = there.get(name)
+        parts = about.chunks if isinstance(about, TensorStorageMetadata) else []
+        if about is None or list(about.size) != shape or sum(part.sizes.numel() for part in parts) != math.prod(shape):
+            raise DataError(f"{path} lacks a part of {name}; {_ELSE}")
+        found[name] = (like or _whole)(name, about.size, about.properties.dtype)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="torch.distributed is disabled")
-        load(found, storage_reader=reader, no_dist=True)  # each rank reads what it needs, without the others
+        try:
+            load(found, storage_reader=reader, no_dist=True)  # each rank reads what it needs, without the others
+        except CheckpointException as error:
+            raise DataError(f"{path} cannot be read ({error.failures[0][0]}); {_ELSE}") from None
     whole = {key: value for key, value in content.items() if key != "shards"}
     whole["model"] = dict(content["model"])
     optimizer = whole["optimizer"] = dict(content["optimizer"])
@@ -112,6 +118,11 @@ def _divided(content: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, A
         },
     }
     return tensors, rest
+
+
+def _files(folder: Path) -> dict[str, int]:
+    """Bytes by name."""
+    return {one.name: one.stat().st_size for one in folder.iterdir()}
 
 
 def _free_name(run: RunDirectory, step: int) -> str:
