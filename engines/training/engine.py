@@ -136,12 +136,8 @@ def _name_best(run: RunDirectory, trainer: Trainer) -> None:
     """Call the last checkpoint the best where it is, and a kill came between its two names."""
     state = trainer.state
     ends_best = state.best_epoch == state.epoch > 0 == state.step_in_epoch and state.stage_epoch > 0
-    if (
-        ends_best
-        and run.last.is_file()
-        and not shards_of(run.last)
-        and epoch_of(run.last) == state.epoch != epoch_of(run.best)
-    ):
+    whole = run.last.is_file() and not shards_of(run.last)  # a best one is saved whole
+    if ends_best and whole and epoch_of(run.last) == state.epoch != epoch_of(run.best):
         files.replace_by_link(run.last, run.best)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -34,11 +35,11 @@ def gradient_norms(
 
     A loss's `scale` is in it, as it is in the gradient that trains.
 
-    One forward, and a backward for each head that is on (of a model in shards a forward for each too). Shared is what two heads or more have a gradient at that is
-    not zero all over (of a single head all that its own reaches); zeros are what is left of heads that were computed
-    as one tensor and divided. `model` is the uncompiled one: a compiled graph gives only one backward. What
-    the forward pass leaves behind is put back: random numbers, buffers (as of batch norm), gradients. Raises
-    RuntimeError where the device has no room.
+    One forward, and a backward for each head that is on; of a model in shards a forward for each, too. Shared is what
+    two heads or more have a gradient at that is not zero all over (of a single head all that its own reaches); zeros
+    are what is left of heads that were computed as one tensor and divided. `model` is the uncompiled one: a compiled
+    graph gives only one backward. What the forward pass leaves behind is put back: random numbers, buffers (as of batch
+    norm), gradients. Raises RuntimeError where the device has no room.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     active = [head for head in heads if head in ctx.heads]
@@ -55,7 +56,7 @@ def gradient_norms(
     else:
         for head in active:
             with no_trace(model, ctx.share), precision.autocast():
-                loss = sharding.inside(lambda head=head: _mean(project.losses(model, batch, ctx)[head], ranks))
+                loss = sharding.inside(partial(_mean_alone, project, model, batch, ctx, head, ranks))
                 sharding.backward(precision.scaler.scale(loss))
             ranks.add_up([one.grad for one in parameters if one.grad is not None and local(one) is one])
             gradients[head] = [one.grad for one in parameters]
@@ -67,6 +68,10 @@ def gradient_norms(
     scale, norm = precision.scaler.get_scale(), _norm if sharding is None else sharding.norm
     norms = {head: float(norm([gradients[head][place] for place in shared])) / scale for head in active}
     return norms, sum(parameters[place].numel() for place in shared)
+
+
+def _mean_alone(project: Project[Any], model: nn.Module, batch: Batch, ctx: Context, head: str, ranks: Ranks) -> Tensor:
+    return _mean(project.losses(model, batch, ctx)[head], ranks)
 
 
 def _mean(loss: Loss, ranks: Ranks) -> Tensor:

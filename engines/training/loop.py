@@ -26,7 +26,7 @@ from engines.training.pace import Pace
 from engines.training.phases import Phases
 from engines.training.precision import Precision
 from engines.training.project import Project, Result, Split
-from engines.training.ranks import ALONE, Ranks
+from engines.training.ranks import ALONE, Ranks, Together
 from engines.training.records import EpochRecorder
 from engines.training.saving import Checkpoints, Diverged
 from engines.training.schedule import Schedule
@@ -275,7 +275,7 @@ def divide(
     project: Project[Any], model: nn.Module, settings: RunConfig, precision: Precision, ranks: Ranks
 ) -> Sharding | None:
     """Let the ranks hold the model together, where that is asked for and there are several."""
-    if settings.launch.strategy != "fsdp2" or ranks.alone:
+    if settings.launch.strategy != "fsdp2" or not isinstance(ranks, Together):
         return None
     from engines.training.sharding import Sharding
 

@@ -104,15 +104,8 @@ class Checkpoints:
         """
         self._prepare()
         work, state = self._work, self._work.state
-        write = partial(
-            checkpoint.write,
-            work.run,
-            self.content(whole=best or keep),
-            step=state.step,
-            epoch=state.epoch,
-            best=best,
-            keep=keep,
-        )
+        content = self.content(whole=best or keep)
+        write = partial(checkpoint.write, work.run, content, step=state.step, epoch=state.epoch, best=best, keep=keep)
         with work.phases.during("saving"):
             if not work.ranks.first:
                 return
@@ -207,8 +200,8 @@ class Checkpoints:
     def content(self, *, whole: bool = True) -> dict[str, Any]:
         """Everything a checkpoint holds; `restore` puts it back.
 
-        Of a model that the ranks hold together it is `whole` on rank 0, or else in shards that are written by then; where
-        the disk refuses these it is whole too, and goes the way of every checkpoint.
+        Of a model that the ranks hold together it is `whole` on rank 0, or else names shards that are written by then;
+        where the disk refuses these it is whole too, and goes the way of every checkpoint.
         """
         work, step = self._work, self._step
         content = {

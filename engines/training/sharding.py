@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.utils._pytree import tree_map_only
 
@@ -60,10 +60,12 @@ class Sharding:
         single = {one for one in model.parameters() if one.ndim == 0}
         for block in blocks:
             fully_shard(block, mesh=self.mesh, mp_policy=policy, ignored_params=single)
-        self._root = fully_shard(_Whole(model), mesh=self.mesh, ignored_params=single)
+        self._root = _Whole(model)
+        fully_shard(self._root, mesh=self.mesh, ignored_params=single)
         for module in (self._root, *blocks):  # losses are sums over the whole batch, and so are gradients
-            module.set_gradient_divide_factor(1.0)  # type: ignore[operator]
-            module.set_force_sum_reduction_for_comms(True)  # type: ignore[operator]
+            assert isinstance(module, FSDPModule)
+            module.set_gradient_divide_factor(1.0)
+            module.set_force_sum_reduction_for_comms(True)
 
     def inside(self, compute: Callable[[], Value]) -> Value:
         """What `compute` gives, tensors in tuples and lists, with the model's parameters in place.
@@ -95,7 +97,7 @@ class Sharding:
         """
         found: dict[int, nn.Parameter] = {}
         pairs = list(zip(self._copy.modules(), self.model.modules(), strict=True))
-        absent = {name: parameter for name, parameter in self._copy.named_parameters(remove_duplicate=False)}
+        absent = dict(self._copy.named_parameters(remove_duplicate=False))
         with self._ranks.computing(), torch.no_grad():
             for plain, module in pairs:
                 vars(plain).update((key, value) for key, value in vars(module).items() if isinstance(value, _PLAIN))
@@ -147,8 +149,9 @@ class Sharding:
             part, _, key = name.partition(".")
             place = key.partition(".")[0]
             held = model.get(key) if part == "model" else dict(enumerate(trained)).get(int(place))
-            fits = isinstance(held, DTensor) and held.shape == shape
-            return torch.empty_like(held, dtype=dtype) if fits else torch.empty(shape, dtype=dtype)
+            if isinstance(held, DTensor) and held.shape == shape:
+                return torch.empty_like(held, dtype=dtype)
+            return torch.empty(shape, dtype=dtype)
 
         content = checkpoint.load(path, like)
         content["model"] = {name: self._divided(value, model.get(name)) for name, value in content["model"].items()}

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -22,6 +22,9 @@ from engines.basics.errors import DataError
 from engines.contract.rundir import RunDirectory
 from engines.runs.saved import SHARDS
 from engines.training.ranks import Together
+
+if TYPE_CHECKING:
+    from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
 Like = Callable[[str, torch.Size, torch.dtype], Tensor]
 """What a tensor of that name, shape and type is read into."""
@@ -33,8 +36,9 @@ def write(run: RunDirectory, content: Mapping[str, Any], ranks: Together) -> dic
 
     Raises OSError, on every rank, where one of them cannot write.
     """
-    from torch.distributed.checkpoint import HuggingFaceStorageWriter, save
     from torch.distributed.checkpoint.api import CheckpointException
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
+    from torch.distributed.checkpoint.state_dict_saver import save
 
     tensors, rest = _divided(content)
     folder = ranks.from_first(_free_name(run, content["state"]["step"]))
@@ -62,9 +66,10 @@ def join(checkpoint: Path, content: Mapping[str, Any], like: Like | None = None)
 
     Raises `DataError` for shards that are missing or damaged.
     """
-    from torch.distributed.checkpoint import HuggingFaceStorageReader, load
     from torch.distributed.checkpoint.api import CheckpointException
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
     from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+    from torch.distributed.checkpoint.state_dict_loader import load
 
     named = content["shards"]
     if not isinstance(folder := named["folder"], str) or not SHARDS.fullmatch(folder):
@@ -76,8 +81,7 @@ def join(checkpoint: Path, content: Mapping[str, Any], like: Like | None = None)
     there = reader.read_metadata().state_dict_metadata
     for name, shape in named["shapes"].items():
         about = there.get(name)
-        parts = about.chunks if isinstance(about, TensorStorageMetadata) else []
-        if about is None or list(about.size) != shape or sum(part.sizes.numel() for part in parts) != math.prod(shape):
+        if not isinstance(about, TensorStorageMetadata) or not _is_whole(about, shape):
             raise DataError(f"{path} lacks a part of {name}; {_ELSE}")
         found[name] = (like or _whole)(name, about.size, about.properties.dtype)
     with warnings.catch_warnings():
@@ -100,9 +104,15 @@ def join(checkpoint: Path, content: Mapping[str, Any], like: Like | None = None)
     return whole
 
 
+def _is_whole(about: TensorStorageMetadata, shape: Sequence[int]) -> bool:
+    """Whether the files have as many numbers of it as it had."""
+    return list(about.size) == shape and sum(part.sizes.numel() for part in about.chunks) == math.prod(shape)
+
+
 def _divided(content: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors that ranks hold together, by name, and the rest."""
     state = content["optimizer"]["state"]
+    tensors: dict[str, Tensor]
     tensors = {f"model.{name}": value for name, value in content["model"].items() if isinstance(value, DTensor)}
     moments = {(place, key): value for place, values in state.items() for key, value in values.items()}
     tensors |= {f"optimizer.{place}.{key}": one for (place, key), one in moments.items() if isinstance(one, DTensor)}

@@ -77,8 +77,7 @@ def test_commands_reach_all_ranks_at_one_step(new_run: Runs, strategy: str) -> N
     alone.send(cmd.SetLossWeights(attempt=1, weights={head: 3.0}, at_step=at))
     alone.send(cmd.MeasureGradients(attempt=1, at_step=held))
     stopped(alone, 1, end)
-    norms, parameters = _norms(alone)
-    assert _norms(live) == (pytest.approx(norms, rel=1e-4), parameters)
+    assert _norms(live) == pytest.approx(_norms(alone), rel=1e-4)
     np.testing.assert_allclose(two["loss"], logged(alone.run)["loss"], rtol=1e-6, atol=1e-6)
 
 
@@ -209,12 +208,12 @@ def _weights(run: RunDirectory) -> dict[str, float]:
     return weights
 
 
-def _norms(live: LiveRun) -> tuple[dict[str, float], int]:
-    """Gradient norms by head that were measured, and of how many parameters."""
+def _norms(live: LiveRun) -> dict[str, float | None]:
+    """Gradient norms by head that were measured, and the number of their parameters."""
     live.reader.poll()
     found = live.reader.history.gradients
     assert found is not None
-    return dict(found.norms), found.parameters
+    return {**found.norms, "parameters": found.parameters}
 
 
 def _phase(live: LiveRun) -> str:
