@@ -26,8 +26,6 @@ from engines.training.precision import Precision
 from engines.training.ranks import Together, local
 
 Value = TypeVar("Value")
-_PLAIN = (bool, int, float, str, frozenset, type(None))
-"""What a module may set beside tensors while it trains."""
 
 
 class _Whole(nn.Module):
@@ -100,7 +98,7 @@ class Sharding:
         absent = dict(self._copy.named_parameters(remove_duplicate=False))
         with self._ranks.computing(), torch.no_grad():
             for plain, module in pairs:
-                vars(plain).update((key, value) for key, value in vars(module).items() if isinstance(value, _PLAIN))
+                vars(plain).update((key, value) for key, value in vars(module).items() if _is_own(key, value))
                 for name, buffer in module.named_buffers(recurse=False):
                     setattr(plain, name, buffer)
                 for name, parameter in module.named_parameters(recurse=False):
@@ -166,6 +164,11 @@ class Sharding:
         if not isinstance(like, DTensor) or isinstance(value, DTensor) or value.shape != like.shape:
             return value
         return distribute_tensor(value.to(like.device), self.mesh, like.placements, src_data_rank=None)
+
+
+def _is_own(name: str, value: Any) -> bool:
+    """Whether it is what a project's module may set beside tensors while it trains."""
+    return isinstance(value, bool | int | float | str | frozenset) and "fsdp" not in name
 
 
 def full(tensor: Tensor) -> Tensor:

@@ -82,11 +82,11 @@ def agent(folder: Path) -> str:
 def largest(folder: Path) -> str:
     """The largest model there is, 768 × 18, in 20 blocks; small windows of few games."""
     sections = deepcopy(SMALL)
-    sections["data"] = {"path": str(games(folder / "games")), "frames": 6, "stride": 5}
-    sections["model"] = {"size": "medium", "patch": 3, "offsets": 3}
-    sections["objective"] = {"finest": 4, "masked_halves": False}
+    sections["data"] = {"path": str(games(folder / "games")), "frames": 4, "stride": 5}
+    sections["model"] = {"size": "medium", "patch": 3, "registers": 1, "offsets": 2}
+    sections["objective"] = {"finest": 4, "masked_halves": False, "shortcut_share": 0.5}
     stage = {"name": "agent", "heads": ["dynamics", "reward", "bc"]}
-    sections["training"] = {"epochs": 1, "batch_size": 4, "lr": 1e-4, "warmup_epochs": 0, "stages": [stage]}
+    sections["training"] = {"epochs": 1, "batch_size": 2, "lr": 1e-4, "warmup_epochs": 0, "stages": [stage]}
     return yaml12.write({"project": "agent", **sections})
 
 
