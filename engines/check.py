@@ -11,7 +11,8 @@ faulty config, 1 for everything else. It has the sections that were reached: `da
 steps were measured, `likely`, `per_step`; `measured` by `steps`, by a `try`, or `given`), `cost` (US dollars; null
 without a price), `given` and `measured` (which numbers are which), `on_finish` (what runs on this machine when the run
 is over, a sentence each) where there is some, `micro_batches` where the config says auto (as many as it takes to fit),
-`precisions` on a GPU (seconds of a step in each, and the one `chosen`), and `try`.
+`precisions` on a GPU (seconds of a step in each, and the one `chosen`), `ranks` where there are several (their `count`,
+and what each takes by strategy; `memory` is then that of a rank), and `try`.
 
 stderr gets what the project prints, and lines such as `try: 120 steps` on how far a try is. SIGINT and SIGTERM end it
 with exit code 130 and nothing left behind.
@@ -35,7 +36,7 @@ from engines.basics.errors import DataError, UserError
 from engines.checking.disk import disk_needed, occupied, output_place
 from engines.checking.duration import StageTime, StepTimes, as_tried, cost_of, run_time
 from engines.checking.given import Given
-from engines.checking.memory import SMALLER, fits, in_use, size_of
+from engines.checking.memory import SMALLER, fits, in_use, of_rank, size_of
 from engines.checking.stages import PlannedStage, StagedRun, planned_stages
 from engines.checking.steps import Built, evaluation_seconds, save_seconds
 from engines.checking.trial import try_run
@@ -170,7 +171,14 @@ def _fit(staged: StagedRun, found: dict[str, Any]) -> list[dict[str, int]]:
     memory = staged.fitting_memory()
     if built.settings.training.micro_batches == "auto":
         found["micro_batches"] = staged.built.parts
-    found["memory"] = fits(built.device, max(memory, key=lambda parts: parts["total"]), faults)
+    most = max(memory, key=lambda parts: parts["total"])
+    launch = built.settings.launch
+    if launch.several:
+        ranks, blocks = ranks_here(launch) * launch.nodes, built.project.blocks(built.model)
+        each = {name: of_rank(most, name, ranks, built.model, blocks) for name in ("ddp", "fsdp2")}
+        found["ranks"] = {"count": ranks, **{name: parts["total"] for name, parts in each.items()}}
+        most = each[launch.strategy]
+    found["memory"] = fits(built.device, most, faults)
     faults += occupied(built.settings)
     found["warnings"] = [sentence for name in built.settings.output.writers if (sentence := why_not(name))]
     moments = max(parts["optimizer"] for parts in memory)

@@ -119,6 +119,29 @@ def memory_needed(
     return {**parts, "evaluation": evaluation, "total": whole + max(0, evaluation - in_step)}
 
 
+def of_rank(
+    parts: Mapping[str, int], strategy: str, ranks: int, model: nn.Module, blocks: Sequence[nn.Module]
+) -> dict[str, int]:
+    """What each of `ranks` takes where a whole process takes `parts`: activations are those of its rows.
+
+    With fsdp2 it has its part of model, gradients and optimizer, and for a while whole parameters: in a step those
+    outside `blocks` and of two of these (one is gathered while the one before it is computed); in an evaluation all.
+    """
+    activations = parts["activations"] // ranks
+    if strategy == "ddp":
+        found = {**parts, "activations": activations}
+        in_step, in_evaluation = parts["gradients"] + activations, parts["evaluation"]
+    else:
+        sizes = sorted(size_of(block.parameters()) for block in blocks)
+        gathered = size_of(model.parameters()) - sum(sizes) + sum(sizes[-2:])
+        own = {name: parts[name] // ranks for name in ("model", "gradients", "optimizer")}
+        found = {**parts, **own, "activations": activations + 2 * gathered}  # with their gradients
+        in_step = found["gradients"] + found["activations"]
+        in_evaluation = size_of(model.parameters()) + parts["evaluation"]
+    whole = found["model"] + found["optimizer"] + found["data"]
+    return {**found, "total": whole + max(in_step, in_evaluation)}
+
+
 def fits(device: torch.device, needed: Mapping[str, int], faults: list[str]) -> dict[str, int]:
     """`needed` with the bytes that are free; too few are a fault."""
     available = _available(device, needed)

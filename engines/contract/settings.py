@@ -133,8 +133,9 @@ class Launch(Section):
     """Machines that train together, each with as many ranks."""
     rendezvous: str = ""
     """`host:port` of the first machine, at which the others meet it; needed with several nodes."""
-    strategy: Literal["ddp"] = "ddp"
-    """ddp: every rank holds the whole model, and its rows of each batch."""
+    strategy: Literal["ddp", "fsdp2"] = "ddp"
+    """ddp: every rank holds the whole model, and its rows of each batch. fsdp2: the ranks divide parameters, gradients
+    and optimizer among them, for a model that does not fit one GPU with its optimizer; more in docs/scale.md."""
     restarts: Annotated[int, Field(ge=0)] = 0
     """How many times a failed run is started again from its last checkpoint."""
     queue: bool = False
@@ -152,13 +153,6 @@ class Launch(Section):
         if not _DEVICE.fullmatch(device):
             raise ValueError(f"expected auto, cpu, cuda, cuda:1 or mps, got {device!r}")
         return device
-
-    @field_validator("strategy", mode="before")
-    @classmethod
-    def _is_built(cls, strategy: Any) -> Any:
-        if strategy == "fsdp2":
-            raise ValueError("fsdp2 is not built yet; use ddp, where each GPU holds the whole model")
-        return strategy
 
     @field_validator("rendezvous")
     @classmethod
@@ -236,6 +230,13 @@ class RunConfig(Section):
     launch: Launch = Launch()
     cost: Cost = Cost()
     output: Output = Output()
+
+    @model_validator(mode="after")
+    def _strategy_fits(self) -> RunConfig:
+        for name in ("compile", "graph"):
+            if self.launch.strategy == "fsdp2" and getattr(self.training, name):
+                raise ValueError(f"launch.strategy fsdp2 cannot be used with training.{name}; turn it off, or use ddp")
+        return self
 
     @field_validator("loss_weights")
     @classmethod

@@ -19,6 +19,7 @@ import msgspec
 from engines.basics.errors import DataError
 from engines.basics.files import DIRECTORY_MODE, FILE_MODE, replace_with
 from engines.contract.rundir import RunDirectory
+from engines.runs.saved import shard_files
 
 ENDING = ".cockpit.tar"
 EXTRAS = "bundle"
@@ -37,7 +38,8 @@ def write_bundle(run: RunDirectory, out: Path, extras: Mapping[str, bytes], *, l
     record = msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(info, seal="")))
     wanted = [run.best] + [run.last] * (last or not run.best.is_file())
     checkpoints = [path.relative_to(run.path).as_posix() for path in wanted if path.is_file()]
-    names = [*checkpoints, *(name for name in _SINGLE if _is_plain(run.path / name)), *_files_below(run.path)]
+    shards = [file.relative_to(run.path).as_posix() for name in checkpoints for file in shard_files(run.path / name)]
+    names = [*checkpoints, *shards, *(name for name in _SINGLE if _is_plain(run.path / name)), *_files_below(run.path)]
 
     def write(file: IO[bytes]) -> None:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT, dereference=True) as archive:

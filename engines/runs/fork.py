@@ -24,7 +24,7 @@ from engines.contract.events import Checkpoint, Epoch, Event
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runs.replay import ATTEMPT, take_best, take_best_of_stage
-from engines.runs.saved import Saved, epoch_of, read_saved
+from engines.runs.saved import Saved, epoch_of, read_saved, take_checkpoint
 from engines.runs.state import RunReader
 from engines.runs.store import create_run, runs_folder
 from engines.runs.trust import require
@@ -224,7 +224,7 @@ def make_fork(plan: ForkPlan, *, label: str = "") -> tuple[RunDirectory, ForkPla
         parent=info.id, fork_step=plan.saved.step, edition=plan.config.spec.edition,
     )  # fmt: skip
     try:
-        files.replace_by_link(plan.parent.checkpoints / point.file, fork.fork)
+        take_checkpoint(plan.parent.checkpoints / point.file, fork.fork)
         plan = _as_taken(plan, fork)
         _take_best(plan, fork)
         for edit in plan.edits:

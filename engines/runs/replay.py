@@ -16,7 +16,7 @@ from engines.contract.events import Checkpoint, CommandAnswer, Event
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
 from engines.runs.history import History
-from engines.runs.saved import Saved, read_saved
+from engines.runs.saved import Saved, read_saved, take_checkpoint
 from engines.runs.state import RunReader
 from engines.runs.store import create_run
 from engines.runs.trust import require
@@ -51,7 +51,7 @@ def again(answer: CommandAnswer) -> cmd.Command:
 
 def _begin_where_it_began(run: RunDirectory, copy: RunDirectory, events: Iterable[Event]) -> None:
     """Give `copy` what the fork `run` began with. A best checkpoint that has been beaten since will be beaten again."""
-    files.replace_by_link(run.fork, copy.fork)
+    take_checkpoint(run.fork, copy.fork)
     copy.write_info(msgspec.structs.replace(copy.info, fork_best=run.info.fork_best))
     beaten = any(isinstance(event, Checkpoint) and run.best.name in event.files for event in events)
     if run.best.is_file() and not beaten:

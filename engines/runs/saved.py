@@ -6,6 +6,7 @@ Events tell it too, but a moment after the file has got its name: of a run that 
 from __future__ import annotations
 
 import pickle
+import re
 import zipfile
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engines.basics import files
 from engines.basics.errors import DataError
 from engines.contract import commands as cmd
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from engines.contract.config import LoadedConfig
 
 
+SHARDS = re.compile(r"shards_\d{1,12}_\d{1,6}", re.ASCII)
+"""The name of a folder of shards, beside the checkpoint that names it."""
 LARGEST = 1 << 26
 """Bytes of a checkpoint's index: all but its tensors' numbers."""
 
@@ -45,6 +49,8 @@ class Saved:
     """Epoch of the best score so far; 0 without one."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the project wrote into it (`Project.metadata`)."""
+    shards: str = ""
+    """The folder beside it that has most of its tensors; empty for a checkpoint that is whole."""
 
     def edits(self, recorded: LoadedConfig, attempt: int) -> list[cmd.Edit]:
         """What makes these settings of the recorded ones."""
@@ -70,16 +76,41 @@ def read_saved(path: Path) -> Saved:
             with archive.open(part) as file:
                 content = _NumbersAndWords(file).load()
         state, metadata = content["state"], content.get("metadata", {})
-        live = state["live"]
+        live, shards = state["live"], content.get("shards", {}).get("folder", "")
+        if shards and not SHARDS.fullmatch(shards):
+            raise DataError("it names a folder that no checkpoint has")
         return Saved(
             step=int(state["step"]), epoch=int(state["epoch"]), inside=state["step_in_epoch"] > 0,
             weights={head: float(weight) for head, weight in live["weights"].items()},
             lr_scale=float(live["lr_scale"]), epochs=int(live["epochs"]), patience=live["patience"],
             stage=int(state.get("stage", 0)), best_epoch=int(state.get("best_epoch", 0)), metadata=metadata,
+            shards=shards,
         )  # fmt: skip
     except Exception as error:  # damaged bytes can mean anything to what reads them
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise DataError(f"{path} is not a whole checkpoint of this program ({reason}); choose another one.") from None
+
+
+def shards_of(path: Path) -> str:
+    """The folder of its shards; empty where it has none, or is damaged."""
+    try:
+        return read_saved(path).shards
+    except DataError:
+        return ""
+
+
+def shard_files(path: Path) -> list[Path]:
+    """The files of its shards, in order; none of a checkpoint that is whole."""
+    folder = shards_of(path)
+    return sorted((path.parent / folder).glob("*.safetensors")) if folder else []
+
+
+def take_checkpoint(source: Path, target: Path) -> None:
+    """Make `target` the same checkpoint as `source`, with its shards. Raises OSError."""
+    files.replace_by_link(source, target)
+    for file in shard_files(source):
+        files.make_directory(target.parent / file.parent.name)
+        files.replace_by_link(file, target.parent / file.parent.name / file.name)
 
 
 def epoch_of(path: Path) -> int | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import zipfile
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -15,6 +16,10 @@ from engines.basics import files
 from engines.basics.errors import DataError
 from engines.contract.events import Checkpoint
 from engines.contract.rundir import RunDirectory
+from engines.runs.saved import SHARDS, shards_of
+
+if TYPE_CHECKING:
+    from engines.training.shards import Like
 
 FORMAT = 1
 
@@ -40,8 +45,21 @@ def write(run: RunDirectory, content: dict[str, Any], *, step: int, epoch: int, 
     for path in wanted:
         files.replace_by_link(run.last, path)
         names.append(path.name)
-    seconds = time.monotonic() - began
-    return Checkpoint(step=step, epoch=epoch, files=names, size=run.last.stat().st_size, seconds=seconds)
+    size = run.last.stat().st_size + sum(content.get("shards", {}).get("files", {}).values())
+    _remove_older_shards(run, step)
+    return Checkpoint(step=step, epoch=epoch, files=names, size=size, seconds=time.monotonic() - began)
+
+
+def _remove_older_shards(run: RunDirectory, step: int) -> None:
+    """Of steps before `step`, or of the same one and not named by last.pt; those that a fork began with stay."""
+    folders = [folder for folder in run.checkpoints.glob("shards_*") if SHARDS.fullmatch(folder.name)]
+    if not folders:
+        return
+    number = int(name.rpartition("_")[2]) if (name := shards_of(run.last)) else 0
+    for folder in folders:
+        of_step, of_number = map(int, folder.name.split("_")[1:])
+        if (of_step, of_number) < (step, number) and folder.name != shards_of(run.fork):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class Snapshot:
@@ -90,10 +108,19 @@ def resume_point(run: RunDirectory) -> Path | None:
     return next((file for file in (run.last, *reversed(kept), run.fork, run.best) if file.is_file()), None)
 
 
-def load(path: Path) -> dict[str, Any]:
-    """Read a checkpoint onto the CPU. Raises `DataError` for one that is cut short, foreign or of another format."""
+def load(path: Path, like: Like | None = None, *, joined: bool = True) -> dict[str, Any]:
+    """Read a checkpoint onto the CPU, one in shards as `like` makes its tensors; not `joined`, without its shards.
+
+    Raises `DataError` for one that is cut short, foreign or of another format.
+    """
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
+        if joined and isinstance(content, dict) and content.get("format") == FORMAT and "shards" in content:
+            from engines.training import shards
+
+            content = shards.join(path, content, like)
+    except DataError:
+        raise
     except Exception as error:  # damaged bytes can mean anything to what reads them
         reason = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise DataError(

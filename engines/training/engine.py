@@ -18,7 +18,7 @@ from engines.contract.rundir import RunDirectory, TrainLoss
 from engines.contract.spec import Column, Spec
 from engines.host.facts import device_name
 from engines.runs import provenance
-from engines.runs.saved import epoch_of
+from engines.runs.saved import epoch_of, shards_of
 from engines.runs.state import RunReader
 from engines.runtime.attempt import Attempt
 from engines.runtime.listener import CommandListener
@@ -80,7 +80,7 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
             files.remove_stale_temporaries(folder)
     if (path := ranks.from_first(checkpoint.resume_point(run))) is None:
         return
-    content = checkpoint.load(path)
+    content = trainer.checkpoints.read(path)
     try:
         trainer.restore(content)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
@@ -120,7 +120,8 @@ def _name_best(run: RunDirectory, trainer: Trainer) -> None:
     """Call the last checkpoint the best where it is, and a kill came between its two names."""
     state = trainer.state
     ends_best = state.best_epoch == state.epoch > 0 == state.step_in_epoch and state.stage_epoch > 0
-    if ends_best and run.last.is_file() and epoch_of(run.last) == state.epoch != epoch_of(run.best):
+    whole = run.last.is_file() and not shards_of(run.last)  # a best one is saved whole
+    if ends_best and whole and epoch_of(run.last) == state.epoch != epoch_of(run.best):
         files.replace_by_link(run.last, run.best)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -125,15 +125,19 @@ class Evaluator:
     def __init__(self, work: Work, schedule: Schedule, fit: Fit) -> None:
         self._work, self._schedule, self._fit = work, schedule, fit
 
-    def __call__(self, *, alone: bool = False) -> Result | None:
-        """What was found; None when a stop came. `alone`: by this rank, without the others."""
+    def __call__(self, alone: nn.Module | None = None) -> Result | None:
+        """What was found; None when a stop came. `alone`: the whole model, which this rank evaluates by itself."""
+        with self._work.whole_model() if alone is None else nullcontext(alone) as model:
+            return self._evaluated(model, ALONE if alone is not None else self._work.ranks)
+
+    def _evaluated(self, model: nn.Module, ranks: Ranks) -> Result | None:
         work = self._work
 
         def once() -> Result | None:
             return evaluate(
-                work.project, work.settings, work.data, work.model, self._schedule.context(), work.state.live.weights,
+                work.project, work.settings, work.data, model, self._schedule.context(), work.state.live.weights,
                 heads=work.heads, interrupted=lambda: work.listener.stop_requested, progress=work.phases.progress,
-                parts=work.state.micro_batches, ranks=ALONE if alone else work.ranks,
+                parts=work.state.micro_batches, ranks=ranks,
             )  # fmt: skip
 
         with work.phases.during("evaluating"), random_state_kept():

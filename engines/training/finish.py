@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import nn
+
 from engines.training import checkpoint
 from engines.training.loop import Trainer
 from engines.training.project import Cell, Table, TrainingLog
@@ -28,23 +30,26 @@ def finish(trainer: Trainer) -> bool:
 
     Raises OSError where the report or an export cannot be written; the checkpoints are safe by then.
     """
-    if not trainer.work.ranks.first:
-        return True
+    with trainer.work.whole_model() as model:
+        return not trainer.work.ranks.first or _finish(trainer, model)
+
+
+def _finish(trainer: Trainer, model: nn.Module) -> bool:
     run, project, settings, data, state = trainer.run, trainer.project, trainer.settings, trainer.data, trainer.state
     if run.best.is_file():
-        project.load_trainable_state(trainer.model, checkpoint.load(run.best)["model"])
-    result = trainer.evaluate(alone=True)
+        project.load_trainable_state(model, checkpoint.load(run.best)["model"])
+    result = trainer.evaluate(alone=model)
     if result is None:
         return False
     trainer.phases.enter("saving", "report")
-    trainer.model.eval()
+    model.eval()
     project.report_progress = trainer.phases.progress  # type: ignore[method-assign]
-    tables = {**result.tables, **project.report(settings, data, trainer.model, result)}
+    tables = {**result.tables, **project.report(settings, data, model, result)}
     if len(trainer.schedule.plan.stages) > 1:
         tables["stages"] = stages_table(trainer)
     trainer.records.write_report(tables)
     trainer.phases.enter("saving", "export")
     best = state.best_score if state.best_score is not None else float("nan")
     log = TrainingLog(tuple(state.log), state.best_epoch, best)
-    trainer.room.when_possible(lambda: project.export(settings, run.export, trainer.model, data, result, log))
+    trainer.room.when_possible(lambda: project.export(settings, run.export, model, data, result, log))
     return True

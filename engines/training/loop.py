@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,7 @@ from engines.training.pace import Pace
 from engines.training.phases import Phases
 from engines.training.precision import Precision
 from engines.training.project import Project, Result, Split
-from engines.training.ranks import ALONE, Ranks
+from engines.training.ranks import ALONE, Ranks, Together
 from engines.training.records import EpochRecorder
 from engines.training.saving import Checkpoints, Diverged
 from engines.training.schedule import Schedule
@@ -37,6 +37,9 @@ from engines.training.step import TrainStep
 from engines.training.step_log import StepLog
 from engines.training.sums import EpochSums
 from engines.training.work import Work
+
+if TYPE_CHECKING:
+    from engines.training.sharding import Sharding
 
 
 class Trainer:
@@ -66,9 +69,12 @@ class Trainer:
         self.room = Room(run, events, listener, lambda: (state.step, state.epoch))
         self.room.writes = ranks.first
         self.phases = Phases(self.room, lambda: state.step)
-        self.work = Work(run, settings, names, project, data, model, listener, self.room, state, self.phases, ranks)
         device = next(model.parameters()).device
         precision = Precision(self.training.amp, device)
+        sharding = divide(project, model, settings, precision, ranks)
+        self.work = Work(
+            run, settings, names, project, data, model, listener, self.room, state, self.phases, ranks, sharding
+        )
         self.fit = Fit(self.work)
         self.step = make_step(self.work, precision, metrics, self.fit)
         self.clock = Clock(device)
@@ -247,6 +253,19 @@ def first_parts(training: Training) -> int:
     return 1 if training.micro_batches == "auto" else training.micro_batches
 
 
+def divide(
+    project: Project[Any], model: nn.Module, settings: RunConfig, precision: Precision, ranks: Ranks
+) -> Sharding | None:
+    """Let the ranks hold the model together, where that is asked for and there are several."""
+    if settings.launch.strategy != "fsdp2" or not isinstance(ranks, Together):
+        return None
+    from engines.training.sharding import Sharding
+
+    blocks = project.blocks(model)
+    print(f"fsdp2: the model is divided among {ranks.count} ranks, in {len(blocks)} blocks and the rest", flush=True)
+    return Sharding(model, blocks, precision, ranks)
+
+
 def make_step(work: Work, precision: Precision, metrics: Sequence[str], fit: Fit) -> TrainStep:
     """The step of a run, with the project's optimizer."""
     project, training = work.project, work.settings.training
@@ -262,4 +281,5 @@ def make_step(work: Work, precision: Precision, metrics: Sequence[str], fit: Fit
     return TrainStep(
         project, work.model, optimizer, precision, work.heads, metrics=metrics,
         parts=lambda: work.state.micro_batches, compiled=training.compile, fit=fit, graph=graph, ranks=work.ranks,
+        sharding=work.sharding,
     )  # fmt: skip

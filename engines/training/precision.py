@@ -91,6 +91,11 @@ class Precision:
         self._device = device
         self.scaler = torch.amp.GradScaler(device.type, enabled=kind == "fp16")
 
+    @property
+    def half(self) -> torch.dtype | None:
+        """The half-precision type that autocast computes in, where it is on."""
+        return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.name)
+
     @contextlib.contextmanager
     def multiplying(self) -> Iterator[None]:
         """Context of a whole step: in TF32 where that is chosen. Outside it, as in evaluations, fp32 is fp32."""
@@ -106,10 +111,7 @@ class Precision:
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Context of the forward pass and the losses."""
-        if self.name in ("off", "tf32"):
-            return contextlib.nullcontext()
-        dtype = torch.bfloat16 if self.name == "bf16" else torch.float16
-        return torch.autocast(self._device.type, dtype)
+        return contextlib.nullcontext() if self.half is None else torch.autocast(self._device.type, self.half)
 
 
 def seed_everything(seed: int) -> None:

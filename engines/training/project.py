@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -242,6 +242,13 @@ class Project(ABC, Generic[Config]):
         A fused one, as the default is, leaves a step out where the loss is not finite; every other one is put back.
         """
         return torch.optim.AdamW(groups, lr=cfg.training.lr, fused=True)
+
+    def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
+        """The modules that repeat, none within another: `launch.strategy: fsdp2` gathers them one after the other.
+
+        They are called as functions in `losses`, on all ranks alike. Without any, the whole model is gathered at once.
+        """
+        return ()
 
     def freeze(self, model: nn.Module, patterns: list[str]) -> None:
         """Turn gradients off for parameters whose name matches a pattern, on for all others.

@@ -65,6 +65,11 @@ class Ranks:
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Put the sum over the ranks into each of `tensors`, in one transfer for each of their types."""
 
+    @contextlib.contextmanager
+    def computing(self) -> Iterator[None]:
+        """Around computations that exchange tensors as they go. Raises `RankLost` where another rank has ended."""
+        yield
+
     def take_waited(self) -> tuple[float, int]:
         """Seconds spent in sums over the ranks since this was asked last, and how many of these were measured."""
         return 0.0, 0
@@ -120,6 +125,16 @@ class Together(Ranks):
             for tensor, part in zip(some, parts, strict=True):
                 tensor.detach().copy_(part.view_as(tensor))
 
+    @contextlib.contextmanager
+    def computing(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            if not _says_lost(error):
+                raise
+            print(f"rank {self.number}: {str(error).splitlines()[0].partition('. ')[0]}", flush=True)
+            raise RankLost from None
+
     def take_waited(self) -> tuple[float, int]:
         waited, self._waited = self._waited, 0.0
         if self._measured is None:
@@ -171,13 +186,8 @@ class Together(Ranks):
     def _with_others(self) -> Iterator[None]:
         """Raises `RankLost` where one of them has ended; what is wrong with this rank alone passes."""
         began = time.perf_counter()
-        try:
+        with self.computing():
             yield
-        except RuntimeError as error:
-            if not _says_lost(error):
-                raise
-            print(f"rank {self.number}: {str(error).splitlines()[0].partition('. ')[0]}", flush=True)
-            raise RankLost from None
         self._waited += time.perf_counter() - began
 
 
@@ -272,6 +282,12 @@ def leave() -> None:
     """Take leave of the other ranks, where there are any."""
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+def local(tensor: Tensor) -> Tensor:
+    """This rank's part of one that the ranks hold together, in the same memory; of another one all."""
+    part: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return part
 
 
 def is_rank() -> bool:

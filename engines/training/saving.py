@@ -22,7 +22,7 @@ from engines.runs.keeping import KeepRule, Scored
 from engines.runs.saved import epoch_of
 from engines.thresholds.review import keep_review
 from engines.training import checkpoint
-from engines.training.ranks import random_of_ranks, restore_random_of_ranks
+from engines.training.ranks import local, random_of_ranks, restore_random_of_ranks
 from engines.training.state import TrainState
 from engines.training.step import TrainStep
 from engines.training.sums import EpochSums
@@ -114,7 +114,7 @@ class Checkpoints:
         Raises OSError or `Diverged` with the older ones untouched.
         """
         self._prepare()
-        content, state = self.content(), self._work.state
+        content, state = self.content(whole=False), self._work.state
         with self._work.phases.during("saving"):
             if self._work.ranks.first:
                 self._write_all([*self._waiting, _Save(lambda: content, state.step, state.epoch)], patient=patient)
@@ -144,7 +144,7 @@ class Checkpoints:
         training: an alert says so. Raises `Diverged`, or OSError where what was logged cannot be written.
         """
         self._prepare()
-        content, state = self.content(), self._work.state
+        content, state = self.content(whole=best or keep), self._work.state
         if not self._work.ranks.first:
             return
         if best:
@@ -195,7 +195,8 @@ class Checkpoints:
         self.settle()
         self._flush()
         work, state = self._work, self._work.state
-        if not torch.stack([weight.isfinite().all() for weight in work.model.parameters()]).all():
+        finite = torch.stack([local(weight).isfinite().all() for weight in work.model.parameters()]).all()
+        if not (finite if work.sharding is None else all(work.ranks.gathered(bool(finite)))):
             what = f"the weights are not finite at step {state.step}"
             raise Diverged(what, "lower training.lr", work.run.path.name)
         self._saved = time.monotonic()
@@ -217,10 +218,14 @@ class Checkpoints:
             text += f"; epoch {best[0]}, the best, is written with the next save"
         self._work.room.write(Alert(code=CHECKPOINT_FAILED, level="error", text=text, step=step))
 
-    def content(self) -> dict[str, Any]:
-        """Everything a checkpoint holds; `restore` puts it back."""
+    def content(self, *, whole: bool = True) -> dict[str, Any]:
+        """Everything a checkpoint holds; `restore` puts it back.
+
+        Of a model that the ranks hold together it is `whole` on rank 0, or else names shards that are written by then;
+        where the disk refuses these it is whole too, and goes the way of every checkpoint.
+        """
         work, step = self._work, self._step
-        return {
+        content = {
             "model": work.project.trainable_state(work.model),
             "optimizer": step.optimizer.state_dict(),
             "scaler": step.precision.scaler.state_dict(),
@@ -229,6 +234,14 @@ class Checkpoints:
             "state": work.state.dump(),
             "metadata": self._metadata,
         }
+        return content if work.sharding is None else work.sharding.saved(work.run, content, whole=whole)
+
+    def read(self, path: Path) -> dict[str, Any]:
+        """The content of a checkpoint, for `restore`. Raises `DataError` for one that is damaged."""
+        work = self._work
+        if work.sharding is None:
+            return checkpoint.load(path)
+        return work.sharding.read(path, work.project.trainable_state(work.model), self._step.optimizer)
 
     def restore(self, content: dict[str, Any]) -> None:
         """Put everything a checkpoint holds back."""
@@ -243,7 +256,8 @@ class Checkpoints:
         if work.state.step_in_epoch:  # else nothing is summed yet, and a project may have got other metrics
             torch.from_numpy(self._sums.numbers).copy_(content["sums"])
         restore_random_of_ranks(content, work.ranks)
-        work.ranks.make_equal(work.model)
+        if work.sharding is None:
+            work.ranks.make_equal(work.model)
 
     def _restore_optimizer(self, saved: dict[str, Any]) -> None:
         optimizer = self._step.optimizer
@@ -278,7 +292,7 @@ class Checkpoints:
             text = "the stage starts with the last weights: the previous stage's best is missing"
             self._work.room.write(Alert(code="stage", level="warning", text=text, step=self._work.state.step))
             return
-        content = checkpoint.load(best)
+        content = self.read(best)
         self._work.project.load_trainable_state(self._work.model, content["model"])
         self._restore_optimizer(content["optimizer"])
 

@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +17,11 @@ from engines.training.metrics import Metrics
 from engines.training.out_of_memory import Fit
 from engines.training.precision import Precision, no_trace
 from engines.training.project import Batch, Context, Loss, Project, mean
-from engines.training.ranks import ALONE, Ranks
+from engines.training.ranks import ALONE, Ranks, local
 from engines.training.update import Update
+
+if TYPE_CHECKING:
+    from engines.training.sharding import Sharding
 
 
 def split_batch(batch: Batch, parts: int) -> list[Batch]:
@@ -64,16 +67,19 @@ class TrainStep:
         fit: Fit | None = None,
         graph: StepGraph | None = None,
         ranks: Ranks = ALONE,
+        sharding: Sharding | None = None,
     ) -> None:
         """`parts`: micro-batches of a batch. `fit` takes more of them when out of memory; `graph` replays steps."""
         self._project, self._eager, self.optimizer, self.precision = project, model, optimizer, precision
         self._model: nn.Module = torch.compile(model) if compiled else model  # type: ignore[assignment]
         self._compiled, self._fit, self._graph = compiled, fit, graph
         self._update = Update(optimizer, precision)
-        self._ranks, self._reached = ranks, frozenset[int]()
+        self._ranks, self._sharding, self._reached = ranks, sharding, frozenset[int]()
         self._heads = list(heads)
         self._clip, self._parts = math.inf, parts
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        self._added = [one for one in self._parameters if local(one) is one]
+        """Whose gradients the ranks add up here."""
         device = self._parameters[0].device
         self._rates = [torch.zeros((), device=device) for _ in optimizer.param_groups]
         self._metrics = Metrics(metrics, device)
@@ -140,7 +146,7 @@ class TrainStep:
             )
         with span("optimizer"):
             self.precision.scaler.unscale_(self.optimizer)
-            norm = nn.utils.clip_grad_norm_(self._parameters, self._clip)
+            norm = self._clip_gradients()
             skipped = (~torch.isfinite(norm + loss)).float()
             self._update(skipped)
         return self._log_row(totals, counts, loss, norm, skipped)
@@ -162,18 +168,20 @@ class TrainStep:
         measured: list[tuple[Tensor, Tensor]] = []
         for number, part in enumerate(parts):
             with span("forward"), self.precision.autocast():
-                losses = self._project.losses(self._model, part, context_of_part(ctx, number, len(parts)))
-                totals, part_counts = stack_losses(losses, self._active)
-                scales = self._metrics.scales(losses, self._active)
+                totals, part_counts, scales, metrics = self._forward(part, context_of_part(ctx, number, len(parts)))
             if counts is None:
                 counts = self._of_all(part_counts)
             factors = weights if scales is None else weights * scales
             loss = (mean(totals, counts) * factors).sum()
             with span("backward"):
-                self.precision.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+                scaled = self.precision.scaler.scale(loss)
+                if self._sharding is None:
+                    scaled.backward()  # type: ignore[no-untyped-call]
+                else:
+                    self._sharding.backward(scaled)
             summed += totals.detach()
-            if self._metrics.names:
-                measured.append(self._metrics.of(losses))
+            if metrics is not None:
+                measured.append(metrics)
         for parameter in self._unreached or ():  # a compiled backward gives zeros, with which AdamW would decay them
             parameter.grad = None
         assert counts is not None
@@ -185,6 +193,24 @@ class TrainStep:
         if measured:
             summed, counts = torch.cat([summed, of_metrics[0]]), torch.cat([counts, of_metrics[1]])
         return summed, counts, loss
+
+    def _forward(self, part: Batch, ctx: Context) -> tuple[Tensor, Tensor, Tensor | None, tuple[Tensor, Tensor] | None]:
+        """Totals and counts of the heads that are on, factors on their gradients, and what is measured beside them."""
+
+        def compute() -> tuple[Tensor, Tensor, Tensor | None, tuple[Tensor, Tensor] | None]:
+            losses = self._project.losses(self._model, part, ctx)
+            measured = self._metrics.of(losses) if self._metrics.names else None
+            return *stack_losses(losses, self._active), self._metrics.scales(losses, self._active), measured
+
+        return compute() if self._sharding is None else self._sharding.inside(compute)
+
+    def _clip_gradients(self) -> Tensor:
+        """Scale them down to the largest norm; gives the norm that they had."""
+        if self._sharding is None:
+            return nn.utils.clip_grad_norm_(self._parameters, self._clip)
+        norm = self._sharding.norm([one.grad for one in self._parameters])
+        nn.utils.clip_grads_with_norm_(self._parameters, self._clip, norm)
+        return norm
 
     def _without_gradient(self, part: Batch, ctx: Context) -> list[nn.Parameter]:
         """The parameters that the losses of a batch do not depend on, by a step of the uncompiled model."""
@@ -208,12 +234,12 @@ class TrainStep:
         Which parameters a stage reaches is asked once, in its first step: the others get no gradient, as on one rank.
         """
         if not self._reached:
-            mine = [place for place, one in enumerate(self._parameters) if one.grad is not None]
+            mine = [place for place, one in enumerate(self._added) if one.grad is not None]
             self._reached = frozenset(place for one in self._ranks.gathered(mine) for place in one)
         for place in self._reached:
-            if self._parameters[place].grad is None:
-                self._parameters[place].grad = torch.zeros_like(self._parameters[place])
-        gradients = [one.grad for one in self._parameters if one.grad is not None]
+            if self._added[place].grad is None:
+                self._added[place].grad = torch.zeros_like(self._added[place])
+        gradients = [one.grad for one in self._added if one.grad is not None]
         if len(gradients) != len(self._reached):
             raise RuntimeError(
                 "a step reaches other parameters than the first of its stage; expected the same on ranks"

@@ -73,7 +73,7 @@ def open_run(run: RunDirectory) -> Trained:
     newest = best
     with contextlib.suppress(DataError):  # without last.pt the best one's log is what is known
         if run.last.is_file():
-            newest = TrainState.load(checkpoint.load(run.last)["state"])
+            newest = TrainState.load(checkpoint.load(run.last, joined=False)["state"])
     rows = newest.log if newest.epoch >= best.epoch else best.log
     chosen = best.log[-1]
     return Trained(

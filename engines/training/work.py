@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -16,6 +17,9 @@ from engines.training.phases import Phases
 from engines.training.project import Project, Split
 from engines.training.ranks import ALONE, Ranks
 from engines.training.state import TrainState
+
+if TYPE_CHECKING:
+    from engines.training.sharding import Sharding
 
 
 @dataclass(frozen=True)
@@ -33,3 +37,14 @@ class Work:
     state: TrainState
     phases: Phases
     ranks: Ranks = ALONE
+    sharding: Sharding | None = None
+    """Where the ranks hold the model together."""
+
+    @contextlib.contextmanager
+    def whole_model(self) -> Iterator[nn.Module]:
+        """The model with all its weights on this rank; all ranks ask for it, and need no other once they have it."""
+        if self.sharding is None:
+            yield self.model
+            return
+        with self.sharding.whole() as model:
+            yield model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -89,6 +89,10 @@ class Agent(Project[AgentConfig]):
             return ShuffledOrder(Ranges.of(range(count)), batch, cfg.training.seed)
         sets, share = [range(count), range(count, count + relevant)], cfg.data.relevant
         return MixedOrder(sets, [1 - share, share], batch, cfg.training.seed, draws=count)
+
+    def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
+        dynamics = cast(AgentNet, model).dynamics
+        return [*dynamics.layers, *dynamics.agent.blocks]
 
     def param_groups(self, model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
         """By what a parameter is called: trunk, agent token or heads, each with decay for its matrices alone."""

@@ -27,7 +27,7 @@ from projects.melee.losses import Objective
 from projects.melee.mamba import Mamba2, scan_path, use_kernels
 from projects.melee.scores import HORIZONS
 from projects.melee.store import Placed, Store
-from projects.melee.world import WorldModel, skipped_frames
+from projects.melee.world import MambaTrunk, WorldModel, skipped_frames
 
 WARM_UP = 32
 """Frames that a carried state has seen before a rollout begins."""
@@ -104,6 +104,10 @@ class Melee(Project[MeleeConfig]):
         """The layout that the weights were trained on, and which games were not trained on."""
         validation = [placed.game.name for placed in self.validation.games]
         return {"layout": layout(), "validation_games": validation, "test_games": cfg.data.test}
+
+    def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
+        trunk = cast(WorldModel, model).trunk
+        return [*(trunk.stack.mixers if isinstance(trunk, MambaTrunk) else ()), *trunk.plain]
 
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         cfg: MeleeConfig = ctx.cfg

@@ -83,12 +83,17 @@ class FrozenLM(nn.Module):
             self.register_buffer(f"keys_{place}", layer.keys, persistent=False)
             self.register_buffer(f"values_{place}", layer.values, persistent=False)
 
+    @property
+    def stack(self) -> list[nn.Module]:
+        """Its layers, in order."""
+        return list(getattr(self.model, self._stack))
+
     def _read_last(self) -> None:
         """Let the last layer's output projection and MLP work on the last position alone, the only one that is read.
 
         What they give is added to all positions, which makes the others wrong. It is seven tenths of a layer's time.
         """
-        layer = getattr(self.model, self._stack)[-1]
+        layer = self.stack[-1]
         for name in AFTER_ATTENTION:
             with contextlib.suppress(AttributeError):
                 layer.get_submodule(name).register_forward_pre_hook(_last_position)

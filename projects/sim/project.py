@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -130,6 +130,10 @@ class SimProject(Project[SimConfig]):
             "labels": {task: list(names) for task, names in LABELS.items()},
             "telemetry": list(TELEMETRY),
         }
+
+    def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
+        network = cast(SimNetwork, model)
+        return [] if network.llm is None else network.llm.stack
 
     def losses(self, model: nn.Module, batch: Batch, ctx: Context) -> Mapping[str, Loss]:
         losses = sim_losses(model(batch), batch, self._weights)

@@ -13,12 +13,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cockpit.core.launch.check_facts import facts_of
 from engines.basics.errors import DataError, UserError
 from engines.check import check
 from engines.checking import steps
 from engines.checking.duration import StepTimes
 from engines.checking.given import Given
-from engines.checking.memory import activation_size, evaluation_size, free_memory, memory_needed, size_of
+from engines.checking.memory import activation_size, evaluation_size, free_memory, memory_needed, of_rank, size_of
 from engines.checking.stages import StagedRun, planned_stages
 from engines.checking.steps import Built
 from engines.contract import spec as specs
@@ -226,6 +227,23 @@ def test_an_evaluation_takes_the_most_it_holds_at_once_and_counts_where_that_is_
     for activations, total in ((50, 8 + 16 + 100 + 1000), (5000, 8 + 16 + 100 + 8 + 5000)):
         needed = memory_needed(model, [*model.parameters()], 16, 100, activations, evaluation=1000)
         assert needed["total"] == total
+
+
+def test_memory_of_a_rank_is_counted_by_strategy(example_config: Path) -> None:
+    model = nn.Sequential(nn.Linear(10, 10), nn.Linear(10, 10), nn.Linear(10, 5))
+    whole = memory_needed(model, [*model.parameters()], 2 * 4 * 275, 100, 4000, evaluation=1000)
+    assert of_rank(whole, "ddp", 4, model, ())["total"] == 4 * 4 * 275 + 100 + 1000
+    each = of_rank(whole, "fsdp2", 4, model, [model[0], model[1]])
+    assert each["total"] == 4 * 275 + 100 + 1000 + 2 * 4 * 275  # 275 of 275 are gathered, with gradients
+    one = of_rank(whole, "fsdp2", 4, model, [*model])
+    assert each["total"] - one["total"] == 2 * 4 * 55
+    few = of_rank({**whole, "evaluation": 10**5}, "fsdp2", 4, model, [*model])
+    assert few["total"] == 3 * 275 + 100 + 4 * 275 + 10**5
+
+    found = check(example_config, ["launch.devices=2", "launch.strategy=fsdp2"])
+    assert found["ranks"]["count"] == 2
+    assert found["memory"]["total"] == found["ranks"]["fsdp2"] != found["ranks"]["ddp"]
+    assert facts_of(found)["memory per rank"].endswith("with fsdp2, on 2 ranks")
 
 
 def test_auto_micro_batches_are_as_many_as_it_takes_to_fit(

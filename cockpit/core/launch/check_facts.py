@@ -27,6 +27,9 @@ def facts_of(found: dict[str, Any]) -> dict[str, str]:
     if memory := found.get("memory"):
         parts = ", ".join(f"{name} {size(memory[name])}" for name in MEMORY)
         facts["memory"] = f"about {size(memory['total'])} of {size(memory['available'])} free ({parts})"
+    if ranks := found.get("ranks"):
+        each = " or ".join(f"{size(ranks[name])} with {name}" for name in ("ddp", "fsdp2"))
+        facts["memory per rank"] = f"about {each}, on {ranks['count']} ranks"
     if (parts := found.get("micro_batches", 1)) > 1:
         facts["micro-batches"] = f"{parts} per batch, so that it fits"
     if precisions := found.get("precisions"):

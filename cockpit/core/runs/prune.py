@@ -13,6 +13,7 @@ from engines.basics.errors import UserError
 from engines.basics.lock import RunLock, lock_holder
 from engines.contract.rundir import RunDirectory
 from engines.runs.keeping import KeepRule, Scored
+from engines.runs.saved import shard_files
 from engines.runs.state import RunReader
 
 _KEPT = re.compile(r"epoch_(\d{3,9})\.pt")
@@ -54,8 +55,8 @@ def freed(surplus: Sequence[Surplus]) -> int:
     """Bytes that removing all of them gives back: a file with another name beside them (best.pt) gives none."""
     names: Counter[tuple[int, int]] = Counter()
     sizes: dict[tuple[int, int], tuple[int, int]] = {}
-    for one in surplus:
-        status = os.lstat(one.file)
+    for file in (file for one in surplus for file in (one.file, *shard_files(one.file))):
+        status = os.lstat(file)
         names[status.st_dev, status.st_ino] += 1
         sizes[status.st_dev, status.st_ino] = status.st_nlink, status.st_blocks * 512
     return sum(size for file, (links, size) in sizes.items() if names[file] >= links)
@@ -68,6 +69,11 @@ def remove(surplus: Iterable[Surplus]) -> None:
         if not lock.acquire():
             raise UserError(f"{one.run.path.name} is live again; its checkpoints stay.")
         try:
+            shards = shard_files(one.file)
             one.file.unlink(missing_ok=True)
+            for file in shards:
+                file.unlink(missing_ok=True)
+            if shards:
+                shards[0].parent.rmdir()
         finally:
             lock.release()

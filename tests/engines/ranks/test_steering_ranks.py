@@ -21,7 +21,7 @@ from engines.contract.events import Checkpoint
 from engines.contract.rank_loads import RankLoads
 from engines.contract.rundir import RunDirectory
 from engines.contract.settings import Launch
-from engines.runs.saved import epoch_of
+from engines.runs.saved import epoch_of, shard_files
 from engines.runtime.following import LOST
 from engines.training import checkpoint, gradients, torchrun
 from engines.training.draws import Share
@@ -47,8 +47,9 @@ def stopped(live: LiveRun, count: int, step: int) -> None:
 
 
 @pytest.mark.behaviour("ranks-take-commands-together")
-def test_commands_reach_all_ranks_at_one_step(new_run: Runs) -> None:
-    live = new_run(*LONG, "training.batch_size=16")
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
+def test_commands_reach_all_ranks_at_one_step(new_run: Runs, strategy: str) -> None:
+    live = new_run(*LONG, "training.batch_size=16", f"launch.strategy={strategy}")
     head = next(iter(_weights(live.run)))
     pids = start_ranks(live.run, 2, work=loop_alone)
     edit = cmd.SetLossWeights(attempt=1, weights={head: 3.0})
@@ -76,13 +77,16 @@ def test_commands_reach_all_ranks_at_one_step(new_run: Runs) -> None:
 
     alone = new_run(*LONG, "training.batch_size=16")
     alone.send(cmd.SetLossWeights(attempt=1, weights={head: 3.0}, at_step=at))
+    alone.send(cmd.MeasureGradients(attempt=1, at_step=held))
     stopped(alone, 1, end)
+    assert _norms(live) == pytest.approx(_norms(alone), rel=1e-4)
     np.testing.assert_allclose(two["loss"], logged(alone.run)["loss"], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.behaviour("ranks-end-together")
-def test_a_rank_that_is_killed_ends_the_others(new_run: Runs) -> None:
-    live = new_run(*LONG)
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
+def test_a_rank_that_is_killed_ends_the_others(new_run: Runs, strategy: str) -> None:
+    live = new_run(*LONG, f"launch.strategy={strategy}")
     pids = start_ranks(live.run, 2, work=loop_alone)
     wait_for("steps", lambda: any(file.stat().st_size for file in live.run.steps.glob("*.f64")))
     os.kill(pids[1], signal.SIGKILL)
@@ -96,13 +100,21 @@ def test_a_rank_that_is_killed_ends_the_others(new_run: Runs) -> None:
 
 @pytest.mark.behaviour("ranks-resume-on-others")
 @pytest.mark.parametrize(
-    ("before", "after"),
-    [(2, 1), pytest.param(1, 2, marks=pytest.mark.slow), pytest.param(2, 2, marks=pytest.mark.slow)],
+    ("before", "after", "strategy"),
+    [
+        (2, 1, "ddp"),
+        pytest.param(1, 2, "ddp", marks=pytest.mark.slow),
+        pytest.param(2, 2, "ddp", marks=pytest.mark.slow),
+        (2, 1, "fsdp2"),
+        (2, 4, "fsdp2"),
+        pytest.param(1, 2, "fsdp2", marks=pytest.mark.slow),
+    ],
 )
-def test_a_resume_on_other_ranks_goes_on_as_before(new_run: Runs, before: int, after: int) -> None:
-    whole, live = new_run(*SHORT), new_run(*SHORT)
+def test_a_resume_on_other_ranks_goes_on_as_before(new_run: Runs, before: int, after: int, strategy: str) -> None:
+    whole, live = new_run(*SHORT), new_run(*SHORT, f"launch.strategy={strategy}")
     assert trained(whole.run, 1, work=loop_alone) == [0]
     stopped(live, before, 13)
+    assert len(shard_files(live.run.last)) == (before if strategy == "fsdp2" and before > 1 else 0)
     assert trained(live.run, after, attempt=2, work=loop_alone) == [0] * after
     one, both = logged(whole.run), logged(live.run)
     assert list(both["attempt"]) == [1] * 13 + [2] * 19
@@ -191,7 +203,7 @@ def test_shares_of_a_share_are_its_micro_batches() -> None:
 @pytest.mark.parametrize(
     ("settings", "fault"),
     [
-        ({"strategy": "fsdp2"}, "fsdp2 is not built yet"),
+        ({"strategy": "fsdp"}, "Input should be 'ddp' or 'fsdp2'"),
         ({"nodes": 2}, "several nodes need a rendezvous"),
         ({"rendezvous": "somewhere"}, "expected host:port"),
         ({"devices": 2, "device": "cuda:1"}, "is one device"),
@@ -226,6 +238,14 @@ def test_the_rank_to_blame_is_named(tmp_path: Path, codes: dict[int, int], code:
 def _weights(run: RunDirectory) -> dict[str, float]:
     weights: dict[str, float] = load_config(run.config).settings.loss_weights.model_dump()
     return weights
+
+
+def _norms(live: LiveRun) -> dict[str, float | None]:
+    """Gradient norms by head that were measured, and the number of their parameters."""
+    live.reader.poll()
+    found = live.reader.history.gradients
+    assert found is not None
+    return {**found.norms, "parameters": found.parameters}
 
 
 def _phase(live: LiveRun) -> str:

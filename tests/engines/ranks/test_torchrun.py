@@ -61,8 +61,10 @@ def test_a_stop_and_a_kill_leave_nothing(new_run: Runs) -> None:
 
 
 @pytest.mark.behaviour("ranks-under-torchrun")
-def test_a_killed_rank_is_named_and_the_run_goes_on_where_that_is_asked_for(new_run: Runs) -> None:
-    live = new_run(*LONG, "launch.devices=2", "launch.restarts=1", "training.checkpoint_minutes=0.001")
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
+def test_a_killed_rank_is_named_and_the_run_goes_on_where_that_is_asked_for(new_run: Runs, strategy: str) -> None:
+    several = ("launch.devices=2", "launch.restarts=1", f"launch.strategy={strategy}")
+    live = new_run(*LONG, *several, "training.checkpoint_minutes=0.001")
     live.start()
     ranks = stepping(live)
     wait_for("a checkpoint", live.run.last.is_file)

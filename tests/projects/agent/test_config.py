@@ -23,7 +23,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return games(tmp_path_factory.mktemp("arena") / "games")
 
 
-@pytest.mark.parametrize("name", ["agent_demo.yaml", "agent_smoke.yaml", "agent_league.yaml"])
+@pytest.mark.parametrize("name", ["agent_demo.yaml", "agent_smoke.yaml", "agent_league.yaml", "agent_medium.yaml"])
 def test_the_configs_that_come_with_it_can_be_read(name: str) -> None:
     tree: Any = yaml12.read((CONFIGS / name).read_text())[0]
     stages = AgentConfig.model_validate(tree).training.stages
