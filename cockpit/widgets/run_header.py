@@ -114,7 +114,7 @@ def tone(state: str) -> str:
     match state:
         case "running":
             return "live"
-        case "queued" | "starting" | "paused" | "stopping" | "out-of-budget":
+        case "queued" | "starting" | "paused" | "stopping" | "out-of-budget" | "stale":
             return "waiting"
         case "finished" | "early-stopped" | "stopped" | "reading":
             return "done"
