@@ -34,7 +34,7 @@ def hosts(arguments: Namespace) -> int:
     else:
         show_table(("host", "runs", "live", ""), [tuple(map(str, one.values())) for one in facts])
     close_links()
-    return codes.DONE if all(link.standing.fresh for link in links) else codes.FAILED
+    return codes.FAILED if any(link.problem for link in links) else codes.DONE
 
 
 def connected(them: Sequence[Host]) -> list[Link]:

@@ -51,9 +51,10 @@ def ls(arguments: Namespace) -> int:
         titles = ("run", "state", "done", "best", "age", "device", "label", "tags")
         shown = titles if any(run.tags for run in runs) else titles[:-1]
         show_table(shown, [_row(run)[: len(shown)] for run in runs])
-    for problem in filter(None, (link.problem for link in links)):
+    problems = [link.problem for link in links if link.problem]
+    for problem in problems:
         say(problem)
-    return codes.DONE if all(link.standing.fresh for link in links) else codes.FAILED
+    return codes.FAILED if problems else codes.DONE
 
 
 def _connected(hosts: Sequence[str]) -> list[Link]:

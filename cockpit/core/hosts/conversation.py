@@ -15,6 +15,8 @@ from typing import IO
 from cockpit.core.hosts.follower import GREETING
 from cockpit.core.hosts.mirror import LONGEST_WORDS, Frames, Refused, Said
 
+CONNECT_SECONDS = 40.0
+"""From the start of ssh to the first word of the follower: a login and a start of python3."""
 SILENT_SECONDS = 12.0
 """A link that says nothing for so long is dropped: the follower speaks three times a second."""
 BEAT_SECONDS = 5.0
@@ -68,7 +70,7 @@ class Conversation:
                 if self._out in ready:
                     heard = time.monotonic()
                     self._listen()
-                elif time.monotonic() - heard > SILENT_SECONDS:
+                elif time.monotonic() - heard > (SILENT_SECONDS if self._greeting is None else CONNECT_SECONDS):
                     raise Dropped("it does not answer")
                 self._do_the_rest(ready, selector)
 
@@ -127,7 +129,7 @@ class Conversation:
         if "Host key verification failed" in words:
             return f"its host key is not known yet; {once} and accept it"
         if "Permission denied" in words:
-            return f"the login failed; {once} with a key that needs no password (ssh-copy-id, ssh-agent)"
+            return f"the login failed; {once} to see why; it must not ask for a password (ssh-copy-id, ssh-agent)"
         if self._client.returncode == NO_PROGRAM:
             return "it has no python3 in its PATH"
         lines = [line.strip() for line in words.splitlines() if line.strip()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import stat
 import sys
@@ -23,6 +24,7 @@ from typing import Any, BinaryIO
 from engines.basics.files import replace_bytes
 from engines.basics.line_writer import append_line
 from engines.basics.lock import alone_with, lock_holder
+from engines.host.cgroup import cpu_limit, memory_limit
 
 GREETING = b"cockpit follows from here\n"
 """Comes first: what a shell prints at login lies before it."""
@@ -265,6 +267,14 @@ class Follower:
         self.say(answer=asked["ask"], why=why)
 
 
+def machine_of(folder: Path) -> list[float]:
+    """Cores and bytes of memory that may be used at once, and bytes of the volume with the runs."""
+    cores, memory = float(len(os.sched_getaffinity(0))), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    cpu, limit = cpu_limit(), memory_limit()
+    disk = shutil.disk_usage(folder).total if folder.is_dir() else 0
+    return [cores if cpu is None else min(cores, cpu.cores), memory if limit is None else min(memory, limit[1]), disk]
+
+
 def _modified(path: Path) -> int:
     try:
         return os.stat(path).st_mtime_ns
@@ -321,6 +331,7 @@ def main() -> None:
     first = json.loads(heard.readline())
     folder = Path(os.path.expanduser(first["runs"] or os.environ.get("COCKPIT_RUNS") or "runs")).absolute()
     follower = Follower(folder, first["have"], out, bulk=first["bulk"])
+    follower.say(machine=machine_of(folder))
     threading.Thread(target=_listen, args=(follower, heard), daemon=True).start()
     try:
         while True:

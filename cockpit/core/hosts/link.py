@@ -24,13 +24,17 @@ from cockpit.core.times import minute
 from engines.basics.errors import DataError, UserError
 from engines.contract import commands as cmd
 
-SENT_ALONG = ("files", "process_lock", "lock", "line_writer")
-"""Modules of `engines.basics` that the follower imports, in the order in which they import each other."""
+SENT_ALONG = (
+    "engines", "engines.basics", "engines.host", "engines.basics.files", "engines.basics.process_lock",
+    "engines.basics.lock", "engines.basics.line_writer", "engines.host.cgroup",
+)  # fmt: skip
+"""Packages (without what their own file holds) and modules that the follower imports, each after those it imports."""
 RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Waits between the first tries to connect again; the last one for all that follow."""
 ANSWER_SECONDS = 10.0
 FETCH_SECONDS = 120.0
 CONNECTING = "connecting"
+LARGEST_SIZE = 1e18
 LONGEST_WHY = 300
 """Characters of what the other side says is wrong."""
 
@@ -45,6 +49,15 @@ class Standing:
     """Since when that is so, in Unix seconds; 0 before the first connection."""
     why: str = ""
     """What is wrong, a clause; of a link that is up, what hides its runs."""
+
+
+@dataclass(frozen=True)
+class TheirSize:
+    """What the machine has; zeros before it has said so."""
+
+    cores: float = 0.0
+    memory: int = 0
+    disk: int = 0
 
 
 @dataclass
@@ -65,6 +78,7 @@ class Link:
         self.folder = host.folder()
         """Its runs here."""
         self.standing = Standing(why=CONNECTING)
+        self.machine = TheirSize()
         self._mirror = Mirror(self.folder)
         self._stopping = threading.Event()
         self._changed = threading.Condition()
@@ -199,6 +213,9 @@ class Link:
         self._mirror.take(said, data)
         if said.problem is not None:
             self._hidden = plain(said.problem)[:LONGEST_WHY]
+        if said.machine is not None:
+            cores, memory, disk = (min(max(value, 0.0), LARGEST_SIZE) for value in said.machine)
+            self.machine = TheirSize(cores, int(memory), int(disk))
         if said.synced and (not self.standing.fresh or self.standing.why != self._hidden):
             self._stand(Standing(True, time.time(), self._hidden))
         if said.answer is not None and (ask := self._asked.get(said.answer)) is not None:
@@ -209,7 +226,7 @@ class Link:
 def program() -> bytes:
     """The text that python3 is given there: the follower, after the modules that it imports."""
     lines = ["import sys, types"]
-    for name in ("engines", "engines.basics", *(f"engines.basics.{one}" for one in SENT_ALONG)):
+    for name in SENT_ALONG:
         lines.append(f"sys.modules[{name!r}] = types.ModuleType({name!r})")
         if name.count(".") == 2:
             text = inspect.getsource(importlib.import_module(name))

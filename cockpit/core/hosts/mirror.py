@@ -57,6 +57,8 @@ class Said(msgspec.Struct, kw_only=True):
     """All that there are."""
     synced: bool = False
     """All that had changed has been told, but for curves and output; said again and again."""
+    machine: tuple[float, float, float] | None = None
+    """Cores, bytes of memory, bytes of disk."""
     problem: str | None = None
     answer: int | None = None
     why: str = ""
