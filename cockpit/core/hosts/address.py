@@ -26,6 +26,7 @@ OPTIONS = (
     "ConnectTimeout=10",
     "ServerAliveInterval=5",
     "ServerAliveCountMax=2",
+    "Compression=yes",
     "ClearAllForwardings=yes",
     "RemoteCommand=none",
 )

@@ -38,8 +38,11 @@ BULK = re.compile(r"metrics/(steps|system)/[0-9]{1,9}\.f64|logs/(stdout|supervis
 """Files that grow, and of which the list of runs needs nothing."""
 FOLDERS = ("", "attempts", "metrics", "metrics/steps", "metrics/system", "logs")
 TICK_SECONDS = 0.3
-ALL_SECONDS = 10.0
-"""Between two looks at every file of every run; live runs, and those whose folder has changed, are looked at always."""
+"""Between two looks at the live runs."""
+LIST_SECONDS = 1.0
+"""Between two looks for new runs, and for those whose folder has changed."""
+ALL_SECONDS = 30.0
+"""Between two looks at every file of every run."""
 CHUNK = 1 << 18
 BULK_AT_ONCE = 1 << 20
 """Bytes of one run's curves and output in one look: the state of no other run waits for them."""
@@ -89,9 +92,11 @@ class Follower:
         self._held: dict[str, bool] = {}
         self._stamps: dict[str, tuple[int, ...]] = {}
         self._behind: set[str] = set()
-        self._names: list[str] | None = None
+        self._names: list[str] = []
+        self._listed: list[str] | None = None
+        """As the other side knows them."""
         self._problem: str | None = None
-        self._all_due = 0.0
+        self._list_due = self._all_due = 0.0
 
     def say(self, data: bytes = b"", **words: Any) -> None:
         """One line, with the bytes that belong to it."""
@@ -110,11 +115,12 @@ class Follower:
 
     def look(self) -> None:
         """Say all that has changed."""
-        names = self._list()
-        every = time.monotonic() >= self._all_due
-        if every:
-            self._all_due = time.monotonic() + ALL_SECONDS
-        looked = [name for name in names if self._is_due(name) or every]
+        now, looked = time.monotonic(), [name for name in self._names if self._is_busy(name)]
+        if now >= self._list_due:
+            self._list_due, self._names = now + LIST_SECONDS, self._list()
+            looked = [name for name in self._names if self._is_changed(name) or self._is_busy(name)]
+        if now >= self._all_due:
+            self._all_due, looked = now + ALL_SECONDS, self._names
         for name in looked:
             self._tell_records(name)
         self.say(synced=True)
@@ -137,9 +143,9 @@ class Follower:
         if problem != self._problem:
             self._problem = problem
             self.say(problem=problem)
-        if names != self._names and not problem:
-            self._forget({*(self._names or ())} - {*names})
-            self._names = names
+        if names != self._listed and not problem:
+            self._forget({*(self._listed or ())} - {*names})
+            self._listed = names
             self.say(runs=names)
         return names
 
@@ -152,12 +158,16 @@ class Follower:
             for key in [key for key in sent if key[0] in gone]:
                 del sent[key]
 
-    def _is_due(self, name: str) -> bool:
-        """Whether a run is alive, has more to be sent, or was changed."""
+    def _is_busy(self, name: str) -> bool:
+        """Whether a run is alive, or has more to be sent."""
+        return self._held.get(name, False) or name in self._behind or bool(self._wanted.get(name))
+
+    def _is_changed(self, name: str) -> bool:
+        """Whether a record of the run was replaced: the times of its folders say so."""
         folder = self._folder / name
         stamp = tuple(_modified(path) for path in (folder, folder / "attempts"))
         changed, self._stamps[name] = stamp != self._stamps.get(name), stamp
-        return changed or self._held.get(name, False) or name in self._behind or bool(self._wanted.get(name))
+        return changed
 
     def _tell_records(self, name: str) -> None:
         """Facts are read in the order in which they change and told the other way round: no end is ever missed."""

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from cockpit.core.hosts import follower
-from cockpit.core.hosts import link as module
 from cockpit.core.hosts.address import Host
 from cockpit.core.hosts.link import SENT_ALONG, Link
 from cockpit.core.runs.summary import look
@@ -114,7 +113,7 @@ def test_of_long_output_the_end_is_sent(connect: Connect, theirs: FakeRun, monke
         "OUTPUT_KEPT = 1 << 20", "OUTPUT_KEPT = 1000"
     )
     get = inspect.getsource
-    monkeypatch.setattr(module.inspect, "getsource", lambda of: short if of is follower else get(of))
+    monkeypatch.setattr(inspect, "getsource", lambda of: short if of is follower else get(of))
     theirs.run.stdout.write_bytes(bytes(range(256)) * 20)
     link = connect()
     wait_for("the end of it", has(link, theirs, theirs.run.stdout, (bytes(range(256)) * 20)[-1000:]))
