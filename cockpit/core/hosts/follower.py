@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -73,6 +73,12 @@ class Grown:
         self.inode, self.offset, self.base, self.mark = inode, offset, base, mark
 
 
+def _mark_at(handle: int, grown: Grown) -> int:
+    """What the end of the part that was sent is known by."""
+    start = max(grown.offset - KNOWN_AGAIN, grown.base)
+    return tail_mark(os.pread(handle, grown.offset - start, start))
+
+
 class Follower:
     """One runs folder, told over one connection."""
 
@@ -122,14 +128,23 @@ class Follower:
         if now >= self._all_due:
             self._all_due, looked = now + ALL_SECONDS, self._names
         for name in looked:
-            self._tell_records(name)
+            self._try(self._tell_records, name)
         self.say(synced=True)
         for name in looked:
             if self._bulk or name in self._wanted:
-                self._tell_bulk(name)
+                self._try(self._tell_bulk, name)
             if name not in self._behind and (number := self._wanted.get(name)):
                 self._wanted[name] = 0
                 self.say(answer=number)
+
+    def _try(self, tell: Callable[[str], None], name: str) -> None:
+        """A run on a disk that fails hides no other."""
+        try:
+            tell(name)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            self._stamps.pop(name, None)  # looked at again
 
     def _list(self) -> list[str]:
         """The names of the runs, the newest first."""
@@ -233,7 +248,7 @@ class Follower:
                     break
                 self.say(data, run=name, file=file, at=grown.offset - grown.base)
                 grown.offset, sent = grown.offset + len(data), sent + len(data)
-                grown.mark = tail_mark(os.pread(handle, KNOWN_AGAIN, max(grown.offset - KNOWN_AGAIN, grown.base)))
+                grown.mark = _mark_at(handle, grown)
         return sent
 
     def _grown_of(self, key: tuple[str, str], handle: int, status: os.stat_result) -> Grown:
@@ -243,10 +258,7 @@ class Follower:
             offset, mark = self._whole.get(key, (0, 0))
             grown = Grown(status.st_ino, offset, 0, mark)
         same = grown.inode == status.st_ino and grown.offset <= status.st_size
-        if same and grown.offset:
-            start = max(grown.offset - KNOWN_AGAIN, grown.base)
-            same = tail_mark(os.pread(handle, grown.offset - start, start)) == grown.mark
-        if not same:
+        if not same or (grown.offset and _mark_at(handle, grown) != grown.mark):
             grown = Grown(status.st_ino, 0, 0, 0)
         if key[1].endswith(".log") and status.st_size - grown.base > LONGEST_OUTPUT:
             base = status.st_size - OUTPUT_KEPT

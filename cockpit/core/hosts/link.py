@@ -18,10 +18,10 @@ from typing import Any
 from cockpit.core.hosts import follower
 from cockpit.core.hosts.address import Host
 from cockpit.core.hosts.conversation import Conversation, Dropped
-from cockpit.core.hosts.mirror import Mirror, Said
+from cockpit.core.hosts.mirror import Mirror, Refused, Said
 from cockpit.core.text import plain
 from cockpit.core.times import minute
-from engines.basics.errors import DataError, UserError
+from engines.basics.errors import DataError
 from engines.contract import commands as cmd
 
 SENT_ALONG = (
@@ -147,11 +147,12 @@ class Link:
         return self.standing.fresh
 
     def _ask(self, run: str, what: str, seconds: float = ANSWER_SECONDS, **words: Any) -> None:
-        if self.stale:
-            raise DataError(f"{self.stale}. {what} was not sent.")
-        number, ask = next(self._numbers), Ask()
-        self._asked[number] = ask
-        self._outbox.append(json.dumps({"ask": number, "run": run, **words}).encode() + b"\n")
+        with self._changed:  # nothing is left for the next connection
+            if self.stale:
+                raise DataError(f"{self.stale}. {what} was not sent.")
+            number, ask = next(self._numbers), Ask()
+            self._asked[number] = ask
+            self._outbox.append(json.dumps({"ask": number, "run": run, **words}).encode() + b"\n")
         self._wake()
         answered = ask.answered.wait(seconds)
         self._asked.pop(number, None)
@@ -171,9 +172,15 @@ class Link:
         while not self._stopping.is_set():
             try:
                 self._connect()
-            except (Dropped, UserError, OSError) as error:
+            except Refused as error:
+                tries = len(RETRY_SECONDS)
+                self._drop(str(error))
+            except (Dropped, OSError) as error:
                 tries = 0 if self.standing.fresh else tries + 1
-                self._drop(plain(str(error))[:LONGEST_WHY])
+                self._drop(str(error))
+            except Exception as error:  # whatever the other side has brought about: nothing is fresh without a link
+                tries = len(RETRY_SECONDS)
+                self._drop(f"{type(error).__name__}: {error}")
             self._stopping.wait(RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)])
 
     def _stand(self, standing: Standing) -> None:
@@ -183,8 +190,10 @@ class Link:
 
     def _drop(self, why: str) -> None:
         since = time.time() if self.standing.fresh else self.standing.since
-        self._stand(Standing(False, since, why))
-        self._outbox.clear()
+        why = plain(why)[:LONGEST_WHY]
+        with self._changed:
+            self._stand(Standing(False, since, why))
+            self._outbox.clear()
         for ask in list(self._asked.values()):
             ask.why = f"the connection dropped; its events show whether it arrived ({why})"
             ask.answered.set()
@@ -192,7 +201,7 @@ class Link:
     def _connect(self) -> None:
         """One connection, until it ends. Raises `Dropped`, `Refused` and OSError."""
         text, self._hidden = program(), ""
-        command = f"exec python3 -c 'import sys;exec(sys.stdin.buffer.read({len(text)}))'"
+        command = f"exec python3 -I -c 'import sys;exec(sys.stdin.buffer.read({len(text)}))'"
         first = json.dumps({"runs": self.host.runs, "bulk": self._bulk, "have": self._mirror.have()}).encode() + b"\n"
         try:
             # apart from the terminal: Ctrl-C there is not meant for it
