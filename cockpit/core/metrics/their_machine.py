@@ -35,7 +35,7 @@ class TheirMachine:
         name, machine = self._link.host.name, self._link.machine
         numbers = sorted({int(found[1]) for column in newest.names if (found := _GPU.match(column))})
         gpus = tuple(_gpu(newest, number) for number in numbers)
-        moment = _last(newest, "time")
+        moment = _last(newest, "step")  # which is the time: a supervisor knows no steps
         note = "" if gpus else f"no GPU recorded on {name}"
         if moment is None:
             note = f"nothing recorded on {name} yet"
