@@ -109,8 +109,8 @@ class CockpitApp(TerminalApp):
 
         try:
             open_links([Host.parse(one) for one in written])
-        except UserError as error:
-            return f"{self.settings.path}: {error}"
+        except (UserError, OSError) as error:
+            return f"{self.settings.path}: {failures.sentence(error)}"
         return ""
 
     def on_unmount(self) -> None:

@@ -66,7 +66,7 @@ class Host:
         return box if _NUMBERS.fullmatch(box) or ":" in box else box.partition(".")[0]
 
     def folder(self, environment: Mapping[str, str] = os.environ) -> Path:
-        """Where its files are kept here: below `$XDG_CACHE_HOME/cockpit/hosts`, by default in `~/.cache`."""
+        """Where copies of its files are kept here: below `$XDG_CACHE_HOME/cockpit/hosts`, by default in `~/.cache`."""
         home = environment.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
         digest = hashlib.sha256(self.written.encode()).hexdigest()[:12]
         return Path(home).absolute() / "cockpit" / "hosts" / f"{self.name.replace(':', '.')[:60]}-{digest}"

@@ -260,6 +260,7 @@ class Follower:
         same = grown.inode == status.st_ino and grown.offset <= status.st_size
         if not same or (grown.offset and _mark_at(handle, grown) != grown.mark):
             grown = Grown(status.st_ino, 0, 0, 0)
+            self.say(run=key[0], file=key[1], at=0)  # also where nothing follows
         if key[1].endswith(".log") and status.st_size - grown.base > LONGEST_OUTPUT:
             base = status.st_size - OUTPUT_KEPT
             grown = Grown(status.st_ino, base, base, 0)

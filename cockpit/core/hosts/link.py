@@ -33,6 +33,7 @@ RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Waits between the first tries to connect again; the last one for all that follow."""
 ANSWER_SECONDS = 10.0
 FETCH_SECONDS = 120.0
+LEAVING_SECONDS = 1.0
 CONNECTING = "connecting"
 LARGEST_SIZE = 1e18
 LONGEST_WHY = 300
@@ -73,13 +74,13 @@ class Link:
     """Keeps the mirror of one host up to date in a thread of its own, from `start` to `stop`."""
 
     def __init__(self, host: Host, *, bulk: bool = True) -> None:
-        """`bulk`: with the curves and the output of all runs."""
+        """`bulk`: with the curves and the output of all runs. Raises OSError where nothing can be written here."""
         self.host, self._bulk = host, bulk
-        self.folder = host.folder()
+        self._mirror = Mirror(host.folder())
+        self.folder = self._mirror.folder
         """Its runs here."""
         self.standing = Standing(why=CONNECTING)
         self.machine = TheirSize()
-        self._mirror = Mirror(self.folder)
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         self._outbox: deque[bytes] = deque()
@@ -95,9 +96,10 @@ class Link:
         self._thread.start()
 
     def stop(self) -> None:
-        """Hang up; the host's runs go on. Returns at once."""
+        """Hang up; the host's runs go on. Waits a moment at most."""
         self._stopping.set()
         self._wake()
+        self._thread.join(LEAVING_SECONDS)
 
     # -- for other threads -----------------------------------------------------------------------------------------
 
@@ -182,6 +184,7 @@ class Link:
                 tries = len(RETRY_SECONDS)
                 self._drop(f"{type(error).__name__}: {error}")
             self._stopping.wait(RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)])
+        self._mirror.close()
 
     def _stand(self, standing: Standing) -> None:
         with self._changed:

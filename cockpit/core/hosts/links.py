@@ -24,14 +24,16 @@ _LINKS: dict[Path, Link] = {}
 
 
 def open_links(hosts: Iterable[Host], *, bulk: bool = True) -> list[Link]:
-    """Connect to each host; without `bulk` its curves and output are fetched only where they are asked for."""
+    """Connect to each host; without `bulk` its curves and output are fetched only where they are asked for.
+
+    Raises OSError where nothing can be written here.
+    """
     from cockpit.core.hosts.link import Link
 
-    for host in hosts:
+    for host in dict.fromkeys(hosts):
         link = Link(host, bulk=bulk)
-        if link.folder not in _LINKS:
-            _LINKS[link.folder] = link
-            link.start()
+        _LINKS[link.folder] = link
+        link.start()
     return links()
 
 

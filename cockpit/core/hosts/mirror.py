@@ -6,6 +6,8 @@ Nothing that the other machine says is trusted: every name is checked against wh
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import itertools
 import os
 import secrets
 import shutil
@@ -72,17 +74,18 @@ decoder = msgspec.json.Decoder(Said)
 
 
 class Mirror:
-    """The files of one host. Two cockpits may write the same ones at once: both write what the host has."""
+    """The files of one host, of this process alone: a second cockpit has a second copy."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, host: Path) -> None:
+        """Take the first copy below `host` that no other process has. Raises OSError."""
+        self.folder, self._taken = _take_copy(host)
         self._used = 0
         self._arriving: tuple[Path, bytearray] | None = None
         """A file that is replaced once all of it is there."""
 
     def have(self) -> dict[str, dict[str, list[int]]]:
         """Of each run the files that are here: size and time, or of one that grows the mark of its end."""
-        make_directory(self.folder)
+        make_directory(self.folder)  # which somebody may have deleted
         self._used, self._arriving = 0, None
         found: dict[str, dict[str, list[int]]] = {}
         for run in filter(is_name, os.listdir(self.folder)):
@@ -96,6 +99,10 @@ class Mirror:
                     self._used += size
             found[run] = files
         return found
+
+    def close(self) -> None:
+        """Leave the copy to whoever comes next; nothing may be written after it."""
+        os.close(self._taken)
 
     def take(self, said: Said, data: bytes) -> None:
         """Write what was said. Raises `Refused`, and OSError where it cannot be written here."""
@@ -169,6 +176,19 @@ class Mirror:
         if len(content) == said.of:
             self._arriving = None
             _replace(path, bytes(content), said.modified)
+
+
+def _take_copy(host: Path) -> tuple[Path, int]:
+    """The folder of a copy, and the open directory whose lock ends with the process."""
+    for number in itertools.count(1):
+        folder = host / str(number)
+        make_directory(folder)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return folder, handle
+        os.close(handle)
+    raise AssertionError("there is no last number")
 
 
 def _files(run: Path) -> Iterator[tuple[str, Path]]:

@@ -35,7 +35,7 @@ def test_runs_there_are_listed_and_read(cockpit: Cockpit, runs: Path, theirs: Fa
     close_links()
     assert f"box:{theirs.id}  finished" in cockpit("ls", "--host", host).stdout
     close_links()
-    assert not (Host.parse(host).folder() / theirs.id / "logs").exists()  # a list needs no output
+    assert not (Host.parse(host).folder() / "1" / theirs.id / "logs").exists()  # a list needs no output
     assert cockpit("log", "birch", "--host", host, "-n", "2").stdout == "line\nthe end\n"
     close_links()
     assert SettingsFile(settings_path()).value.hosts == []  # only the screen remembers
@@ -56,7 +56,7 @@ def test_hosts_are_remembered_asked_and_forgotten(cockpit: Cockpit, theirs: Fake
     assert near == {"host": host, "runs": 1, "live": 0, "problem": ""}
     assert "the login failed" in far["problem"]
     kept = Host.parse(host).folder()
-    assert (kept / theirs.id / "run.json").is_file()
+    assert (kept / "1" / theirs.id / "run.json").is_file()
     assert cockpit("hosts", "--forget", "box").returncode == 0
     assert not kept.exists()
     assert theirs.run.info_file.is_file()

@@ -89,6 +89,9 @@ def test_the_small_files_of_a_run_arrive_and_grow(connect: Connect, theirs: Fake
     run.write_info(run.info)  # which is when an ended run is looked at again
     wait_for("the new output", has(link, theirs, run.stdout, b"begun again\n"))
     wait_for("the new events", has(link, theirs, run.events, run.events.read_bytes()))
+    run.events.write_bytes(b"")
+    run.write_info(run.info)
+    wait_for("no events", has(link, theirs, run.events, b""))
 
     shutil.rmtree(run.path)
     wait_for("the run to be gone here too", lambda: not (link.folder / theirs.id).exists())

@@ -55,7 +55,7 @@ def test_what_no_follower_says_is_refused_and_leaves_nothing(tmp_path: Path, sai
     before = everything_in(tmp_path)
     with pytest.raises(Refused):
         mirror.take(Said(**said, bytes=1 if "file" in said else 0), b"x" * ("file" in said))
-    assert everything_in(tmp_path) - before <= {f"host/{RUN}"}
+    assert everything_in(tmp_path) - before <= {f"host/1/{RUN}"}
 
 
 def test_a_hole_in_a_growing_file_is_refused(tmp_path: Path) -> None:
@@ -63,23 +63,29 @@ def test_a_hole_in_a_growing_file_is_refused(tmp_path: Path) -> None:
     mirror.have()
     mirror.take(Said(run=RUN, file="events.jsonl", at=0, bytes=3), b"abc")
     mirror.take(Said(run=RUN, file="events.jsonl", at=3, bytes=2), b"de")
-    mirror.take(Said(run=RUN, file="events.jsonl", at=3, bytes=2), b"de")  # another cockpit was told the same
     with pytest.raises(Refused, match="gap"):
         mirror.take(Said(run=RUN, file="events.jsonl", at=6, bytes=1), b"g")
-    assert (tmp_path / RUN / "events.jsonl").read_bytes() == b"abcde"
+    assert (mirror.folder / RUN / "events.jsonl").read_bytes() == b"abcde"
+
+
+def test_each_process_has_a_copy_of_its_own(tmp_path: Path) -> None:
+    first, second = Mirror(tmp_path), Mirror(tmp_path)
+    assert (first.folder, second.folder) == (tmp_path / "1", tmp_path / "2")
+    first.close()
+    assert Mirror(tmp_path).folder == tmp_path / "1"
 
 
 def test_no_link_in_the_folder_is_written_through(tmp_path: Path) -> None:
     mirror, other = Mirror(tmp_path / "host"), tmp_path / "mine"
     mirror.have()
     other.write_text("mine")
-    (tmp_path / "host" / RUN).mkdir()
-    (tmp_path / "host" / RUN / "events.jsonl").symlink_to(other)
+    (mirror.folder / RUN).mkdir()
+    (mirror.folder / RUN / "events.jsonl").symlink_to(other)
     with pytest.raises(OSError, match="symbolic links"):
         mirror.take(Said(run=RUN, file="events.jsonl", at=4, bytes=1), b"x")
     mirror.take(Said(run=RUN, file="events.jsonl", at=0, bytes=1), b"x")
     assert other.read_text() == "mine"
-    assert (tmp_path / "host" / RUN / "events.jsonl").read_bytes() == b"x"
+    assert (mirror.folder / RUN / "events.jsonl").read_bytes() == b"x"
 
 
 def test_a_host_cannot_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +93,7 @@ def test_a_host_cannot_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     mirror = Mirror(tmp_path)
     mirror.have()
     mirror.take(Said(run=RUN, file="events.jsonl", at=0, bytes=8), b"x" * 8)
+    mirror.close()
     again = Mirror(tmp_path)
     again.have()  # what is there counts
     with pytest.raises(Refused, match="more than"):
