@@ -18,6 +18,7 @@ from textual.screen import ModalScreen
 from textual.worker import get_current_worker
 
 from cockpit.core import failures
+from cockpit.core.hosts.links import close_links, open_links
 from cockpit.core.settings import SettingsFile, settings_path
 from cockpit.core.text import plain
 from cockpit.hang_up import end_with_the_terminal, leave_on_signals
@@ -25,6 +26,7 @@ from cockpit.screens.help import HelpScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.screens.steering import Steering
 from cockpit.terminal_app import TerminalApp
+from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.runs.state import RunReader
 from engines.runs.store import runs_folder
@@ -83,6 +85,7 @@ class CockpitApp(TerminalApp):
         # Installed, so that it lives on while another screen takes its place. Not stacked under that: what a screen in
         # the background changes, however little, paints the one above it whole (45 KB/s where 3 are enough).
         self._folder = folder or runs_folder()
+        self._wrong_hosts = self._connect()
         self._runs = RunsScreen(self._folder, clock, self.settings)
         self.install_screen(self._runs, RUNS)
         self._open_first = open_run
@@ -98,8 +101,25 @@ class CockpitApp(TerminalApp):
             self.hold_keys()
         self._clock = clock
 
+    def _connect(self) -> str:
+        """Connect to the machines in the settings; a sentence where an entry is none."""
+        if not (written := self.settings.value.hosts):
+            return ""
+        from cockpit.core.hosts.address import Host
+
+        try:
+            open_links([Host.parse(one) for one in written])
+        except (UserError, OSError) as error:
+            return f"{self.settings.path}: {failures.sentence(error)}"
+        return ""
+
+    def on_unmount(self) -> None:
+        close_links()
+
     def on_mount(self) -> None:
         self.push_screen(RUNS)
+        if self._wrong_hosts:
+            self._refuse(self._wrong_hosts)
         if self._open_first is not None:
             self.open_run(self._open_first)
         if self._demo is not None:

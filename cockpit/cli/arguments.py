@@ -18,6 +18,7 @@ ASCII_HELP = "draw with ASCII characters only"
 WHOSE_HELP = "the project the data belongs to; default: detected from the data"
 ASKED = "_ARGCOMPLETE"
 """Set by a shell that asks what could be typed here."""
+TAKE_HOSTS = ("screen:cockpit", "showing:ls", "log:log")
 RUN_HELP = "an id, its last word, a label, a unique part of these, a path, or `last`"
 EPILOG = """\
 RUN is an id, its last word, a label, a unique part of these, a path, or `last` (the newest training).
@@ -63,6 +64,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"cockpit {__version__}")
     parser.add_argument("--ascii", action="store_true", help=ASCII_HELP)
+    _host_option(parser, "list the runs of another machine too, over ssh, from now on; can be repeated", default=[])
     parser.set_defaults(command="screen:cockpit")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
     names = _add_all(commands)
@@ -73,7 +75,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     _check_name(argv, names)
     if argv[:1] == ["check"]:
         _add_units(commands.choices["check"])
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.hosts and arguments.command not in TAKE_HOSTS:
+        parser.error("--host goes with the screen, `ls` and `log`; on the other machine every command works")
+    return arguments
 
 
 def _check_name(argv: Sequence[str], known: Sequence[str]) -> None:
@@ -130,6 +135,10 @@ def _json_option(parser: Parser) -> None:
 def _ascii_option(parser: Parser) -> None:
     """The same option after a command's name; where it is not given there, the one before the name holds."""
     parser.add_argument("--ascii", action="store_true", default=argparse.SUPPRESS, help=ASCII_HELP)
+
+
+def _host_option(parser: Parser, what: str, default: Any = argparse.SUPPRESS) -> None:
+    parser.add_argument("--host", action="append", default=default, metavar="USER@BOX[:RUNS]", dest="hosts", help=what)
 
 
 def _run_command(commands: Commands[Parser], name: str, command: str, help: str) -> Parser:
@@ -267,6 +276,7 @@ def _add_showing(commands: Commands[Parser]) -> None:
     ls = _add(commands, "ls", "showing:ls", "list the runs: live ones first, then the newest")
     ls.add_argument("--filter", default="", metavar="TEXT", help="words that must all occur, or /regular expression/")
     ls.add_argument("--sort", default="", metavar="ORDER", help="newest, name, state, score, spent, epoch or age")
+    _host_option(ls, "list its runs too, over ssh; can be repeated")
     _json_option(ls)
     status = _add(
         commands, "status", "status:status", "count the runs by state, and show what today and this month have cost"
@@ -289,6 +299,7 @@ def _add_showing(commands: Commands[Parser]) -> None:
     log = _run_command(commands, "log", "log:log", "print a run's log")
     log.add_argument("-f", "--follow", action="store_true", help="keep following it until the run ends")
     log.add_argument("-n", "--lines", type=int, metavar="N", help="only the last N lines; default: all")
+    _host_option(log, "of a run there, over ssh")
     _add_metrics(commands)
     review = _run_command(commands, "thresholds", "thresholds:thresholds", "review, change and save thresholds")
     review.add_argument("--optimize", action="store_true", help="set every head to its best threshold")
@@ -454,5 +465,10 @@ def _add_serving(commands: Commands[Parser]) -> None:
 
 
 def _add_machine(commands: Commands[Parser]) -> None:
+    hosts = _add(
+        commands, "hosts", "hosts:hosts", "list the other machines whose runs are shown, and whether they answer"
+    )
+    hosts.add_argument("--forget", action="append", default=[], metavar="BOX", help="no longer show this one's runs")
+    _json_option(hosts)
     what = "check GPU, torch, disk, limits and terminal, and print a fix for each problem"
     _json_option(_add(commands, "doctor", "doctor:doctor", what))

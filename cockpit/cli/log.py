@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
+from collections.abc import Sequence
 
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show
+from cockpit.core.hosts.links import as_heard, link_of
 from cockpit.core.log.logfile import LogFile
-from engines.basics.errors import UserError
+from engines.basics.errors import DataError, UserError
+from engines.contract.rundir import RunDirectory
 from engines.runs.state import RunReader
 from engines.runs.store import find_run
 
@@ -21,13 +24,15 @@ def log(arguments: Namespace) -> int:
     """Print the log of a run, with `--follow` until the run ends. Raises `UserError`."""
     if arguments.lines is not None and arguments.lines < 0:
         raise UserError(f"--lines {arguments.lines}: expected 0 or more.")
-    run = find_run(arguments.run)
+    run = _find_there(arguments.run, arguments.hosts) if arguments.hosts else find_run(arguments.run)
     reader, file = RunReader(run), LogFile(run.stdout)
     while file.extend():
         pass
     printed = max(0, file.count - arguments.lines) if arguments.lines is not None else 0
     while True:
-        live = reader.status().live  # asked before the file is read: what came last is in it
+        live = as_heard(
+            link_of(run.path), reader.status()
+        ).live  # asked before the file is read: what came last is in it
         while file.extend():
             pass
         following = arguments.follow and live
@@ -38,6 +43,21 @@ def log(arguments: Namespace) -> int:
     if not file.count:
         say(f"{run.info.id} has printed nothing")
     return codes.DONE
+
+
+def _find_there(name: str, hosts: Sequence[str]) -> RunDirectory:
+    """A run on another machine, its log fetched. Raises `UserError`."""
+    from cockpit.cli.hosts import connected
+    from cockpit.core.hosts.address import Host
+
+    if len(hosts) > 1:
+        raise UserError("log: give one --host, the machine that RUN is on.")
+    [link] = connected([Host.parse(hosts[0])])
+    if not link.standing.fresh:
+        raise DataError(f"{link.problem or f'{link.host.name} does not answer'}.")
+    run = find_run(name, link.folder)
+    link.fetch(run.path.name)
+    return run
 
 
 def _show(file: LogFile, first: int, stop: int) -> int:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 
 def cockpit(arguments: Namespace) -> int:
+    if arguments.hosts:
+        from cockpit.cli.hosts import remember
+
+        remember(arguments.hosts)
     return open_app(ascii_only=arguments.ascii)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from argparse import Namespace
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from cockpit.cli import codes
 from cockpit.cli.differing import show_differences
@@ -26,6 +27,9 @@ from engines.runs.spending import seconds_spent, usd_spent
 from engines.runs.state import RunReader
 from engines.runs.store import find_run, runs_folder
 
+if TYPE_CHECKING:
+    from cockpit.core.hosts.link import Link
+
 
 def ls(arguments: Namespace) -> int:
     chosen = TextFilter.parse(arguments.filter)
@@ -34,7 +38,8 @@ def ls(arguments: Namespace) -> int:
     orders = {order.name: order.written for order in ORDERS}
     if arguments.sort and arguments.sort not in orders:
         raise UserError(f"--sort {arguments.sort!r}: expected one of {', '.join(orders)}.")
-    found = Fleet(runs_folder()).poll(most=sys.maxsize).changed
+    links = _connected(arguments.hosts)
+    found = Fleet(runs_folder(), beside=[link.folder for link in links]).poll(most=sys.maxsize).changed
     runs = ordered(matching(found, chosen), orders.get(arguments.sort, ""), time.time())
     if arguments.json:
         show_json([_facts(run) for run in runs])
@@ -46,7 +51,20 @@ def ls(arguments: Namespace) -> int:
         titles = ("run", "state", "done", "best", "age", "device", "label", "tags")
         shown = titles if any(run.tags for run in runs) else titles[:-1]
         show_table(shown, [_row(run)[: len(shown)] for run in runs])
-    return codes.DONE
+    problems = [link.problem for link in links if link.problem]
+    for problem in problems:
+        say(problem)
+    return codes.FAILED if problems else codes.DONE
+
+
+def _connected(hosts: Sequence[str]) -> list[Link]:
+    """The links to other machines; most often there are none."""
+    if not hosts:
+        return []
+    from cockpit.cli.hosts import connected
+    from cockpit.core.hosts.address import Host
+
+    return connected([Host.parse(written) for written in hosts])
 
 
 def _facts(run: RunSummary) -> dict[str, Any]:
@@ -56,6 +74,7 @@ def _facts(run: RunSummary) -> dict[str, Any]:
     )
     return {
         "id": run.id,
+        "host": run.host,
         "state": run.state,
         "detail": run.detail,
         "project": run.project,
@@ -81,7 +100,16 @@ def _row(run: RunSummary) -> tuple[str, ...]:
     best = "" if run.score is None else number(run.score)
     what = run.detail if run.state == "broken" else " · ".join(filter(None, (run.label or run.title, run.inherited)))
     state = f"{run.state} !" if run.alert else run.state
-    return (run.id, state, done, best, short_duration(time.time() - run.created), run.device, what, " ".join(run.tags))
+    return (
+        run.on_host(run.id),
+        state,
+        done,
+        best,
+        short_duration(time.time() - run.created),
+        run.device,
+        what,
+        " ".join(run.tags),
+    )
 
 
 def show_run(arguments: Namespace) -> int:

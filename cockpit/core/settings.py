@@ -25,6 +25,8 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     """Columns of the epoch table by project, where a person has chosen them."""
     compare_columns: dict[str, list[str]] = {}
     """Values that Compare shows, by project (`one+other` of several), where a person has chosen them."""
+    hosts: list[str] = []
+    """Other machines whose runs are listed too: `user@box` or `user@box:FOLDER`."""
     notify: str = ""
     """How an alert is told beyond the screen: `bell`, `osc9` (a notice of the terminal's), or an address that the
     run's supervisor posts it to, with or without a cockpit; empty: not at all."""

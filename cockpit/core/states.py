@@ -23,6 +23,7 @@ GLYPHS: dict[Shown, str] = {
     "out-of-budget": "$",
     "failed": "✖",
     "lost": "?",
+    "stale": "~",
     "broken": "!",
     "reading": "…",
 }

@@ -16,6 +16,7 @@ from textual.widgets import OptionList, SelectionList, Static
 from textual.widgets.option_list import Option
 from textual.widgets.selection_list import Selection
 
+from cockpit.core.hosts.links import host_of, links
 from cockpit.core.text import plain, run_word
 from cockpit.screens.dialog import Dialog
 from cockpit.widgets.heading import literal
@@ -72,7 +73,8 @@ class ChooseRunsScreen(Dialog[tuple[RunDirectory, ...] | None]):
 
     def _look(self) -> None:
         """Runs in a worker's thread."""
-        others = [run for run in list_runs(self._folder) if run.path != self._run.path]
+        folders = dict.fromkeys((self._folder, *(link.folder for link in links())))
+        others = [run for folder in folders for run in list_runs(folder) if run.path != self._run.path]
         self.post_message(self.Found([(run, _called(run)) for run in others if _is_training(run)][:OFFERED]))
 
     @on(Found)
@@ -120,5 +122,6 @@ def _is_training(run: RunDirectory) -> bool:
 
 
 def _called(run: RunDirectory) -> str:
-    """Its label, else its word."""
-    return plain(run.info.label) or run_word(run.path.name)
+    """Its label, else its word, after the name of its machine."""
+    host = host_of(run.path)
+    return (f"{host}:" if host else "") + (plain(run.info.label) or run_word(run.path.name))

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from cockpit.core.config.run_config import read_config
+from cockpit.core.hosts.links import host_of
 from cockpit.core.metrics.run_metrics import RunMetrics
 from cockpit.core.poller import Poller
 from cockpit.core.run.follow import BEHIND_SECONDS, News, RunFollower
@@ -61,7 +62,7 @@ class FollowedRunScreen(PollingScreen, ChangingKeysScreen):
     def __init__(self, run: RunDirectory, clock: Callable[[], float]) -> None:
         super().__init__()
         self.run = run
-        self.model = RunModel()
+        self.model = RunModel(host_of(run.path))
         self.curves = Curves()
         self._clock = clock
         self._follower, self._metrics = RunFollower(run), RunMetrics(run, run.path.name)

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from textual.content import Content
 from textual.screen import Screen
 
+from cockpit.core.hosts import links
 from cockpit.core.run.model import RunModel
 from cockpit.core.run.orders import Order
 from cockpit.core.text import plain
 from cockpit.screens.working import refuse
+from engines.basics.errors import UserError
 from engines.contract.commands import Command
 from engines.contract.rundir import RunDirectory
-from engines.runs import launch
 
 
 @dataclass
@@ -56,10 +57,10 @@ class GivenOrders:
         """Of several threads the first to come sends the first order: the last one given is the one that holds."""
         with self._sending:
             try:
-                launch.send(self.run, self._outbox.popleft())
-            except OSError as error:
-                sentence = f"The command could not be sent: {error.strerror}."
-                self.screen.app.call_from_thread(refuse, self.screen, sentence)
+                links.send(self.run, self._outbox.popleft())
+            except (UserError, OSError) as error:
+                why = f"The command could not be sent: {error.strerror}." if isinstance(error, OSError) else str(error)
+                self.screen.app.call_from_thread(refuse, self.screen, why)
 
     # -- what became of them ---------------------------------------------------------------------------------------
 

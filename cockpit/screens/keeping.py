@@ -71,7 +71,9 @@ class Keeping:
 
     def delete(self) -> None:
         """Weigh what is meant, then ask; live ones among it stay."""
-        meant = self._chosen.meant
+        meant = [row for row in self._chosen.meant if not row.host]
+        if there := len(self._chosen.meant) - len(meant):
+            self._screen.notify(f"{there} of the marked runs {'is' if there == 1 else 'are'} on another machine.")
         dead = [row.path for row in meant if not is_live(row.state)]
         if alive := len(meant) - len(dead):
             self._screen.notify(f"{alive} of the marked runs {'is' if alive == 1 else 'are'} live and was not deleted.")

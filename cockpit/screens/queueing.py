@@ -10,6 +10,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.widgets import Static
 
+from cockpit.core.hosts import links
 from cockpit.core.runs.chosen import ChosenRuns
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.text import run_word
@@ -19,7 +20,6 @@ from cockpit.screens.working import in_thread, tell_from_thread
 from engines.contract import commands as cmd
 from engines.contract.rundir import RunDirectory
 from engines.host import queue
-from engines.runs import launch
 
 KEYS = (
     Binding(
@@ -107,7 +107,7 @@ class Queueing:
     def _cancel(self, waiting: Sequence[RunSummary]) -> None:
         """Runs in a worker's thread."""
         for row in waiting:
-            launch.send_stop(RunDirectory(row.path), cmd.Stop(attempt=row.attempt))
+            links.send_stop(RunDirectory(row.path), cmd.Stop(attempt=row.attempt))
         words = f"{run_word(waiting[0].id)} left" if len(waiting) == 1 else f"{len(waiting)} runs left"
         again = "resume puts it back at the end" if len(waiting) == 1 else "resume puts one back at the end"
         tell_from_thread(self._screen, f"{words} the queue; {again}.")

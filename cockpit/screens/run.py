@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Tab, Tabs
 
 from cockpit.core import titles
+from cockpit.core.hosts.links import host_of, link_of
 from cockpit.core.poller import Poller
 from cockpit.core.run.alerts import sentence
 from cockpit.core.run.control import Action, Target
@@ -52,6 +53,15 @@ ORDER_SECONDS = 15.0
 """How long an order's outcome stays on the status line."""
 AWAY_SECONDS = 60.0
 """How long what happened meanwhile stays on the screen."""
+
+
+def _machine_of(run: RunDirectory, here: Machine) -> Machine:
+    """The one that the run is on."""
+    if (link := link_of(run.path)) is None:
+        return here
+    from cockpit.core.metrics.their_machine import TheirMachine
+
+    return TheirMachine(run, link)
 
 
 class RunScreen(PollingScreen, ChangingKeysScreen):
@@ -126,8 +136,8 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
     def __init__(self, run: RunDirectory, machine: Machine, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
         self.run = run
-        self.model = RunModel()
-        self._machine, self._clock, self._settings = machine, clock, settings
+        self.model = RunModel(host_of(run.path))
+        self._machine, self._clock, self._settings = _machine_of(run, machine), clock, settings
         self._follower = RunFollower(run)
         self._attention = Attention(run.path.name, clock)
         self._versus = Versus(run)

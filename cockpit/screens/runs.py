@@ -31,6 +31,7 @@ from cockpit.core.text import plain
 from cockpit.notice import Notice
 from cockpit.screens import queueing, steering
 from cockpit.screens.changing_keys import ChangingKeysScreen
+from cockpit.screens.hosts import HostNews
 from cockpit.screens.keeping import Keeping
 from cockpit.screens.order import OrderScreen
 from cockpit.screens.palette import ActionProvider
@@ -127,7 +128,8 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     def __init__(self, folder: Path, clock: Callable[[], float], settings: SettingsFile) -> None:
         super().__init__()
-        self.fleet = Fleet(folder, PIECE)
+        self._hosts = HostNews(self)
+        self.fleet = Fleet(folder, PIECE, self._hosts.folders)
         self._pins = Pins(folder)
         self._clock, self._settings = clock, settings
         self._lookout = Lookout(folder, clock)
@@ -170,8 +172,8 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     def _look(self) -> float:
         """Runs in the poller's thread."""
-        news, pins = self.fleet.poll(), self._pins.poll()
-        if news.changed or news.gone or pins or self._loading != news.loading:
+        news, pins, hosts = self.fleet.poll(), self._pins.poll(), self._hosts.poll()
+        if news.changed or news.gone or pins or hosts or self._loading != news.loading:
             self.post_message(self.Looked(news))
         return 0.0 if news.loading else POLL_SECONDS
 
@@ -193,6 +195,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         for path in message.news.gone:
             self._runs.pop(path, None)
             self.chosen.marked.discard(path)
+        self._hosts.tell()
         self._arrange()
         if self._loading and not message.news.loading:
             self._loading = False
@@ -244,7 +247,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         self.set_class(not self.chosen.rows and not self._loading, "-empty")
         if self.focused is None:  # the table loses it when the list is empty
             self._table.focus()
-        self._title.show(self._clock(), reading=self._loading)
+        self._title.show(self._clock(), reading=self._loading, hosts=self._hosts.words)
         self._show_detail()
         self.refresh_keys()
 

@@ -12,6 +12,7 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.screen import Screen
 
+from cockpit.core.hosts import links
 from cockpit.core.run import control
 from cockpit.core.run.control import Action, Target
 from cockpit.core.text import plain
@@ -19,7 +20,6 @@ from cockpit.screens.stopping import Stopping
 from cockpit.screens.working import in_thread, tell_from_thread
 from engines.contract.commands import Command
 from engines.contract.rundir import RunDirectory
-from engines.runs import launch
 
 if TYPE_CHECKING:
     from cockpit.screens.resume import Choice
@@ -83,8 +83,12 @@ class Steering:
 
     def why_not(self, parameters: tuple[object, ...]) -> str:
         """Why a greyed key does nothing, where that is not obvious; else empty."""
-        target = self._target()
-        return target.why_not_resume() if parameters == ("resume",) and target is not None else ""
+        match parameters, self._target():
+            case ("resume",), Target() as target:
+                return target.why_not_resume()
+            case ("fork",), Target() as target:
+                return target.why_not_fork()
+        return ""
 
     # -- doing it --------------------------------------------------------------------------------------------------
 
@@ -103,7 +107,7 @@ class Steering:
 
     def _send(self, target: Target, command: Command) -> None:
         def send() -> None:
-            launch.send(target.run, command)
+            links.send(target.run, command)
             self._screen.post_message(self.Sent(command))
 
         in_thread(self._screen, send)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from textual.screen import Screen
 
+from cockpit.core.hosts.links import require_here
 from cockpit.core.run.control import Target
 from cockpit.core.run.ending import send_signal
 from cockpit.core.states import Shown, is_live
@@ -39,7 +40,11 @@ class Stopping:
         self._screen.app.push_screen(question)
 
     def _stop_harder(self, target: Target, number: signal.Signals) -> None:
-        in_thread(self._screen, partial(send_signal, target.run, number))
+        def end() -> None:
+            require_here(target.run.path, "kill")
+            send_signal(target.run, number)
+
+        in_thread(self._screen, end)
 
     def note(self, run: Path, state: Shown) -> None:
         """When `run` has ended, take back the question how to stop it, and say what remains of what was stopped."""

@@ -73,7 +73,7 @@ class RunHeader(Widget):
         info = model.info
         if info or model.problem:
             name = plain(info.id) if info and dated else _undated(plain(info.id)) if info else "…"
-            text.append(name, self._style("header--name"))
+            text.append(f"{model.host}:{name}" if model.host else name, self._style("header--name"))
         if words := plain(info.label) if info else "":
             text.append(f"{GAP}{fit_left(words, min(cell_len(words), LABEL_WIDTH))}", self._style("header--text"))
         if info and info.parent and not words.startswith("fork of "):
@@ -114,7 +114,7 @@ def tone(state: str) -> str:
     match state:
         case "running":
             return "live"
-        case "queued" | "starting" | "paused" | "stopping" | "out-of-budget":
+        case "queued" | "starting" | "paused" | "stopping" | "out-of-budget" | "stale":
             return "waiting"
         case "finished" | "early-stopped" | "stopped" | "reading":
             return "done"

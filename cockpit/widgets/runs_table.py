@@ -219,7 +219,7 @@ class RunsTable(LineView):
             return
         self._measured = measured
         often = Counter(row.name for row in self._rows)
-        self._words = [row.word if often[row.name] == 1 else plain(row.id) for row in self._rows]
+        self._words = [row.word if often[row.name] == 1 else row.on_host(plain(row.id)) for row in self._rows]
         whole = (cell_len(plain(row.label)) + len(BETWEEN) * bool(row.label) for row in self._rows)
         longest = max((size + cell_len(word) for size, word in zip(whole, self._words, strict=True)), default=0)
         if longest > self._longest:

@@ -21,6 +21,7 @@ COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
     ("done", frozenset({"finished", "early-stopped"})),
     ("stopped", frozenset({"stopped", "out-of-budget"})),
     ("failed", frozenset({"failed", "lost", "broken"})),
+    ("stale", frozenset({"stale"})),
     ("reading", frozenset({"reading"})),
 )
 
@@ -41,11 +42,14 @@ class RunsTitle(Steady):
         self._priced = [span for span in spans if span.ended is None or span.ended > month]
         self._has_price = bool(spans)
 
-    def show(self, now: float, *, reading: bool) -> None:
-        """As much as there is room for: counts and money of today and this month, else money of the month alone."""
+    def show(self, now: float, *, reading: bool, hosts: Sequence[str] = ()) -> None:
+        """As much as there is room for: counts and money of today and this month, else money of the month alone.
+
+        `hosts`: what is wrong with other machines.
+        """
         told = [(name, sum(self._states[state] for state in states)) for name, states in COUNTED]
         none = "reading …" if reading else "none"
-        words = " · ".join(f"{number:,} {name}" for name, number in told if number) or none
+        words = " · ".join([" · ".join(f"{number:,} {name}" for name, number in told if number) or none, *hosts])
         title = heading("Runs", words)
         if self._has_price:
             today, month = (

@@ -20,6 +20,8 @@ from pathlib import Path
 from engines.basics import process_lock
 from engines.basics.files import FILE_MODE
 
+ELSEWHERE = "engine.lock.elsewhere"
+"""Lies in the copy of a run that another machine has, in place of its lock, while that is held there."""
 _OWN = os.O_NOFOLLOW | os.O_NONBLOCK
 _FLOCK = "hhqqi"  # l_type, l_whence, l_start, l_len, l_pid: `struct flock` on 64-bit Linux
 
@@ -60,12 +62,13 @@ class RunLock:
 def lock_holder(path: Path) -> int | None:
     """Process id of the holder of the lock at `path`, None when it is free. Never to be called by the holder.
 
-    A link is no lock, nor is a file with a second name, a pipe or a device: its holder may hold something else.
+    -1 for a holder on another machine. A link is no lock, nor is a file with a second name, a pipe or a device: its
+    holder may hold something else.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | _OWN)
     except FileNotFoundError:
-        return None
+        return -1 if path.with_name(ELSEWHERE).exists() else None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
             return None

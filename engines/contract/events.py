@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from engines.basics.jsonl import LineWriter
+from engines.basics.line_writer import LineWriter
 from engines.contract.commands import Command
 from engines.contract.spec import Column
 

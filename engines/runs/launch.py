@@ -22,7 +22,8 @@ import msgspec
 
 from engines.basics.errors import DataError, UserError
 from engines.basics.files import FILE_MODE
-from engines.basics.jsonl import RecordFollower, append_line, last_lines
+from engines.basics.jsonl import RecordFollower, last_lines
+from engines.basics.line_writer import append_line
 from engines.basics.lock import lock_holder
 from engines.contract import commands
 from engines.contract.rundir import RunDirectory

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from engines.basics.jsonl import append_line
+from engines.basics.line_writer import append_line
 from engines.contract import commands as cmd
 from engines.contract.rundir import RunDirectory
 

@@ -18,8 +18,9 @@ from engines.runs.history import History
 
 State = Literal[
     "queued", "starting", "running", "paused", "stopping",
-    "finished", "early-stopped", "stopped", "out-of-budget", "failed", "lost",
+    "finished", "early-stopped", "stopped", "out-of-budget", "failed", "lost", "stale",
 ]  # fmt: skip
+"""`stale`: live when it was last heard of, on a machine that does not answer now."""
 STALLED = "stalled"
 """Begins the detail of a live run that gives no sign of life."""
 LIVE: frozenset[State] = frozenset({"queued", "starting", "running", "paused", "stopping"})

@@ -139,8 +139,9 @@ def _created(run: RunDirectory) -> float:
         return 0.0
 
 
-def find_run(name: str) -> RunDirectory:
-    """The run that `name` means: a path, an id, its last word, its label, a unique part of these, or `last`.
+def find_run(name: str, folder: Path | None = None) -> RunDirectory:
+    """The run in `folder` (default: the runs folder) that `name` means: a path, an id, its last word, its label, a
+    unique part of these, or `last`.
 
     `last` is the newest training, whatever task came later; where there is none, the newest task. Raises `UserError`.
     """
@@ -149,7 +150,8 @@ def find_run(name: str) -> RunDirectory:
     path = Path(name)
     if os.path.isfile(path / "run.json"):
         return RunDirectory(path)
-    runs = list_runs()
+    folder = folder or runs_folder()
+    runs = list_runs(folder)
     if name == "last" and runs:
         return max([run for run in runs if _kind(run) == "training"] or runs, key=_created)
     for named in _readings(name, runs):
@@ -159,10 +161,10 @@ def find_run(name: str) -> RunDirectory:
             ids = sorted(run.path.name for run in named)
             more = f" or {len(ids) - SHOWN} more" * (len(ids) > SHOWN)
             raise UserError(f"{name!r} could be {' or '.join(ids[:SHOWN])}{more}; give more of the id.")
-    if os.path.lexists(runs_folder() / name):
-        _ = RunDirectory(runs_folder() / name).info  # raises, saying why what is there cannot be meant
+    if os.path.lexists(folder / name):
+        _ = RunDirectory(folder / name).info  # raises, saying why what is there cannot be meant
     known = [run.path.name for run in runs] + [word_of(run.path.name) for run in runs]
-    raise UserError(f"No run is called {name!r} in {runs_folder()}{nearest(name, known)}; `cockpit ls` lists the runs.")
+    raise UserError(f"No run is called {name!r} in {folder}{nearest(name, known)}; `cockpit ls` lists the runs.")
 
 
 def _readings(name: str, runs: Sequence[RunDirectory]) -> Iterator[list[RunDirectory]]:

@@ -23,6 +23,7 @@ import msgspec
 from engines.basics import files
 from engines.basics.amounts import size as size_of
 from engines.basics.errors import DataError, UserError
+from engines.basics.lock import ELSEWHERE
 from engines.contract.rundir import RunDirectory
 from engines.runs.bundle import LONGEST_NAME
 from engines.runs.store import runs_folder
@@ -166,6 +167,7 @@ def _adopt(run: RunDirectory, root: str, file: Path) -> None:
     if info.id != root:
         raise _no_bundle(file, f"its run.json is of {info.id[:80]!r}")
     run.make()
+    run.lock.with_name(ELSEWHERE).unlink(missing_ok=True)  # nobody holds it
     run.write_info(msgspec.structs.replace(info, seal=""))
 
 

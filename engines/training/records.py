@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from engines.basics import files
-from engines.basics.jsonl import LineWriter
+from engines.basics.line_writer import LineWriter
 from engines.contract.events import Epoch, finite
 from engines.contract.rundir import RunDirectory
 from engines.contract.tables import encode

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from engines.basics.errors import UserError
+from engines.basics.lock import ELSEWHERE, lock_holder
 from engines.contract.rundir import RunInfo
 from engines.runs import bundle
 from engines.runs.bundle import write_bundle
@@ -66,6 +67,14 @@ def test_a_bundle_is_the_same_bytes_and_the_same_run(tmp_path: Path, runs: Path)
     assert {path.stat().st_mode & 0o777 for path in run.path.rglob("*")} == {0o600, 0o700}
     with pytest.raises(UserError, match=f"already has {ID}; delete that first"):
         unbundle(one)
+
+
+def test_a_bundle_cannot_say_that_its_run_is_alive_elsewhere(tmp_path: Path, runs: Path) -> None:
+    write_bundle(trained(tmp_path / "here").run, tmp_path / "a.tar", {})
+    with tarfile.open(tmp_path / "a.tar", "a", format=tarfile.USTAR_FORMAT) as archive:
+        archive.addfile(tarfile.TarInfo(f"{ID}/{ELSEWHERE}"))
+    run = unbundle(tmp_path / "a.tar")
+    assert lock_holder(run.lock) is None
 
 
 def test_the_last_checkpoint_goes_along_where_asked_or_where_there_is_no_best(tmp_path: Path) -> None:

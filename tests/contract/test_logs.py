@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engines.basics.jsonl import LineWriter, RecordFollower, append_line, last_lines
+from engines.basics.jsonl import RecordFollower, last_lines
+from engines.basics.line_writer import LineWriter, append_line
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from engines.contract.rundir import RunDirectory

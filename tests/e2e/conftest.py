@@ -85,7 +85,12 @@ def environment(home: Path) -> dict[str, str]:
 def env(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The environment of a test's programs; what they leave running is ended."""
     yield environment(tmp_path)
-    for run in list_runs(tmp_path / "runs"):
+    end_runs(tmp_path / "runs")
+
+
+def end_runs(folder: Path) -> None:
+    """Kill what still runs there, and wait until it is gone."""
+    for run in list_runs(folder):
         if (holder := lock_holder(run.lock)) is not None:
             os.kill(holder, signal.SIGQUIT)
             wait_for("the engine to be gone", lambda run=run: lock_holder(run.lock) is None)  # type: ignore[misc]

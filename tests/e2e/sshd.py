@@ -9,7 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -51,6 +51,14 @@ class SshServer:
             ["ssh", "-tt", "-F", "/dev/null", "-i", str(self._folder / "person"), "-p", str(self._port),
              *(part for option in options for part in ("-o", option)), f"{getpass.getuser()}@127.0.0.1", there]
         )  # fmt: skip
+
+    def client_config(self, name: str) -> str:
+        """What a client's configuration says of this server, for `ssh name`."""
+        return (
+            f"Host {name}\n  HostName 127.0.0.1\n  Port {self._port}\n  User {getpass.getuser()}\n"
+            f"  IdentityFile {self._folder / 'person'}\n  IdentitiesOnly yes\n"
+            f"  UserKnownHostsFile {self._folder / 'known'}\n"
+        )
 
     def at_the_other_end(self) -> list[psutil.Process]:
         """What runs in the terminals of its connections."""
@@ -107,6 +115,16 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
             started.send_signal(signal.SIGTERM)
             started.wait()
     pytest.fail((folder / "log").read_text())
+
+
+def client_with(folder: Path, servers: Mapping[str, SshServer]) -> Path:
+    """A folder for the front of PATH, with an ssh that knows these servers by name and nothing of the user's."""
+    config, client = folder / "client_config", folder / "bin" / "ssh"
+    config.write_text("".join(server.client_config(name) for name, server in servers.items()))
+    client.parent.mkdir()
+    client.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {shlex.quote(str(config))} "$@"\n')
+    client.chmod(0o755)
+    return client.parent
 
 
 def _free_port() -> int:

@@ -20,7 +20,7 @@ import torch
 
 from engines.basics import files
 from engines.basics.errors import DataError
-from engines.basics.jsonl import append_line
+from engines.basics.line_writer import append_line
 from engines.basics.lock import lock_holder
 from engines.contract import commands as cmd
 from engines.contract.alerts import CHECKPOINT_FAILED, FULL_DISK

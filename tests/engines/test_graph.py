@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from engines.basics.jsonl import append_line
+from engines.basics.line_writer import append_line
 from engines.contract import commands as cmd
 from engines.contract.settings import Training
 from engines.contract.steps import read_series

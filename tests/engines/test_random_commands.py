@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from engines.basics.jsonl import append_line
+from engines.basics.line_writer import append_line
 from engines.contract import commands as cmd
 from engines.contract.events import CommandAnswer, decoder
 from engines.runs.state import RunReader

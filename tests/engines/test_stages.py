@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from engines.basics.errors import DataError, UserError
-from engines.basics.jsonl import append_line
+from engines.basics.line_writer import append_line
 from engines.contract import commands as cmd
 from engines.contract.settings import Training
 from engines.contract.spec import Head

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from engines.basics.jsonl import append_line
+from engines.basics.line_writer import append_line
 from engines.contract import commands as cmd
 from engines.contract.events import CommandAnswer
 from engines.contract.rundir import Attempt, ProcessMark

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cockpit.core.hosts.links import link_of, only_there, require_here
 from cockpit.core.states import RESUMABLE, Shown, is_live
 from engines.contract import commands as cmd
 from engines.contract.rundir import RunDirectory
@@ -42,14 +43,20 @@ class Target:
             case "checkpoint":
                 return self.state in ("running", "paused")
             case "resume":
-                return self.state in RESUMABLE and not self.no_resume
+                return self.state in RESUMABLE and not self.no_resume and link_of(self.run.path) is None
             case "fork":
-                return self.attempt > 0
+                return self.attempt > 0 and link_of(self.run.path) is None
+
+    def why_not_fork(self) -> str:
+        """A sentence for a run of another machine; empty for one of this."""
+        return only_there(self.run.path, "fork")
 
     def why_not_resume(self) -> str:
         """A sentence; empty where it can be resumed."""
         if self.no_resume or self.can("resume"):
             return self.no_resume
+        if self.state in RESUMABLE and (there := only_there(self.run.path, "resume")):
+            return there
         is_so = "is still loading" if self.state == "reading" else f"is {self.state}"
         goes_on = "is live and resumes on its own" if is_live(self.state) else is_so
         return f"{self.id} {goes_on}; only a run that has ended can be resumed."
@@ -74,6 +81,7 @@ def resume(run: RunDirectory, overrides: Sequence[str] = (), *, trusted: bool = 
 
     `trusted`: the user has seen what a run from elsewhere runs.
     """
+    require_here(run.path, "resume")
     if trusted:
         trust(run)
     changes, sentences = launch.prepare_resume(run, overrides)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cockpit.core.hosts.links import as_heard, link_of
 from cockpit.core.log.logtail import LogTail
 from cockpit.core.metrics.run_metrics import family
 from cockpit.core.metrics.steps import StepFollower, Steps
@@ -68,6 +69,7 @@ class RunFollower:
 
     def __init__(self, run: RunDirectory) -> None:
         self.run = run
+        self._link = link_of(run.path)
         self._reader = RunReader(run, PIECE)
         self._opened = self._whole = False
         self.behind = True
@@ -130,7 +132,8 @@ class RunFollower:
         self._whole = (self._whole and not restarted) or not self._reader.behind
         told = self._changed(attempts=attempts, damaged=self._damaged())
         if self._whole:
-            told |= self._changed(status=self._reader.status_from(locked, attempts[-1] if attempts else None))
+            status = self._reader.status_from(locked, attempts[-1] if attempts else None)
+            told |= self._changed(status=as_heard(self._link, status))
         return told | {"events": events, "restarted": restarted}
 
     def _look_at_commands(self) -> dict[str, Any]:

@@ -50,7 +50,9 @@ def _key(event: Header) -> str:
 class RunModel:
     """One run as it stands; `add` takes the follower's news."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "") -> None:
+        self.host = host
+        """The machine that it is on; empty for this one."""
         self.info: RunInfo | None = None
         self.history = History()
         self.reading = False

@@ -119,6 +119,8 @@ def _happened(row: RunSummary, seen: Seen) -> str:
 
 def _change(row: RunSummary, *, new: bool) -> list[str]:
     """The change of state in words, where it is one worth telling."""
+    if row.state == "stale":
+        return []
     if is_live(row.state):
         return ["is new" if new else row.state] if new or row.state == "paused" else []
     where = f" at step {count(row.last_step)}" if row.state == "failed" and row.last_step else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from cockpit.core.hosts.links import only_there
 from cockpit.core.run.control import Target
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import is_live
@@ -55,6 +56,8 @@ class ChosenRuns:
     def why_not_delete(self) -> str:
         """A sentence; empty when there is a run to delete among those meant."""
         meant = self.meant
+        if meant and all(row.host for row in meant):
+            return only_there(meant[0].path, "delete")
         if meant and all(is_live(row.state) for row in meant):
             return f"{plain(meant[0].id)} is live: stop it before deleting it."
         return "" if meant else "No run to delete."
@@ -73,9 +76,10 @@ class ChosenRuns:
 
     def can_come(self, *, earlier: bool) -> bool:
         """Whether the run under the cursor waits and is not the first, or the last, to have its device."""
-        if self.one is None or self.one.queued is None:
+        if self.one is None or self.one.queued is None or self.one.host:
             return False
         device, number = self.one.queued
         if earlier:
             return number > 1
-        return number < max(row.queued[1] for row in self.rows if row.queued and row.queued[0] == device)
+        here = (row.queued for row in self.rows if row.queued and not row.host)
+        return number < max(place for of, place in here if of == device)

@@ -1,11 +1,11 @@
-"""All runs in the runs folder, followed together; new ones are found, and those that are gone."""
+"""All runs in the runs folder and on other machines, followed together; new ones are found, and those that are gone."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,19 +29,20 @@ class FleetNews:
 
 
 class Fleet:
-    """Every run in a folder. May be polled from several threads, one at a time.
+    """Every run in a folder, and in those `beside` it. May be polled from several threads, one at a time.
 
     With a `piece`, so many bytes, a long history is read over several polls, and its run is `reading` until then.
     """
 
-    def __init__(self, folder: Path, piece: int | None = None) -> None:
+    def __init__(self, folder: Path, piece: int | None = None, beside: Sequence[Path] = ()) -> None:
         self.folder = folder
+        self._folders = (folder, *beside)
         self._piece = piece
-        self._runs: dict[str, WatchedRun] = {}
-        """By name of the entry in the folder."""
+        self._runs: dict[Path, WatchedRun] = {}
+        """By their entries in the folders."""
         self._elsewhere: dict[Path, WatchedRun] = {}
         """Runs in other folders that were asked for."""
-        self._unread: list[str] = []
+        self._unread: list[Path] = []
         self._changed: dict[Path, RunSummary] = {}
         self._gone: set[Path] = set()
         """News that no poll has told yet, as `_changed`."""
@@ -81,15 +82,11 @@ class Fleet:
             return [self._look_at(path) for path in paths]
 
     def _look_at(self, path: Path) -> RunSummary:
-        here = path.parent == self.folder
-        watched = self._runs.get(path.name) if here else self._elsewhere.get(path)
-        if watched is None:
-            watched = WatchedRun(path, self._piece)
-            if here:
-                self._runs[path.name] = watched
-                self._unread = [name for name in self._unread if name != path.name]
-            else:
-                self._elsewhere[path] = watched
+        here = path.parent in self._folders
+        known = self._runs if here else self._elsewhere
+        if (watched := known.get(path)) is None:
+            watched = known[path] = WatchedRun(path, self._piece)
+            self._unread = [entry for entry in self._unread if entry != path]
         if watched.poll() and here and watched.summary is not None:
             self._changed[path] = watched.summary
         assert watched.summary is not None
@@ -106,9 +103,9 @@ class Fleet:
             self._scan()
             looked_at = list(self._runs.values())
         fresh, self._unread = self._unread[:most], self._unread[most:]
-        for name in fresh:
-            self._runs[name] = WatchedRun(self.folder / name, self._piece)
-            looked_at.append(self._runs[name])
+        for entry in fresh:
+            self._runs[entry] = WatchedRun(entry, self._piece)
+            looked_at.append(self._runs[entry])
         for watched in looked_at:
             if watched.poll() and watched.summary is not None:
                 self._changed[watched.run.path] = watched.summary
@@ -120,25 +117,26 @@ class Fleet:
 
     def _scan(self) -> None:
         """Find new entries, and runs that are no more."""
-        try:
-            names = set(os.listdir(self.folder))
-        except FileNotFoundError:
-            names = set()
-        except OSError:
-            return  # a volume that does not answer now says nothing about its runs
-        for name in self._runs.keys() - names:
-            path = self._runs.pop(name).run.path
+        entries: set[Path] = set()
+        for folder in self._folders:
+            try:
+                entries |= {folder / name for name in os.listdir(folder)}
+            except FileNotFoundError:
+                continue
+            except OSError:  # a volume that does not answer now says nothing about its runs
+                entries |= {path for path in self._runs if path.parent == folder}
+        for entry in self._runs.keys() - entries:
+            path = self._runs.pop(entry).run.path
             self._changed.pop(path, None)
             self._gone.add(path)
-        new = [name for name in names - self._runs.keys() if _is_run(self.folder, name)]
-        self._unread = sorted(new, key=lambda name: name.split("-", 1)[-1], reverse=True)
+        new = [entry for entry in entries - self._runs.keys() if _is_run(entry)]
+        self._unread = sorted(new, key=lambda entry: entry.name.split("-", 1)[-1], reverse=True)
 
 
-def _is_run(folder: Path, name: str) -> bool:
+def _is_run(path: Path) -> bool:
     """Whether an entry is a run, or was: a run's name or parts without a run.json, some time after it was made."""
-    if name.startswith("."):
+    if path.name.startswith("."):
         return False  # being deleted
-    path = folder / name
     # os.path.exists: Path.exists raises for a folder that may not be entered, which would hide every other run.
     return os.path.exists(path / "run.json") or (_looks_like_a_run(path) and _age(path) > GRACE_SECONDS)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from cockpit.core.hosts.links import link_of
 from cockpit.core.text import plain
 from engines.basics.errors import UserError
 from engines.basics.lock import alone_with
@@ -69,6 +70,10 @@ def _few(run: RunDirectory, tags: list[str]) -> list[str]:
 
 def _write(run: RunDirectory, change: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Read, change and write the record, alone with it; what was changed."""
+    if (link := link_of(run.path)) is not None:
+        changes = change()
+        link.describe(run.path.name, changes)
+        return changes
     _ = run.info  # a run without a record says so, before its directory is opened
     with alone_with(run.path):
         changes = change()

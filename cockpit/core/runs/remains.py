@@ -7,6 +7,7 @@ import time
 
 import psutil
 
+from cockpit.core.hosts.links import host_of
 from cockpit.core.text import run_word
 from engines.basics.lock import lock_holder
 from engines.contract.rundir import ProcessMark, RunDirectory
@@ -40,6 +41,8 @@ def processes_of(supervisor: ProcessMark) -> list[int]:
 
 def what_remains(run: RunDirectory) -> str:
     """A sentence, once the supervisor has left; for a worker. Raises OSError or `UserError` for a damaged record."""
+    if host := host_of(run.path):
+        return f"{run_word(run.path.name)} stopped on {host}."
     deadline = time.monotonic() + LEAVING_SECONDS
     while lock_holder(run.lock) is not None and time.monotonic() < deadline:
         time.sleep(0.05)

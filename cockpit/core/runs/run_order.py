@@ -78,10 +78,11 @@ def ordered(rows: Iterable[RunSummary], written: str, now: float) -> list[RunSum
 
 
 def _liveliness(row: RunSummary) -> tuple[int, tuple[str, int]]:
-    """What is at work, then what waits for it in the order of its queue, then what has ended."""
+    """What is at work, or was when last heard of, then what waits for it in the order of its queue, then the rest."""
     if row.state == "queued":
-        return 1, row.queued or ("", 0)
-    return (0 if is_live(row.state) else 2), ("", 0)
+        device, place = row.queued or ("", 0)
+        return 1, (row.on_host(device), place)
+    return (0 if is_live(row.state) or row.state == "stale" else 2), ("", 0)
 
 
 def matching(rows: Iterable[RunSummary], chosen: TextFilter) -> list[RunSummary]:
@@ -91,5 +92,5 @@ def matching(rows: Iterable[RunSummary], chosen: TextFilter) -> list[RunSummary]
 
 def _searched(row: RunSummary) -> str:
     """Everything of a run that a person might look for, each on a line of its own."""
-    parts = (row.id, row.project, row.label, row.notes, row.title, row.detail, row.state, row.device)
+    parts = (row.host, row.id, row.project, row.label, row.notes, row.title, row.detail, row.state, row.device)
     return "\n".join([*map(plain, parts), *(f"{TAG}{plain(tag)}" for tag in row.tags)])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cockpit.core.failures import sentence
+from cockpit.core.hosts.links import as_heard, host_of, link_of
 from cockpit.core.run.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
 from cockpit.core.text import plain, run_word
@@ -38,6 +39,8 @@ class RunSummary:
 
     path: Path
     id: str
+    host: str = ""
+    """The machine that it is on; empty for this one."""
     created: float
     state: Shown
     detail: str = ""
@@ -79,8 +82,12 @@ class RunSummary:
 
     @property
     def word(self) -> str:
-        """What it is called by: the last word of an id of ours, else the whole id."""
-        return run_word(self.id) if RUN_ID.fullmatch(self.id) else plain(self.id)
+        """What it is called by: the last word of an id of ours, else the whole id; of another machine `gpu1:amber`."""
+        return self.on_host(run_word(self.id) if RUN_ID.fullmatch(self.id) else plain(self.id))
+
+    def on_host(self, words: str) -> str:
+        """`words` after the name of its machine, where it is another one."""
+        return f"{self.host}:{words}" if self.host else words
 
     @property
     def name(self) -> str:
@@ -96,6 +103,7 @@ class WatchedRun:
 
     def __init__(self, path: Path, at_once: int | None = None) -> None:
         self.run = RunDirectory(path)
+        self._link = link_of(self.run.path)
         self._at_once = at_once
         self.summary: RunSummary | None = None
         self._stamped = (str(path), str(self.run.attempts))
@@ -147,9 +155,9 @@ class WatchedRun:
         """Changes when an attempt begins, ends or is mended, or the run's record is written.
 
         All these files are replaced, never written in place, so the times of their two directories are enough: of a
-        thousand ended runs each is asked every second.
+        thousand ended runs each is asked every second. Of another machine it changes when the link drops, too.
         """
-        return tuple(map(_modified, self._stamped))
+        return *map(_modified, self._stamped), self._link is None or not self._link.stale
 
     def _summarise(self, reader: RunReader) -> RunSummary:
         locked = lock_holder(self.run.lock) is not None
@@ -159,6 +167,7 @@ class WatchedRun:
         if reader.behind:  # a part of its history would tell a state and numbers of long ago
             return self.summary or _unread(self.run.path, info, attempts)
         status = reader.status_from(locked, attempts[-1] if attempts else None)
+        status = as_heard(self._link, status)
         history = reader.history
         scores = [row.score for row in history.epochs.values()]
         progress = history.progress
@@ -168,8 +177,8 @@ class WatchedRun:
         else:
             done, total = float(history.done), float(history.planned)
         return RunSummary(
-            path=self.run.path, id=info.id, created=info.created, state=status.state,
-            detail=status.detail or reader.damage,
+            path=self.run.path, id=info.id, host=host_of(self.run.path), created=info.created,
+            state=status.state, detail=status.detail or reader.damage,
             project=info.project, label=info.label, notes=info.notes, tags=tuple(info.tags),
             title=info.title, parent=info.parent or "",
             is_task=info.kind == "task", only_stops=info.only_stops, no_resume=info.why_no_resume,
@@ -187,8 +196,8 @@ class WatchedRun:
 def _unread(path: Path, info: RunInfo, attempts: tuple[Attempt, ...]) -> RunSummary:
     """A run of which only the records are read so far."""
     return RunSummary(
-        path=path, id=info.id, created=info.created, state="reading", project=info.project, label=info.label,
-        notes=info.notes, tags=tuple(info.tags), title=info.title, parent=info.parent or "",
+        path=path, id=info.id, host=host_of(path), created=info.created, state="reading", project=info.project,
+        label=info.label, notes=info.notes, tags=tuple(info.tags), title=info.title, parent=info.parent or "",
         is_task=info.kind == "task", only_stops=info.only_stops, no_resume=info.why_no_resume,
         attempt=attempts[-1].number if attempts else 0,
         device=attempts[-1].device if attempts else "",
@@ -206,7 +215,7 @@ def look(path: Path) -> RunSummary:
 def broken(path: Path, why: str) -> RunSummary:
     """A run whose records cannot be read: shown as that, nothing more."""
     why = why.replace(f"{path}/", "")
-    return RunSummary(path=path, id=path.name, created=_created(path), state="broken", detail=why)
+    return RunSummary(path=path, id=path.name, host=host_of(path), created=_created(path), state="broken", detail=why)
 
 
 def _created(path: Path) -> float:

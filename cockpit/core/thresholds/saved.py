@@ -13,7 +13,7 @@ import msgspec
 
 from engines.basics import files
 from engines.basics.errors import DataError
-from engines.basics.jsonl import append_line
+from engines.basics.line_writer import append_line
 from engines.basics.lock import RunLock
 from engines.basics.reading import decoded, read_bytes
 from engines.contract.rundir import RunDirectory

@@ -20,6 +20,7 @@ ALLOWED: dict[Shown, set[str]] = {
     "failed": {"resume"},
     "lost": {"resume"},
     "broken": set(),
+    "stale": set(),
     "reading": set(),
 }
 
