@@ -50,7 +50,7 @@ class CsvParser:
         return row_of(record)
 
     @property
-    def text_cells(self) -> str:
+    def left_out(self) -> str:
         """A sentence on cells that are no numbers under numbers; empty where all are."""
         if not self._text:
             return ""

@@ -121,8 +121,8 @@ class LineReader:
             found.append(f"{self._damaged} {what} skipped, the first is line {self._first_damaged}{self._why}.")
         elif self._line > 1 and not self._rows:
             found.append(self._nothing())
-        if text := getattr(self._parse, "text_cells", ""):
-            found.append(text)
+        if sentence := getattr(self._parse, "left_out", ""):
+            found.append(sentence)
         if self._lines.unfinished and self._lines.partial != self._taken:
             found.append(unfinished("line", self._lines.unfinished))
         return found + not_unpacked(self._lines.damage) + written_anew(self._restarts)
