@@ -51,7 +51,7 @@ from engines.host.queue import Where
 POLL_SECONDS = 0.25
 SHOW_SECONDS = 1.0
 KEYS_SECONDS = 0.25
-"""The footer is built anew when keys are greyed, 50 ms: not for every line that a held key passes."""
+"""The footer is built again when keys are greyed, 50 ms: not for every line that a held key passes."""
 KEEP_SECONDS = 60.0
 AGES_SECONDS = 30.0
 HINTS = ("runs.mark", "runs.compare", "runs.delete", "runs.label", "runs.filter", "runs.order")

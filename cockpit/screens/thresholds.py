@@ -245,7 +245,7 @@ class ThresholdsScreen(ReviewingScreen):
         self._try(lambda tuning, name: tuning.restore(name))
 
     def action_objective(self) -> None:
-        """Its curves and its best threshold are found anew, in a thread."""
+        """Its curves and its best threshold are found again, in a thread."""
         if (tuning := self.tuning) is None:
             return
         name = self.query_one(ThresholdsTable).selected

@@ -250,7 +250,7 @@ class RunsTable(LineView):
         self._shown.clear()  # composed in the colours of before
 
     def _draw(self) -> None:
-        """Compose the lines in view anew and draw those that differ."""
+        """Compose the lines in view again and draw those that differ."""
         top = self.scroll_offset.y
         before, self._shown = self._shown, {}
         for index in range(top, min(top + self.size.height, len(self._rows))):

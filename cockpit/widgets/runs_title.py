@@ -34,7 +34,7 @@ class RunsTitle(Steady):
         self._has_price = False
 
     def take(self, rows: Sequence[RunSummary], now: float) -> None:
-        """Count all runs anew."""
+        """Count all runs again."""
         self._states = Counter(row.state for row in rows)
         spans = [span for row in rows for span in row.spans if span.usd_per_hour]
         month = first_of_month(now)

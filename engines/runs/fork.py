@@ -2,7 +2,7 @@
 
 The fork takes the checkpoint (linked, or copied where links are not possible) before it starts, so that its parent may
 go on, or be deleted. Weights, optimizer, schedule, random state and counters are the checkpoint's; so are the live
-edits made before it, which the fork makes anew in its first attempt, to have them on its own record.
+edits made before it, which the fork makes again in its first attempt, to have them on its own record.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def _nothing_to_do(
 def make_fork(plan: ForkPlan, *, label: str = "") -> tuple[RunDirectory, ForkPlan]:
     """Make the run directory of a fork, with its checkpoint in it, ready to start. The parent is not touched.
 
-    Gives the plan as it was carried out too: a live parent may have saved anew since it was made.
+    Gives the plan as it was carried out too: a live parent may have saved again since it was made.
     Raises `UserError` where there is nothing to do or the place is occupied, `DataError` where it cannot be made.
     """
     if plan.ended:
@@ -290,7 +290,7 @@ def prepare_fork(
     plan = plan_fork(run, choose_point(run, fork_points(run, events), checkpoint), events, overrides)
     fork, plan = make_fork(plan, label=label)
     sentences = [change.sentence() for change in plan.changes]
-    return fork, [*sentences, *provenance.since_the_newest(run, plan.config), *on_finish.told_of(fork)]
+    return fork, [*sentences, *provenance.since_the_newest(run, plan.config), *on_finish.sentences_of(fork)]
 
 
 def forkable(run: RunDirectory) -> list[Event]:

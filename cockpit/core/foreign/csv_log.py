@@ -74,7 +74,7 @@ def is_header(cells: list[str]) -> bool:
 
 
 def _is_next_header(cells: list[str], names: list[str]) -> bool:
-    """Whether a line of words further down names columns anew, and is no row of text."""
+    """Whether a line of words further down names columns again, and is no row of text."""
     return bool(set(cells) & set(names))
 
 

@@ -78,7 +78,7 @@ def test_rows_and_blocks_meet_without_a_seam(monkeypatch: pytest.MonkeyPatch, bl
     np.testing.assert_allclose(Smoother(0.98).smooth(y), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_a_series_that_was_replaced_is_smoothed_anew() -> None:
+def test_a_series_that_was_replaced_is_smoothed_again() -> None:
     smoother = Smoother(0.9)
     smoother.smooth(array([1.0, 2.0, 3.0]))
     assert smoother.smooth(array([5.0, 5.0])).tolist() == [5.0, 5.0]
