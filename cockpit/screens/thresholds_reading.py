@@ -205,7 +205,7 @@ class ReviewingScreen(ChangingKeysScreen):
         parts = []
         for name, word in words.items():
             more = [f"sent {words[name + AS_SENT]}"] if name + AS_SENT in words else []
-            more += [f"{counted[name]} count"] if name in counted else []
+            more += [f"mean of {counted[name]}"] if name in counted else []
             if not name.endswith(AS_SENT):
                 parts.append(f"{name} {word}" + (f" ({', '.join(more)})" if more else ""))
         self.query_one("#totals", Static).update(plain("overall: " + " · ".join(parts)), layout=False)

@@ -20,7 +20,8 @@ COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
     ("paused", frozenset({"paused"})),
     ("done", frozenset({"finished", "early-stopped"})),
     ("stopped", frozenset({"stopped", "out-of-budget"})),
-    ("failed", frozenset({"failed", "lost", "broken"})),
+    ("failed", frozenset({"failed", "lost"})),
+    ("broken", frozenset({"broken"})),
     ("reading", frozenset({"reading"})),
 )
 

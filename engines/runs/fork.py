@@ -26,7 +26,7 @@ from engines.runs import launch
 from engines.runs.replay import ATTEMPT, take_best, take_best_of_stage
 from engines.runs.saved import Saved, epoch_of, read_saved
 from engines.runs.state import RunReader
-from engines.runs.store import create_run, runs_folder
+from engines.runs.store import create_run, runs_folder, word_of
 from engines.runs.trust import require
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def make_fork(plan: ForkPlan, *, label: str = "") -> tuple[RunDirectory, ForkPla
     where = plan.config.settings.output.dir
     fork = create_run(
         info.project, plan.config.dump(), kind="training", engine=info.engine, title=info.title,
-        label=label or f"fork of {info.label or info.id}", path=Path(where).expanduser() if where else None,
+        label=label or f"fork of {info.label or word_of(info.id)}", path=Path(where).expanduser() if where else None,
         parent=info.id, fork_step=plan.saved.step, edition=plan.config.spec.edition,
     )  # fmt: skip
     try:

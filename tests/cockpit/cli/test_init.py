@@ -130,8 +130,8 @@ def test_pipx_installs_a_working_program_for_an_empty_home(tmp_path: Path) -> No
     assert run("bash", "-c", COMPLETE).split() == ["train"]
     table = run("cockpit", "demo", "--headless", *SMALL).splitlines()
     assert [int(line.split()[0]) for line in table if re.match(r" *\d+ ", line)] == [1, 2]
-    (trained,) = json.loads(run("cockpit", "ls", "--filter", "demo", "--json"))
-    assert (trained["state"], trained["label"]) == ("finished", "demo")
+    listed = json.loads(run("cockpit", "ls", "--json"))
+    assert [(one["kind"], one["state"]) for one in listed] == [("training", "finished"), ("task", "finished")]
 
 
 def _without_dependencies(wheel: Path, folder: Path) -> Path:
