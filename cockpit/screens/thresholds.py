@@ -89,7 +89,7 @@ class ThresholdsScreen(ReviewingScreen):
         if name in self._intervals:
             it = tuning.heads[name]
             why = tuning.review.no_interval(it).partition(":")[0]
-            ranges = (span(it.interval, why or MISSING), span(it.regret_set, MISSING))
+            ranges = (span(it.interval, f"{MISSING} {why}".rstrip()), span(it.regret_set, MISSING))
         return thresholds_table.Line(name, tuning.new[name], tuning.review.saved[name], row, *ranges)
 
     def _show_all(self) -> None:

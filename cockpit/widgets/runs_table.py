@@ -146,7 +146,7 @@ class RunsTable(LineView):
         self._measured: tuple[tuple[Path, str], ...] = ()
         """The runs and labels of which the names are made."""
         self._words: list[str] = []
-        """Of each run its word; its id where another has the same name."""
+        """Of each run its word, with the date before it where another has the same name."""
         self._named: tuple[object, int] = ((), 0)
         """Those, and the width, that names were fitted to."""
 
@@ -226,13 +226,13 @@ class RunsTable(LineView):
 
     def _measure_names(self) -> None:
         """Find the longest name, where there are other runs or names than before; the column never shrinks."""
-        measured = tuple((row.path, row.label) for row in self._rows)
+        measured = tuple((row.path, _label(row)) for row in self._rows)
         if measured == self._measured:
             return
         self._measured = measured
         often = Counter(row.name for row in self._rows)
-        self._words = [row.word if often[row.name] == 1 else plain(row.id) for row in self._rows]
-        whole = (cell_len(plain(row.label)) + len(BETWEEN) * bool(row.label) for row in self._rows)
+        self._words = [row.word if often[row.name] == 1 else _dated(row) for row in self._rows]
+        whole = (cell_len(label) + len(BETWEEN) * bool(label) for label in map(_label, self._rows))
         longest = max((size + cell_len(word) for size, word in zip(whole, self._words, strict=True)), default=0)
         if longest > self._longest:
             self._longest = longest
@@ -247,7 +247,7 @@ class RunsTable(LineView):
         self._named = self._measured, width
         words = self._words
         rooms = [max(width - cell_len(word) - len(BETWEEN), LEAST_LABEL) for word in words]
-        labels = [plain(row.label) for row in self._rows]
+        labels = [*map(_label, self._rows)]
         for room in set(rooms):
             places = [place for place, text in enumerate(labels) if rooms[place] == room and cell_len(text) > room]
             for place, text in zip(places, fit_apart([labels[place] for place in places], room), strict=True):
@@ -369,6 +369,16 @@ class RunsTable(LineView):
 
     def _style(self, name: str) -> Style:
         return self.component_style(name)
+
+
+def _label(row: RunSummary) -> str:
+    """The run's own; of a task without one that it is a task."""
+    return plain(row.label) or "task" * row.is_task
+
+
+def _dated(row: RunSummary) -> str:
+    """`20261110-093000-amber`: the id, but for the project that most of a list share."""
+    return plain(row.id).removeprefix(f"{plain(row.project)}-")
 
 
 def _state(row: RunSummary) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cockpit.core.runs.summary import RunSummary
-from cockpit.core.states import Shown
+from cockpit.core.states import Shown, is_live
 from cockpit.core.times import first_of_month, midnight
 from cockpit.widgets.heading import heading
 from cockpit.widgets.steady import Steady
@@ -30,13 +30,16 @@ class RunsTitle(Steady):
     def __init__(self) -> None:
         super().__init__(id="title", markup=False)
         self._states: Counter[Shown] = Counter()
+        self._tasks: Counter[bool] = Counter()
+        """How many are live, and how many are not."""
         self._priced: list[spending.Span] = []
         """What has cost money this month."""
         self._has_price = False
 
     def take(self, rows: Sequence[RunSummary], now: float) -> None:
         """Count all runs again."""
-        self._states = Counter(row.state for row in rows)
+        self._states = Counter(row.state for row in rows if not row.is_task)
+        self._tasks = Counter(is_live(row.state) for row in rows if row.is_task)
         spans = [span for row in rows for span in row.spans if span.usd_per_hour]
         month = first_of_month(now)
         self._priced = [span for span in spans if span.ended is None or span.ended > month]
@@ -44,9 +47,12 @@ class RunsTitle(Steady):
 
     def show(self, now: float, *, reading: bool) -> None:
         """As much as there is room for: counts and money of today and this month, else money of the month alone."""
-        told = [(name, sum(self._states[state] for state in states)) for name, states in COUNTED]
-        none = "reading …" if reading else "none"
-        words = " · ".join(f"{number:,} {name}" for name, number in told if number) or none
+        counts = [(name, sum(self._states[state] for state in states)) for name, states in COUNTED]
+        parts = [f"{number:,} {name}" for name, number in counts if number]
+        if tasks := self._tasks.total():
+            live = f" ({self._tasks[True]:,} running)" if self._tasks[True] else ""
+            parts.append(f"{tasks:,} task{'' if tasks == 1 else 's'}{live}")
+        words = " · ".join(parts) or ("reading …" if reading else "none")
         title = heading("Runs", words)
         if self._has_price:
             today, month = (
