@@ -80,7 +80,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         Binding(
             "asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all runs shown"
         ),
-        Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Filter, as tag:good kind:task"),
+        Binding(
+            "slash", "filter", "filter", show=False, id="runs.filter", tooltip="Filter the runs, as tag:good, kind:task"
+        ),
         Binding("o", "order", "order", show=False, id="runs.order", tooltip="Sort the runs: newest, by score, …"),
         Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label, notes and tags"),
         Binding(

@@ -21,6 +21,7 @@ from cockpit.core.text import plain, run_word
 from cockpit.core.thresholds.curves import curves
 from cockpit.core.thresholds.review import HeadReview, ThresholdReview
 from cockpit.core.thresholds.tuning import Tuning
+from cockpit.core.typed import typed
 from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.widgets.heading import heading
 from cockpit.widgets.thresholds_table import ThresholdsTable
@@ -228,7 +229,7 @@ class ReviewingScreen(ChangingKeysScreen):
         warning = self.query_one("#warning", Static)
         warning.set_class(bool(sentence), "-shown")
         if sentence:
-            warning.update(plain(f"! {sentence}"))
+            warning.update(plain(f"! {typed(sentence)}"))
 
     def _entitle(self, run: str, about: str) -> None:
         words = ((plain(run), "$foreground"), "   ", (plain(about), "$quiet"))

@@ -20,8 +20,7 @@ COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
     ("paused", frozenset({"paused"})),
     ("done", frozenset({"finished", "early-stopped"})),
     ("stopped", frozenset({"stopped", "out-of-budget"})),
-    ("failed", frozenset({"failed", "lost"})),
-    ("broken", frozenset({"broken"})),
+    ("failed", frozenset({"failed", "lost", "broken"})),
     ("reading", frozenset({"reading"})),
 )
 
@@ -46,18 +45,34 @@ class RunsTitle(Steady):
         self._has_price = bool(spans)
 
     def show(self, now: float, *, reading: bool) -> None:
-        """As much as there is room for: counts and money of today and this month, else money of the month alone."""
-        counts = [(name, sum(self._states[state] for state in states)) for name, states in COUNTED]
-        parts = [f"{number:,} {name}" for name, number in counts if number]
-        if tasks := self._tasks.total():
-            live = f" ({self._tasks[True]:,} running)" if self._tasks[True] else ""
-            parts.append(f"{tasks:,} task{'' if tasks == 1 else 's'}{live}")
-        words = " · ".join(parts) or ("reading …" if reading else "none")
-        title = heading("Runs", words)
-        if self._has_price:
-            today, month = (
-                money(spending.usd_since(self._priced, moment, now)) for moment in (midnight(now), first_of_month(now))
-            )
-            spent = f"   today {today} · month {month}"
-            title += spent if title.cell_length + len(spent) < self.screen.size.width - 1 else f"   month {month}"
+        """As much as there is room for: first today's money goes, then the tasks, then this month's money."""
+        trainings, tasks, none = self._counts(), self._task_count(), "reading …" if reading else "none"
+        today, month = self._money(now) if self._has_price else ("", "")
+        for counted, spent in (
+            ([*trainings, *tasks], today + month),
+            ([*trainings, *tasks], month),
+            (trainings, month),
+        ):
+            title = heading("Runs", " · ".join(counted) or none) + (f"   {spent.removeprefix(' · ')}" if spent else "")
+            if title.cell_length < self.screen.size.width - 1:
+                break
+        else:
+            title = heading("Runs", " · ".join(trainings) or none)
         self.update(title, layout=False)
+
+    def _counts(self) -> list[str]:
+        counts = [(name, sum(self._states[state] for state in states)) for name, states in COUNTED]
+        return [f"{number:,} {name}" for name, number in counts if number]
+
+    def _task_count(self) -> list[str]:
+        live, tasks = self._tasks[True], self._tasks.total()
+        return (
+            [f"{tasks:,} task{'' if tasks == 1 else 's'}" + (f" ({live:,} running)" if live else "")] if tasks else []
+        )
+
+    def _money(self, now: float) -> tuple[str, str]:
+        """What was spent today and this month, in words."""
+        today, month = (
+            money(spending.usd_since(self._priced, moment, now)) for moment in (midnight(now), first_of_month(now))
+        )
+        return f"today {today}", f" · month {month}"
