@@ -204,7 +204,8 @@ def test_dots_become_the_braille_of_unicode() -> None:
     ("value", "step", "text"),
     [
         (0.0, 0.1, "0"), (0.35, 0.05, "0.35"), (1.0, 0.5, "1.0"), (1200.0, 200.0, "1.2k"), (2000.0, 500.0, "2.0k"),
-        (3.4e-5, 1e-6, "3.4e-5"), (-2e-4, 1e-4, "-2e-4"), (1e6, 1e5, "1.0M"), (40.0, 20.0, "40"), (5e20, 1e20, "5e20"),
+        (3.4e-5, 1e-6, "3.4e-5"), (-2e-4, 1e-4, "-0.0002"), (5e-4, 5e-4, "0.0005"), (1e6, 1e5, "1.0M"),
+        (40.0, 20.0, "40"), (5e20, 1e20, "5e20"),
     ],
 )  # fmt: skip
 def test_labels_are_short_and_as_precise_as_their_distance(value: float, step: float, text: str) -> None:
