@@ -1,7 +1,7 @@
 """Milliseconds a frame of the controls policy on one CPU core, at full size (3.5M parameters, float32).
 
 Three ways to the same answer take turns, ten frames each: the policy's own step, which embeds only the newest row; the
-whole window made anew and given to the model, as anyone would; and the exported graph on the same window. Medians.
+whole window made again and given to the model, as anyone would; and the exported graph on the same window. Medians.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def measure() -> list[Measurement]:
     note = f"{statistics.median(work):.2f} ms of it processor time; 99 % of {FRAMES} frames within {worst:.1f} ms"
     return [
         _against("policy", step, BUDGET, "≥ 1", note),
-        _against("policy_to_window", step, window, "—", "theirs: every row's features and embedding made anew"),
-        _against("policy_graph", graph_time, window, "—", "the exported graph, its rows made anew as well"),
+        _against("policy_to_window", step, window, "—", "theirs: every row's features and embedding made again"),
+        _against("policy_graph", graph_time, window, "—", "the exported graph, its rows made again as well"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""A style sheet that parses every source once: most of a start, and of opening a screen, was parsing the same anew."""
+"""A style sheet that parses every source once: most of a start, and of opening a screen, was parsing the same again."""
 
 from __future__ import annotations
 

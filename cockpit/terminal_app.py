@@ -157,7 +157,7 @@ class TerminalApp(OrderedKeysApp):
         return [*filters, self._ascii_filter] if self._ascii_filter.enabled else filters
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Style everything anew for another theme; Textual also asks for the one that a start begins with."""
+        """Style everything again for another theme; Textual also asks for the one that a start begins with."""
         if not self.stylesheet.knows(self.get_css_variables()):
             super().refresh_css(animate)
 

@@ -60,7 +60,7 @@ class TerminalPicture:
                 x = stop
 
     def _in_its_place(self, x: int, y: int, cells: tuple[str, ...], style: Style | None) -> Iterator[Segment]:
-        """Write `cells` from the cursor on, each where it should be; what they may have been written over, anew."""
+        """Write `cells` from the cursor on, each where it should be; what they may have been written over, again."""
         reach = 0
         for is_sure, run in _runs(cells):
             text = "".join(run)

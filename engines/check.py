@@ -99,7 +99,7 @@ def _look(loaded: LoadedConfig, given: Given, found: dict[str, Any]) -> tuple[li
     """Read, build and measure; the stages and the seconds beside their steps, no stages after a fault."""
     settings = loaded.settings
     found["project"] = loaded.spec.name
-    if sentences := on_finish.told(settings.model_dump()):
+    if sentences := on_finish.sentences(settings.model_dump()):
         found["on_finish"] = sentences
     torch.set_num_threads(settings.launch.threads or torch.get_num_threads())
     device = choose_device(settings.launch.device)

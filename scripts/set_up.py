@@ -116,7 +116,7 @@ class Environment:
         return self.path / f"ready-{name}"
 
     def stamps(self) -> dict[Path, list[str]]:
-        """The lines of every stamp that still holds for this place; empty where .venv must be made anew."""
+        """The lines of every stamp that still holds for this place; empty where .venv must be made again."""
         if not os.access(self.python, os.X_OK):  # also a link to an interpreter that has gone
             return {}
         found = {path: path.read_text(encoding="utf-8").splitlines() for path in self.path.glob("ready-*")}
@@ -270,7 +270,7 @@ def main(arguments: list[str]) -> int:
         say(str(error))
         return 1
     except KeyboardInterrupt:
-        say("set-up interrupted; the next start makes it anew")
+        say("set-up interrupted; the next start makes it again")
         return 130
     return 0
 

@@ -202,7 +202,7 @@ def test_an_update_that_changed_nothing_keeps_the_environment(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("failure", [set_up.StepFailed("disk full"), KeyboardInterrupt()])
-def test_an_update_cut_short_is_made_anew(tmp_path: Path, failure: BaseException) -> None:
+def test_an_update_cut_short_is_made_again(tmp_path: Path, failure: BaseException) -> None:
     environment = StubEnvironment(tmp_path)
     set_up.set_up(environment, "run", "old")
     (environment.path / "half-written").touch()

@@ -1,4 +1,4 @@
-"""Exporting a run: the files it delivers, made anew from its best checkpoint."""
+"""Exporting a run: the files it delivers, made again from its best checkpoint."""
 
 from __future__ import annotations
 

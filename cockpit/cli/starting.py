@@ -27,7 +27,7 @@ def train(arguments: Namespace) -> int:
         label=arguments.name,
         run_dir=Path(arguments.run_dir) if arguments.run_dir else None,
     )
-    return _start(run, sentences=on_finish.told_of(run), detach=arguments.detach)
+    return _start(run, sentences=on_finish.sentences_of(run), detach=arguments.detach)
 
 
 def resume(arguments: Namespace) -> int:
@@ -63,7 +63,7 @@ def demo(arguments: Namespace) -> int:
             if code != codes.DONE:
                 return code
         run = demo.start()
-        for sentence in on_finish.told_of(run):
+        for sentence in on_finish.sentences_of(run):
             say(sentence)
         return attend(run, run.attempt_numbers()[-1], interrupt)
 
@@ -80,7 +80,7 @@ def _sweep(arguments: Namespace) -> int:
     if arguments.run_dir:
         raise UserError("--run-dir is one directory, and each run of a sweep needs its own; omit it.")
     runs = prepare_sweep(Path(arguments.config), arguments.overrides, arguments.sweep, name=arguments.name)
-    for sentence in on_finish.told_of(runs[0]):
+    for sentence in on_finish.sentences_of(runs[0]):
         say(sentence)
     for run in runs:
         launch.start(run)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 TAG = "tag:"
 """Begins a word that a run's tag must be."""
+KIND = "kind:"
+"""Begins a word that says what a run is: `kind:training`, `kind:task`."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class TextFilter:
     def parse(cls, text: str) -> TextFilter:
         """`amber cuda`: both words, in any case and order. `/amber|birch/`: a regular expression, in any case.
 
-        A word that begins with `tag:` is a whole line of what is searched: `tag:good` is not `tag:goodbye`.
+        A word that begins with `tag:` or `kind:` is a whole line of what is searched: `tag:good` is not `tag:goodbye`.
+        No other word is found in a line of `kind:`.
         """
         text = text.strip()
         if not text.startswith("/"):
@@ -46,4 +49,7 @@ class TextFilter:
 
 
 def _occurs(word: str, searched: str) -> bool:
-    return word in searched and (not word.startswith(TAG) or word in searched.splitlines())
+    lines = searched.splitlines()
+    if word.startswith((TAG, KIND)):
+        return word in lines
+    return any(word in line for line in lines if not line.startswith(KIND))

@@ -14,12 +14,15 @@ NAME = "cockpit"
 
 
 def program() -> str:
-    """`cockpit` where that is on PATH, else what starts it: `./run`, `.venv/bin/cockpit`."""
+    """`cockpit` where that is on PATH, else what starts it: `./run`, `.venv/bin/cockpit`, `…/python -m cockpit`."""
     if shutil.which(NAME):
         return NAME
     if (started := os.environ.get(STARTED_AS, "")).isprintable() and started:
         return shlex.quote(started)
-    return shlex.quote(sys.argv[0]) if Path(sys.argv[0]).name == NAME else NAME
+    script = Path(sys.argv[0])
+    if script.parts[-2:] == (NAME, "__main__.py"):
+        return f"{shlex.quote(sys.executable)} -m {NAME}"
+    return shlex.quote(sys.argv[0]) if script.name == NAME else NAME
 
 
 def typed(sentence: str) -> str:

@@ -1,4 +1,4 @@
-"""Keys that come and go with what can be done: the footer is built anew, 50 ms, only when one of them does.
+"""Keys that come and go with what can be done: the footer is built again, 50 ms, only when one of them does.
 
 A key that is greyed says why, where that is not obvious.
 """

@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from cockpit.core.text import plain
+from cockpit.core.typed import typed
 from cockpit.screens.dialog import Dialog
 
 KEY_WIDTH = 10
@@ -41,7 +42,7 @@ class HelpScreen(Dialog[None]):
             Content("\n").join([Content.styled(area.title(), "bold $foreground"), *lines])
             for area, lines in areas.items()
         ]
-        where = f"Other keys: `keys` in {plain(str(self._settings))}; `cockpit keys` lists every id."
+        where = typed(f"Other keys: `keys` in {plain(str(self._settings))}; `cockpit keys` lists every id.")
         return Content("\n").join([*parts, Content.styled(f"\n{where}", "$quiet")])
 
     def _actions(self) -> Iterator[ActiveBinding]:

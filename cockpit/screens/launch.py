@@ -29,6 +29,10 @@ from engines.basics.errors import UserError
 Open = Callable[[], LaunchForm]
 
 
+class ConfigList(OptionList):
+    BINDINGS = [Binding("enter", "select", "open", id="launch.open", tooltip="Open the config under the cursor")]
+
+
 class LaunchScreen(Screen[None]):
     CSS_PATH = "launch.tcss"
     COMMANDS = {ActionProvider}
@@ -71,7 +75,7 @@ class LaunchScreen(Screen[None]):
         with Horizontal(id="body"):
             with Vertical(id="left", classes="pane") as pane:
                 pane.border_title = "Configs"
-                yield OptionList(id="configs", markup=False)
+                yield ConfigList(id="configs", markup=False)
                 yield Static("Looking for configs …", id="empty", markup=False)
             with VerticalScroll(id="preview", classes="pane", can_focus=False):
                 yield Static(id="text", markup=False)

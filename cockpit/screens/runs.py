@@ -11,6 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
@@ -28,6 +29,7 @@ from cockpit.core.runs.summary import RunSummary
 from cockpit.core.settings import SettingsFile
 from cockpit.core.states import is_live
 from cockpit.core.text import plain
+from cockpit.core.typed import program
 from cockpit.notice import Notice
 from cockpit.screens import queueing, steering
 from cockpit.screens.changing_keys import ChangingKeysScreen
@@ -52,16 +54,16 @@ from engines.host.queue import Where
 POLL_SECONDS = 0.25
 SHOW_SECONDS = 1.0
 KEYS_SECONDS = 0.25
-"""The footer is built anew when keys are greyed, 50 ms: not for every line that a held key passes."""
+"""The footer is built again when keys are greyed, 50 ms: not for every line that a held key passes."""
 KEEP_SECONDS = 60.0
 AGES_SECONDS = 30.0
 HINTS = ("runs.mark", "runs.compare", "runs.delete", "runs.label", "runs.filter", "runs.order")
 """Keys for which the footer has no room at 80 columns: they stand at the edge of the list."""
 EMPTY = """\
-[$quiet]No runs yet in[/] {folder}
+[$quiet]No runs yet in[/] $folder
 
   [b $accent]n[/]   start one from a config
-  [b $accent]q[/]   quit, then run [b]./run demo[/] (makes data, trains a small model, 2 min)"""
+  [b $accent]q[/]   quit, then run [b]$program demo[/] (makes data, trains a model: 3 min)"""
 
 
 class RunsScreen(PollingScreen, ChangingKeysScreen):
@@ -79,7 +81,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         Binding(
             "asterisk,ctrl+a", "mark_all", "mark all", show=False, id="runs.mark-all", tooltip="Mark all runs shown"
         ),
-        Binding("slash", "filter", "filter", show=False, id="runs.filter", tooltip="Filter the runs, as tag:good"),
+        Binding(
+            "slash", "filter", "filter", show=False, id="runs.filter", tooltip="Filter the runs, as tag:good, kind:task"
+        ),
         Binding("o", "order", "order", show=False, id="runs.order", tooltip="Sort the runs: newest, by score, …"),
         Binding("e", "describe", "label", show=False, id="runs.label", tooltip="Give the run a label, notes and tags"),
         Binding(
@@ -151,7 +155,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         yield self._filter
         with Vertical(id="list"):
             yield self._table
-            yield Static(EMPTY.format(folder=plain(str(self.fleet.folder)).replace("[", r"\[")), id="empty")
+            yield Static(
+                Content.from_markup(EMPTY, folder=plain(str(self.fleet.folder)), program=program()), id="empty"
+            )
         yield Steady(id="detail", markup=False)
         yield self._away
         yield Footer()

@@ -89,7 +89,7 @@ class ThresholdsScreen(ReviewingScreen):
         if name in self._intervals:
             it = tuning.heads[name]
             why = tuning.review.no_interval(it).partition(":")[0]
-            ranges = (span(it.interval, why or MISSING), span(it.regret_set, MISSING))
+            ranges = (span(it.interval, f"{MISSING} {why}".rstrip()), span(it.regret_set, MISSING))
         return thresholds_table.Line(name, tuning.new[name], tuning.review.saved[name], row, *ranges)
 
     def _show_all(self) -> None:
@@ -245,7 +245,7 @@ class ThresholdsScreen(ReviewingScreen):
         self._try(lambda tuning, name: tuning.restore(name))
 
     def action_objective(self) -> None:
-        """Its curves and its best threshold are found anew, in a thread."""
+        """Its curves and its best threshold are found again, in a thread."""
         if (tuning := self.tuning) is None:
             return
         name = self.query_one(ThresholdsTable).selected

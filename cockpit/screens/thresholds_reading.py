@@ -21,6 +21,7 @@ from cockpit.core.text import plain, run_word
 from cockpit.core.thresholds.curves import curves
 from cockpit.core.thresholds.review import HeadReview, ThresholdReview
 from cockpit.core.thresholds.tuning import Tuning
+from cockpit.core.typed import typed
 from cockpit.screens.changing_keys import ChangingKeysScreen
 from cockpit.widgets.heading import heading
 from cockpit.widgets.thresholds_table import ThresholdsTable
@@ -205,7 +206,7 @@ class ReviewingScreen(ChangingKeysScreen):
         parts = []
         for name, word in words.items():
             more = [f"sent {words[name + AS_SENT]}"] if name + AS_SENT in words else []
-            more += [f"{counted[name]} count"] if name in counted else []
+            more += [f"mean of {counted[name]}"] if name in counted else []
             if not name.endswith(AS_SENT):
                 parts.append(f"{name} {word}" + (f" ({', '.join(more)})" if more else ""))
         self.query_one("#totals", Static).update(plain("overall: " + " · ".join(parts)), layout=False)
@@ -228,7 +229,7 @@ class ReviewingScreen(ChangingKeysScreen):
         warning = self.query_one("#warning", Static)
         warning.set_class(bool(sentence), "-shown")
         if sentence:
-            warning.update(plain(f"! {sentence}"))
+            warning.update(plain(f"! {typed(sentence)}"))
 
     def _entitle(self, run: str, about: str) -> None:
         words = ((plain(run), "$foreground"), "   ", (plain(about), "$quiet"))

@@ -78,7 +78,7 @@ def _row(row: Row) -> list[str]:
 
 
 def _totals(sheet: Sheet, counted: Mapping[str, str]) -> list[str]:
-    counts = {name: f"  {words} count" for name, words in counted.items()}
+    counts = {name: f"  mean of {words}" for name, words in counted.items()}
     return [
         plain(f"{name:26} {number(sheet.before[name]):>6} → {number(after):<6}{counts.get(name, '')}")
         for name, after in sheet.after.items()

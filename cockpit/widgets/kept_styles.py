@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 
 class KeptStyles(Widget):
-    """Keeps the styles of its components while only parts of it are painted anew."""
+    """Keeps the styles of its components while only parts of it are painted again."""
 
     def component_style(self, name: str) -> Style:
         """Without what lies behind it, as a partial `get_component_rich_style`. Raises `KeyError` for no component."""

@@ -69,13 +69,14 @@ COLUMNS = (
 
 
 @cache
-def columns_for(width: int, *, projects: bool, longest: int) -> dict[int, _Column]:
+def columns_for(width: int, *, projects: bool, longest: int, epochs: int) -> dict[int, _Column]:
     """The columns for which a pane of `width` has room, by their places in COLUMNS; with `projects` that of those.
 
-    What is left lets the names grow up to the `longest`, then what a note does not need the others.
+    `epochs`: cells of the longest count of epochs, which is whole in every width. What is left lets the names grow up
+    to the `longest`, then what a note does not need the others.
     """
     there = {
-        place: column
+        place: replace(column, width=min(max(column.width, epochs), column.most)) if column.order == "epoch" else column
         for place, column in enumerate(COLUMNS)
         if column.from_width <= width and (projects or column.title != PROJECT)
     }
@@ -139,11 +140,13 @@ class RunsTable(LineView):
         """Whether there are several."""
         self._longest = 0
         """Cells of the longest name."""
+        self._epochs = 0
+        """Cells of the longest count of epochs."""
         self._names: dict[Path, str] = {}
         self._measured: tuple[tuple[Path, str], ...] = ()
         """The runs and labels of which the names are made."""
         self._words: list[str] = []
-        """Of each run its word; its id where another has the same name."""
+        """Of each run its word, with the date before it where another has the same name."""
         self._named: tuple[object, int] = ((), 0)
         """Those, and the width, that names were fitted to."""
 
@@ -183,6 +186,7 @@ class RunsTable(LineView):
             self.refresh()
         if self.cursor is None:  # its run is gone: stay where it was
             self._key = self._rows[min(at, len(self._rows) - 1)].path if self._rows else None
+        self._measure_epochs()
         self._measure_names()
         if order != self._order:
             self._order = order
@@ -212,15 +216,23 @@ class RunsTable(LineView):
         self._fit_names()
         self.resize_to(len(self._rows), len(CURSOR) + width)
 
+    def _measure_epochs(self) -> None:
+        """Find the longest count of epochs; the column never shrinks."""
+        longest = max((len(_progress(row)) for row in self._rows), default=0)
+        if longest > self._epochs:
+            self._epochs = longest
+            self._shown.clear()
+            self.refresh()
+
     def _measure_names(self) -> None:
         """Find the longest name, where there are other runs or names than before; the column never shrinks."""
-        measured = tuple((row.path, row.label) for row in self._rows)
+        measured = tuple((row.path, _label(row)) for row in self._rows)
         if measured == self._measured:
             return
         self._measured = measured
         often = Counter(row.name for row in self._rows)
-        self._words = [row.word if often[row.name] == 1 else row.on_host(plain(row.id)) for row in self._rows]
-        whole = (cell_len(plain(row.label)) + len(BETWEEN) * bool(row.label) for row in self._rows)
+        self._words = [row.word if often[row.name] == 1 else _dated(row) for row in self._rows]
+        whole = (cell_len(label) + len(BETWEEN) * bool(label) for label in map(_label, self._rows))
         longest = max((size + cell_len(word) for size, word in zip(whole, self._words, strict=True)), default=0)
         if longest > self._longest:
             self._longest = longest
@@ -235,7 +247,7 @@ class RunsTable(LineView):
         self._named = self._measured, width
         words = self._words
         rooms = [max(width - cell_len(word) - len(BETWEEN), LEAST_LABEL) for word in words]
-        labels = [plain(row.label) for row in self._rows]
+        labels = [*map(_label, self._rows)]
         for room in set(rooms):
             places = [place for place, text in enumerate(labels) if rooms[place] == room and cell_len(text) > room]
             for place, text in zip(places, fit_apart([labels[place] for place in places], room), strict=True):
@@ -250,7 +262,7 @@ class RunsTable(LineView):
         self._shown.clear()  # composed in the colours of before
 
     def _draw(self) -> None:
-        """Compose the lines in view anew and draw those that differ."""
+        """Compose the lines in view again and draw those that differ."""
         top = self.scroll_offset.y
         before, self._shown = self._shown, {}
         for index in range(top, min(top + self.size.height, len(self._rows))):
@@ -306,7 +318,7 @@ class RunsTable(LineView):
     @property
     def _placed(self) -> dict[int, _Column]:
         """By their places in COLUMNS."""
-        return columns_for(self._room, projects=self._projects, longest=self._longest)
+        return columns_for(self._room, projects=self._projects, longest=self._longest, epochs=self._epochs)
 
     def header(self) -> Text:
         """The titles; a sign beside the one that orders, in a cell that is free anyway: no column moves."""
@@ -342,12 +354,11 @@ class RunsTable(LineView):
 
     def _cells(self, row: RunSummary) -> list[tuple[str, str]]:
         """Text and style of every column, in their order."""
-        progress = f"{row.done:,.0f}/{row.total:,.0f}" if row.total else "—"
         return [
             (_state(row), "state--bad" if row.alert else f"state--{tone(row.state)}"),
             (self._names.get(row.path) or row.name, "runs--name"),
             (plain(row.project), "runs--project"),
-            (progress, "runs--number"),
+            (_progress(row), "runs--number"),
             ("—" if row.score is None else fitted(row.score, ".3f", 5), "runs--number"),
             (sparkline(row.scores, 14), "runs--spark"),
             (_spent(row, self._now), "runs--number"),
@@ -360,8 +371,22 @@ class RunsTable(LineView):
         return self.component_style(name)
 
 
+def _label(row: RunSummary) -> str:
+    """The run's own; of a task without one that it is a task."""
+    return plain(row.label) or "task" * row.is_task
+
+
+def _dated(row: RunSummary) -> str:
+    """`20261110-093000-amber`: the id, but for the project that most of a list share."""
+    return row.on_host(plain(row.id).removeprefix(f"{plain(row.project)}-"))
+
+
 def _state(row: RunSummary) -> str:
     return label(row.state, row.alert) + (f" {ordinal(row.queued[1])}" if row.queued else "")
+
+
+def _progress(row: RunSummary) -> str:
+    return f"{row.done:,.0f}/{row.total:,.0f}" if row.total else "—"
 
 
 def _spent(row: RunSummary, now: float) -> str:

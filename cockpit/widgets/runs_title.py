@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cockpit.core.runs.summary import RunSummary
-from cockpit.core.states import Shown
+from cockpit.core.states import Shown, is_live
 from cockpit.core.times import first_of_month, midnight
 from cockpit.widgets.heading import heading
 from cockpit.widgets.steady import Steady
@@ -30,31 +30,53 @@ class RunsTitle(Steady):
     def __init__(self) -> None:
         super().__init__(id="title", markup=False)
         self._states: Counter[Shown] = Counter()
+        self._tasks: Counter[bool] = Counter()
+        """How many are live, and how many are not."""
         self._priced: list[spending.Span] = []
         """What has cost money this month."""
         self._has_price = False
 
     def take(self, rows: Sequence[RunSummary], now: float) -> None:
-        """Count all runs anew."""
-        self._states = Counter(row.state for row in rows)
+        """Count all runs again."""
+        self._states = Counter(row.state for row in rows if not row.is_task)
+        self._tasks = Counter(is_live(row.state) for row in rows if row.is_task)
         spans = [span for row in rows for span in row.spans if span.usd_per_hour]
         month = first_of_month(now)
         self._priced = [span for span in spans if span.ended is None or span.ended > month]
         self._has_price = bool(spans)
 
     def show(self, now: float, *, reading: bool, hosts: Sequence[str] = ()) -> None:
-        """As much as there is room for: counts and money of today and this month, else money of the month alone.
+        """As much as there is room for: first today's money goes, then the tasks, then this month's money.
 
-        `hosts`: what is wrong with other machines.
+        `hosts`: what is wrong with other machines, which always stays.
         """
-        told = [(name, sum(self._states[state] for state in states)) for name, states in COUNTED]
-        none = "reading …" if reading else "none"
-        words = " · ".join([" · ".join(f"{number:,} {name}" for name, number in told if number) or none, *hosts])
-        title = heading("Runs", words)
-        if self._has_price:
-            today, month = (
-                money(spending.usd_since(self._priced, moment, now)) for moment in (midnight(now), first_of_month(now))
-            )
-            spent = f"   today {today} · month {month}"
-            title += spent if title.cell_length + len(spent) < self.screen.size.width - 1 else f"   month {month}"
+        trainings, tasks, none = self._counts(), self._task_count(), "reading …" if reading else "none"
+        today, month = self._money(now) if self._has_price else ("", "")
+        for counted, spent in (
+            ([*trainings, *tasks], today + month),
+            ([*trainings, *tasks], month),
+            (trainings, month),
+            (trainings, ""),
+        ):
+            words = " · ".join([" · ".join(counted) or none, *hosts])
+            title = heading("Runs", words) + (f"   {spent.removeprefix(' · ')}" if spent else "")
+            if title.cell_length < self.screen.size.width - 1:
+                break
         self.update(title, layout=False)
+
+    def _counts(self) -> list[str]:
+        counts = [(name, sum(self._states[state] for state in states)) for name, states in COUNTED]
+        return [f"{number:,} {name}" for name, number in counts if number]
+
+    def _task_count(self) -> list[str]:
+        live, tasks = self._tasks[True], self._tasks.total()
+        return (
+            [f"{tasks:,} task{'' if tasks == 1 else 's'}" + (f" ({live:,} running)" if live else "")] if tasks else []
+        )
+
+    def _money(self, now: float) -> tuple[str, str]:
+        """What was spent today and this month, in words."""
+        today, month = (
+            money(spending.usd_since(self._priced, moment, now)) for moment in (midnight(now), first_of_month(now))
+        )
+        return f"today {today}", f" · month {month}"

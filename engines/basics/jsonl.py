@@ -30,7 +30,7 @@ LONGEST_LINE = 1 << 25
 class ByteFollower:
     """Gives the bytes that were appended to a file since the last call. A missing file is an empty one.
 
-    A file that was truncated, replaced or written anew in place is given again from its start. `at_once` bounds what
+    A file that was truncated, replaced or written again in place is given again from its start. `at_once` bounds what
     one call gives of a long file. Raises OSError, also for what is no regular file.
     """
 
@@ -44,7 +44,7 @@ class ByteFollower:
         self._offset = 0
         self._inode: int | None = None
         self._last = b""
-        """The end of what was read: a file that holds something else there was written anew."""
+        """The end of what was read: a file that holds something else there was written again."""
 
     def poll_bytes(self) -> bytes:
         """What is new, empty when nothing is."""

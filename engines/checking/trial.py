@@ -96,7 +96,7 @@ def _train(loaded: LoadedConfig, run: RunDirectory, seconds: float, tell: Tell, 
 
 
 def _resume(loaded: LoadedConfig, run: RunDirectory, faults: list[str]) -> dict[str, Any]:
-    """Load everything anew, go on from last.pt, and compare what would be saved now with what was."""
+    """Load everything again, go on from last.pt, and compare what would be saved now with what was."""
     began = time.monotonic()
     with _listening(run, ATTEMPT + 1) as (events, listener):
         trainer = engine.load(run, loaded, events, listener)

@@ -100,22 +100,22 @@ def pod_id(environment: Mapping[str, str] = os.environ, first: Path = _FIRST_PRO
     return next(found, b"").decode(errors="replace")
 
 
-def told(config: Any) -> list[str]:
+def sentences(config: Any) -> list[str]:
     """What the user should know before a run with this config's tree starts, a sentence per command."""
     commands = commands_in(config)
-    sentences = [
+    found = [
         f"{WHEN[name].format(minutes=idle_minutes(config))}: {words(commands[name])}"
         for name in WHEN
         if name in commands
     ]
     if COPY_FIRST in commands:
-        sentences.append(f"before that, this must succeed: {words(commands[COPY_FIRST])}")
-    return sentences
+        found.append(f"before that, this must succeed: {words(commands[COPY_FIRST])}")
+    return found
 
 
-def told_of(run: RunDirectory) -> list[str]:
+def sentences_of(run: RunDirectory) -> list[str]:
     """The same of a run that has not started yet."""
-    return told(tree_of(run.config))
+    return sentences(tree_of(run.config))
 
 
 def tree_of(path: Path) -> Any:

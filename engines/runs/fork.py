@@ -2,7 +2,7 @@
 
 The fork takes the checkpoint (linked, or copied where links are not possible) before it starts, so that its parent may
 go on, or be deleted. Weights, optimizer, schedule, random state and counters are the checkpoint's; so are the live
-edits made before it, which the fork makes anew in its first attempt, to have them on its own record.
+edits made before it, which the fork makes again in its first attempt, to have them on its own record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engines.runs import launch
 from engines.runs.replay import ATTEMPT, take_best, take_best_of_stage
 from engines.runs.saved import Saved, epoch_of, read_saved, take_checkpoint
 from engines.runs.state import RunReader
-from engines.runs.store import create_run, runs_folder
+from engines.runs.store import create_run, runs_folder, word_of
 from engines.runs.trust import require
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _nothing_to_do(
 def make_fork(plan: ForkPlan, *, label: str = "") -> tuple[RunDirectory, ForkPlan]:
     """Make the run directory of a fork, with its checkpoint in it, ready to start. The parent is not touched.
 
-    Gives the plan as it was carried out too: a live parent may have saved anew since it was made.
+    Gives the plan as it was carried out too: a live parent may have saved again since it was made.
     Raises `UserError` where there is nothing to do or the place is occupied, `DataError` where it cannot be made.
     """
     if plan.ended:
@@ -220,7 +220,7 @@ def make_fork(plan: ForkPlan, *, label: str = "") -> tuple[RunDirectory, ForkPla
     where = plan.config.settings.output.dir
     fork = create_run(
         info.project, plan.config.dump(), kind="training", engine=info.engine, title=info.title,
-        label=label or f"fork of {info.label or info.id}", path=Path(where).expanduser() if where else None,
+        label=label or f"fork of {info.label or word_of(info.id)}", path=Path(where).expanduser() if where else None,
         parent=info.id, fork_step=plan.saved.step, edition=plan.config.spec.edition,
     )  # fmt: skip
     try:
@@ -290,7 +290,7 @@ def prepare_fork(
     plan = plan_fork(run, choose_point(run, fork_points(run, events), checkpoint), events, overrides)
     fork, plan = make_fork(plan, label=label)
     sentences = [change.sentence() for change in plan.changes]
-    return fork, [*sentences, *provenance.since_the_newest(run, plan.config), *on_finish.told_of(fork)]
+    return fork, [*sentences, *provenance.since_the_newest(run, plan.config), *on_finish.sentences_of(fork)]
 
 
 def forkable(run: RunDirectory) -> list[Event]:

@@ -190,7 +190,7 @@ def prepare_resume(
         *sentences,
         *(f"{commands.describe(edit)}: sent again: the last attempt ended before applying it" for edit in plan.lost),
         *provenance.since_the_newest(run, applied),
-        *on_finish.told(applied.settings.model_dump()),
+        *on_finish.sentences(applied.settings.model_dump()),
     ]
 
 

@@ -18,7 +18,7 @@ from engines.runs import launch
 from engines.runs.history import History
 from engines.runs.saved import Saved, read_saved, take_checkpoint
 from engines.runs.state import RunReader
-from engines.runs.store import create_run
+from engines.runs.store import create_run, word_of
 from engines.runs.trust import require
 
 ATTEMPT = 1
@@ -103,7 +103,7 @@ def prepare_replay(run: RunDirectory, *, trusted: bool = False) -> RunDirectory:
     tree["cost"] |= dict.fromkeys(on_finish.WHEN)  # of the run, not of looking at it again
     copy = create_run(
         info.project, check_config(tree, str(run.config), {}, ()).dump(), kind="training", engine=info.engine,
-        title=info.title, label=f"replay of {info.label or info.id}", replay_of=info.id,
+        title=info.title, label=f"replay of {info.label or word_of(info.id)}", replay_of=info.id,
         fork_step=info.fork_step, train_loss=info.train_loss, edition=info.edition,
     )  # fmt: skip
     if run.fork.is_file():

@@ -34,7 +34,7 @@ def what_it_runs(run: RunDirectory) -> list[str]:
         f"{info.id} was made elsewhere{by}",
         f"it starts the module {info.engine} with the project {info.project} "
         f"on the data at {yaml12.find(trees[0], 'data', 'path')}",
-        *dict.fromkeys(sentence for tree in trees for sentence in [*_named_code(tree), *on_finish.told(tree)]),
+        *dict.fromkeys(sentence for tree in trees for sentence in [*_named_code(tree), *on_finish.sentences(tree)]),
     ]
 
 

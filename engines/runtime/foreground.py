@@ -35,7 +35,7 @@ def start_and_stay(run: RunDirectory) -> int:
     The first Ctrl-C asks the engine to save and stop; a second one leaves it running. Raises `UserError`.
     """
     interrupts = _Interrupts()
-    for sentence in on_finish.told_of(run):
+    for sentence in on_finish.sentences_of(run):
         print(sentence, file=sys.stderr)
     attempt = launch.start(run)
     print(f"run {run.path}", flush=True)

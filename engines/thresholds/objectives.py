@@ -77,6 +77,6 @@ def _accuracy_coverage(counts: Counts) -> Floats:
 
 
 F1 = Objective("F1", lambda counts: counts.f1)
-F1_LESS_ALARMS = Objective("F1 − 0.5 · false alarms", _f1_less_alarms)
+F1_LESS_ALARMS = Objective("F1 − 0.5 × false alarms", _f1_less_alarms)
 ACCURACY_COVERAGE = Objective("accuracy × coverage", _accuracy_coverage)
 """For the confidence of a choice: of all that was asked, the share answered rightly."""

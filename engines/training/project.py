@@ -75,11 +75,12 @@ class Split:
     summary: Mapping[str, Any] = field(default_factory=dict)
     """What the log says about the data (sessions, windows, support a control …)."""
     read_ahead: bool = False
-    """A thread gathers the next training batch while the device works: for what is read or decoded for each batch. It
-    calls `train.batch` alone, one call at a time, and never beside an evaluation."""
+    """Gather the next training batch in a thread while the device works: for data that is read or decoded per batch.
+    The thread calls nothing but `train.batch`, one call at a time, and never during an evaluation."""
     by_rows: bool = False
-    """`train.batch` of some rows of a batch gives what these are in the whole batch: it draws nothing from `rng`, or
-    through `ctx.share`. Without it each of several ranks gathers whole batches, and keeps its rows."""
+    """Each of several ranks gathers only its own rows of a batch; False: the whole batch, of which it keeps its rows.
+    Set it where `train.batch` of some rows gives the same as those rows of the whole batch: it draws no random numbers,
+    or draws them through `ctx.share`."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,8 @@ class Context:
     cfg: Any = None
     """The run's settings, the project's own model of them."""
     share: Share | None = None
-    """Where several ranks divide each batch: which rows of it these are, and where to draw what must not depend on how
-    many ranks there are (`engines.training.draws`)."""
+    """The rows of the batch that this rank has, and random numbers that are the same for a row on any number of ranks
+    (`engines.training.draws`). None on one rank."""
 
 
 Piece = tuple[float, float, str]

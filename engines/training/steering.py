@@ -186,7 +186,7 @@ def overridden(edits: Sequence[CommandAnswer], newer: cmd.Command) -> list[Comma
 def edits_after(answers: Sequence[CommandAnswer], step: int, epoch: int) -> list[CommandAnswer]:
     """What a checkpoint at `step` with `epoch` epochs done may not hold yet, in the order in which it is due.
 
-    `answers` are the edits on record in the order they were made. After a resume a person may set anew, at an earlier
+    `answers` are the edits on record in the order they were made. After a resume a person may set again, at an earlier
     step, what an earlier attempt set at a later one: the newer word holds, and the older edit is not applied again.
     Edits made at the very boundary of the checkpoint come too: every edit sets an absolute value, so that applying
     one twice, in order, changes nothing.

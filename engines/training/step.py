@@ -92,7 +92,7 @@ class TrainStep:
         self._on = self._index = torch.zeros(0, dtype=torch.long, device=device)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Take loss weights from now on; the tensor keeps its place, so nothing is compiled anew."""
+        """Take loss weights from now on; the tensor keeps its place, so nothing is compiled again."""
         self._weights.copy_(torch.tensor([weights[head] for head in self._heads]), non_blocking=True)
 
     def enter_stage(self, heads: frozenset[str], grad_clip: float) -> None:

@@ -1,4 +1,4 @@
-"""`cockpit export RUN`: a run's export made anew from its best checkpoint, be the run in training, stopped or done."""
+"""`cockpit export RUN`: a run's export made again from its best checkpoint, be the run in training, stopped or done."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def predict_shown(
 
 
 def logistic_leaks(train: Sequence[Recording], validation: Sequence[Recording]) -> dict[str, Scores]:
-    """Scores of the regression baseline, fitted anew on each way to show the state."""
+    """Scores of the regression baseline, fitted again on each way to show the state."""
     rows, held_out = target_rows(train, MOST_ROWS), target_rows(validation)
     scores = {}
     for shown in (TRAINED, *OTHERWISE):

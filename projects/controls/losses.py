@@ -102,7 +102,7 @@ def _places(columns: tuple[int, ...], device: torch.device) -> Tensor:
 
 
 def _taken(target: Tensor, columns: tuple[int, ...]) -> Tensor:
-    """`target[:, columns]`, which would bring the numbers to a GPU anew each time, and wait for it."""
+    """`target[:, columns]`, which would bring the numbers to a GPU again each time, and wait for it."""
     return target.index_select(1, _places(columns, target.device))
 
 

@@ -29,6 +29,7 @@ class GameWindows:
     """
 
     read_ahead = True
+    """For `Split`: the rows of a batch come from disk."""
 
     def __init__(
         self, store: Store, games: Sequence[Placed], length: int, projectiles: int, device: torch.device

@@ -201,7 +201,7 @@ def test_a_config_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
         load_config(tmp_path / "binary.yaml")
 
 
-def test_a_run_records_what_it_would_find_out_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_records_what_it_would_find_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/home/somebody")
     relative = with_recorded_environment(load_config(write(tmp_path, MINIMAL), ["data.path=recordings"]))

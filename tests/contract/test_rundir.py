@@ -12,6 +12,7 @@ import pytest
 from engines.basics import files
 from engines.basics.errors import DataError, UserError
 from engines.contract.rundir import Attempt, ProcessMark, RunDirectory
+from engines.runs import launch
 from engines.runs.store import WORDS, create_run, find_run, find_training, list_runs, new_run_id
 from tests.support.fake_run import FakeRun
 
@@ -284,3 +285,19 @@ def test_runs_are_listed_newest_first_and_other_folders_are_not_runs(three: list
     os.symlink("x" * 300, runs / "controls-20261127-201700-elm")  # stat fails, as where entering is forbidden
     names = [run.path.name for run in list_runs()]
     assert names == [NAMES[0], "my-own-project-20261127-201430-elm", NAMES[2], NAMES[1]]
+
+
+@pytest.mark.behaviour("writes-inside-its-directory")
+def test_a_start_refuses_what_would_be_written_elsewhere(tmp_path: Path) -> None:
+    fake = FakeRun(tmp_path / "runs").begin()
+    for place in (fake.run.checkpoints, fake.run.events, fake.run.lock, fake.run.stdout.parent, fake.run.review):
+        kept, elsewhere = place.with_name("kept"), tmp_path / "elsewhere"
+        if place.exists():
+            place.rename(kept)
+        place.symlink_to(elsewhere)
+        with pytest.raises(DataError, match="is a link, and a run writes into its own directory"):
+            launch.start(fake.run)
+        assert not elsewhere.exists()
+        place.unlink()
+        if kept.exists():
+            kept.rename(place)

@@ -152,7 +152,7 @@ def said() -> str:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("leave, and start again with", "makes data, trains a small model, 2 min"),
+        ("leave, and start again with", "makes data, trains a model: 3 min"),
         ("157,085 trained", "all trainable"),
         ("the dearest first", "most expensive first"),
         ("Begin a run of its own", "Start a new run from a checkpoint"),

@@ -201,10 +201,10 @@ def test_it_is_told_in_words_before_anything_starts() -> None:
             "cost": {"on_finish": command if isinstance(command, str) else list(command)},
         }
         settings = check_config(tree, "config", {}, ()).settings
-        assert on_finish.told(settings.model_dump()) == [
+        assert on_finish.sentences(settings.model_dump()) == [
             f"when the run ends and nothing else runs here, this runs: {shown}"
         ]
-    assert on_finish.told({"cost": {"on_finish": None}}) == on_finish.told(None) == []
+    assert on_finish.sentences({"cost": {"on_finish": None}}) == on_finish.sentences(None) == []
 
 
 @pytest.mark.behaviour("commands-on-error-and-idle")
@@ -299,13 +299,13 @@ def test_the_word_for_the_pod_is_what_runpodctl_does(tmp_path: Path) -> None:
 
 def test_every_command_is_told_before_a_start() -> None:
     cost = {"on_error": "a", "on_stall": "b", "on_idle": ["c", "d e"], "idle_minutes": 7, "copy_first": "rsync"}
-    assert on_finish.told({"cost": cost}) == [
+    assert on_finish.sentences({"cost": cost}) == [
         "when the run fails and nothing else runs here, this runs: a",
         "when the run hangs, it is stopped, and if nothing else runs here, this runs: b",
         "7 minutes after the run has ended, if nothing runs here and nobody types, this runs: c 'd e'",
         "before that, this must succeed: rsync",
     ]
-    assert on_finish.told({"cost": {"copy_first": "rsync"}}) == []
+    assert on_finish.sentences({"cost": {"copy_first": "rsync"}}) == []
 
 
 def supervise(run: RunDirectory, beforehand: str) -> None:

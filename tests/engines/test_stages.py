@@ -68,7 +68,7 @@ def test_patience_ends_a_stage_and_the_last_stage_ends_the_run(tmp_path: Path) -
     ]  # fmt: skip
 
 
-def test_the_schedule_starts_anew_or_goes_on(tmp_path: Path) -> None:
+def test_the_schedule_starts_again_or_goes_on(tmp_path: Path) -> None:
     rates = {}
     for restart in (True, False):
         stages = [{"name": "a", "epochs": 2}, {"name": "b", "lr": 1e-3, "restart_schedule": restart}]

@@ -110,7 +110,7 @@ def test_an_engine_that_hangs_while_its_process_lives_is_told_and_so_is_its_goin
 
 
 @pytest.mark.behaviour("goes-wrong-training-s")
-def test_the_course_of_the_epochs_is_told_once_and_watched_anew_after_an_edit(fake: FakeRun) -> None:
+def test_the_course_of_the_epochs_is_told_once_and_watched_again_after_an_edit(fake: FakeRun) -> None:
     watch = beside(fake)
     for number in range(1, 31):
         fake.epochs(number, best=min(number, 5), score=0.5 if number == 5 else min(number, 4) / 10)
@@ -203,7 +203,7 @@ def test_steps_disk_and_budget_are_told_once_with_their_ends(fake: FakeRun, monk
     assert sorted(told(fake.run)[3:]) == [("data-wait", False), ("disk", True), ("gradient", True)]
 
 
-def test_another_attempt_is_watched_anew_and_what_it_superseded_counts_no_more(fake: FakeRun) -> None:
+def test_another_attempt_is_watched_again_and_what_it_superseded_counts_no_more(fake: FakeRun) -> None:
     fake.epochs(*range(1, 31), best=1, score=0.5)
     beside(fake).look(5)
     assert told(fake.run) == [("plateau", False)]

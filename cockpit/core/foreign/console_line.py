@@ -13,14 +13,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from cockpit.core.foreign.places import kind_and_rank, moment
+from cockpit.core.foreign.line_start import cleaned
+from cockpit.core.foreign.places import kind_and_rank
 from cockpit.core.foreign.rows import Row, row_of
-from cockpit.core.text import ESCAPE
 from engines.contract.metric_names import TRAINING, VALIDATION
 
 RESULTS = frozenset(
-    """acc accuracy ap auc auroc bleu bpb bpc cer dice ece error f1 fid iou kappa loss losses lpips mae map mcc mrr mse
-    ndcg nll perplexity ppl precision psnr recall return reward rmse rouge score ssim success wer""".split()
+    """acc accuracy ap auc auprc auroc bertscore bleu bpb bpc cer chrf cider correlation dice dsc ece elbo epe error f1
+    fid fvd hausdorff iou jaccard kappa kid loss losses lpips mae map mape mcc meteor mpjpe mrr mse ndcg nll pearson
+    perplexity ppl precision psnr recall return reward rmse rouge score sensitivity smape spearman specificity ssim
+    success wer""".split()
 )
 """Words of the names of what a training is watched for: by them a line that tells no step is told from prose."""
 LONGEST_MARK = 2
@@ -47,9 +49,10 @@ _PLACE = re.compile(
     r"[ :=#]+(?P<number>\d[\d,]*(?:\.\d+)?)(?: ?/\d+| of \d+)?(?=[\s:,)]|$)[\s:,)]*",
     re.IGNORECASE,
 )
-_PLACE_WITHIN = re.compile(  # `Best model: epoch 6 val_loss: 0.5`, `saved at step 40, loss 0.1`
-    r"[^\d=]*?(?::|\b(?:at|from|in|of|for|after)|\bbest(?= \w+[ :=#]+[\d.,]+[\s:,)]+[A-Za-z])) "
-    r"(?=(?:epoch|step|iter(?:ation)?|update|episode)[ :=#]+\d[\d,]*(?:\.\d+)?(?:[\s:,)]|$))",
+_PLACE_WITHIN = re.compile(  # `Best model: epoch 6 val_loss: 0.5`, `saved at step 40`, `[my worker3] step 5 loss 0.1`
+    r"(?:[^\d=]|(?<=[A-Za-z\d_])\d|(?<=[A-Za-z]-)\d)*?"
+    r"(?:[:\]>)] ?|\b(?:at|from|in|of|for|after) |\bbest (?=\w+[ :=#]+[\d.,]+[\s:,)]+[A-Za-z]))"
+    r"(?=(?:epoch|step|iter(?:ation)?|update|episode)[ :=#]+\d[\d,]*(?:\.\d+)?(?:[\s:,)/]|$))",
     re.IGNORECASE,
 )
 _EPOCH_AND_STEP = re.compile(
@@ -67,29 +70,13 @@ _STEP_ALONE = re.compile(
     re.IGNORECASE,
 )
 _BAR = re.compile(r"^(?P<about>.*?)\s*\d+%\|\|\s*(?P<step>\d+)/(?:\d+|\?)\s*\[(?P<said>[^\]]*)\]?(?P<behind>.*)$")
-_BAR_DRAWN = re.compile(r"%\|[^|]*\|")
-_LAUNCHER = re.compile(
-    r"^(?:\[(?:rank|default|local_rank|worker)[ _]?(?P<rank>\d+)\]:?\s*"  # torchrun, DeepSpeed
-    r"|\(\w+(?:\([^)]*\))? pid=\d+(?:, ip=[\d.]+)?\)\s*"  # Ray
-    r"|(?P<when>\d{4}-\d\d-\d\dT[\d:.]+Z) std(?:out|err) [FP] "  # kubectl
-    r"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S+ [\w./@-]+(?:\[\d+\])?: "  # journald, syslog
-    r"|[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] *)"  # glog
-)
-_WRAPPED = re.compile(  # a number as Python shows one of an array library
-    r"\b(?:(?:np|numpy|jnp|torch)\.)?(?:u?int\d*|b?float\d*|tensor|Array|array|DeviceArray)"
-    r"\(\s*([+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|nan|inf))\s*(?:,[^()]*(?:\([^()]*\)[^()]*)*)?\)"
-)
-_NET_OUTPUT = re.compile(r"^(Train|Test) net output #\d+: ")  # Caffe
-_WHEN = re.compile(r"^[\[(]?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?|\d\d:\d\d:\d\d(?:[.,]\d+)?)[\])]?[\s|-]*")
-_TO_MICROSECONDS = re.compile(r"(\.\d{6})\d+")
-_LEVEL = re.compile(r"^.*?\b(?:INFO|DEBUG|WARNING)\b(?::\w+:)?[\s:\]|-]*")
+_LEVEL = re.compile(r"^.*?\b(?:INFO|DEBUG|WARNING)\b(?::[\w.]+:)?[\s:\]|-]*")
 _PART = re.compile(
     r"(train(?:ing)?|val(?:id(?:at\w+)?)?|test(?:ing)?|eval(?:uat\w+)?)(?: set| phase)?[: ]+(?=[A-Z])", re.IGNORECASE
 )
 _EVALUATES = re.compile(r"(?:val|test|eval|sanity)", re.IGNORECASE)
 _WORDS = re.compile(r"[^A-Za-z]+")
 _SEPARATORS = re.compile(r"[\W_]+")
-_QUOTES = str.maketrans("", "", "'\"{}\b")
 
 
 class Said(NamedTuple):
@@ -116,39 +103,6 @@ def number(text: str) -> float:
     """Of `1,234.5`, `1.2M`, `nan`."""
     multiple = MULTIPLES.get(text[-1])
     return float(text[:-1].replace(",", "")) * multiple if multiple else float(text.replace(",", ""))
-
-
-class Cleaned(NamedTuple):
-    """A line without colours, quotes, and what launchers and loggers put before it."""
-
-    text: str
-    time: float = math.nan
-    """Of its log, as Unix seconds."""
-    rank: str = ""
-    """`rank 3`: the process of several that printed it, but for the first one."""
-
-    def of_rank(self, row: Row) -> Row:
-        """The row that the text says, of its process."""
-        if not self.rank:
-            return row
-        return row._replace(
-            values={f"{name} [{self.rank}]": value for name, value in row.values.items()}, group=self.rank
-        )
-
-
-def cleaned(line: str) -> Cleaned:
-    """A line as it was printed, apart from its time and its rank."""
-    text = ESCAPE.sub("", line) if "\x1b" in line else line
-    text = text.translate(_QUOTES).strip(" \t\r*#>")
-    time, rank = math.nan, ""
-    while found := _LAUNCHER.match(text):
-        rank = f"rank {found['rank']}" if found["rank"] and int(found["rank"]) else rank
-        time = moment(_TO_MICROSECONDS.sub(r"\1", found["when"])) or time if found["when"] else time
-        text = text[found.end() :]
-    if when := _WHEN.match(text):
-        time, text = moment(when[1]) or time, text[when.end() :]
-    text = _NET_OUTPUT.sub(r"\1: ", _WRAPPED.sub(r"\1", text))
-    return Cleaned(_BAR_DRAWN.sub("%||", text), time, rank)
 
 
 def read_line(line: str) -> Row:

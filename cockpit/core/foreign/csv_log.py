@@ -50,7 +50,7 @@ class CsvParser:
         return row_of(record)
 
     @property
-    def text_cells(self) -> str:
+    def left_out(self) -> str:
         """A sentence on cells that are no numbers under numbers; empty where all are."""
         if not self._text:
             return ""
@@ -74,7 +74,7 @@ def is_header(cells: list[str]) -> bool:
 
 
 def _is_next_header(cells: list[str], names: list[str]) -> bool:
-    """Whether a line of words further down names columns anew, and is no row of text."""
+    """Whether a line of words further down names columns again, and is no row of text."""
     return bool(set(cells) & set(names))
 
 

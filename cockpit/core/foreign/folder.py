@@ -49,14 +49,14 @@ class FolderReader:
             if file not in self._readers:
                 self._readers[file], self._spans[file] = self._reader(file), _Span()
         found = self._read()
-        again = any(news.anew for news in found.values())
+        again = any(news.replaces for news in found.values())
         if again:  # rows of one file cannot be taken out of the others'
             self._spans = {file: _Span() for file in self._readers}
             found = self._read_again()
         if self._tell_apart():
             found, again = self._read_again(), True
         rows = [self._named(row, self._spans[file].number) for file, news in found.items() for row in news.rows]
-        return News(rows, anew=again) if found or again else None
+        return News(rows, replaces=again) if found or again else None
 
     def _read_again(self) -> dict[Path, News]:
         self._readers = {file: self._reader(file) for file in self._readers}

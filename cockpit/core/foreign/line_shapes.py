@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from cockpit.core.foreign.console_line import MULTIPLES, cleaned, row_at, said
+from cockpit.core.foreign.console_line import MULTIPLES, row_at, said
+from cockpit.core.foreign.line_start import cleaned
 from cockpit.core.foreign.rows import Row
 
 LONGEST = 4096

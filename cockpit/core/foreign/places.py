@@ -51,7 +51,7 @@ def moment(text: str) -> float | None:
 class StepCounter:
     """Gives every row of a log a step on one line from its start to its end.
 
-    Many loops count steps anew in every epoch: their step goes back while the epoch goes forward, which no restart
+    Many loops count steps again in every epoch: their step goes back while the epoch goes forward, which no restart
     does. Such epochs are put one behind another. A row without a step stands where the log last was, if it ever told.
     """
 
@@ -115,7 +115,7 @@ class StepCounter:
         if epoch < self._epoch:  # a restart goes on with what was added when that epoch began
             del self._bases[max(1, bisect_left(self._bases, (epoch, math.inf))) :]
             self._highest = step + self._bases[-1][1]
-        elif self._counts_anew(step, epoch):
+        elif self._count_restarts(step, epoch):
             self._bases.append((epoch, self._highest + (self._stride or max(step, 1.0)) - step))
             self.joined += 1
         if epoch != self._epoch:
@@ -124,6 +124,6 @@ class StepCounter:
             self._stride = step - self._step
         self._step, self._epoch = step, epoch
 
-    def _counts_anew(self, step: float, epoch: float) -> bool:
+    def _count_restarts(self, step: float, epoch: float) -> bool:
         only = step == self._step == self._first and epoch >= self._epoch + 1  # epochs of one step, all called the same
         return epoch > self._epoch and (step < self._step or only)

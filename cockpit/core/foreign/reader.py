@@ -20,10 +20,10 @@ LARGEST_DOCUMENT = 1 << 28
 
 @dataclass(frozen=True)
 class News:
-    """Rows since the last call; `anew` when they replace all that came before."""
+    """Rows since the last call; `replaces` when they replace all that came before."""
 
     rows: list[Row]
-    anew: bool = False
+    replaces: bool = False
 
 
 class Reader(Protocol):
@@ -82,11 +82,11 @@ class LineReader:
     def poll(self) -> News | None:
         lines, unfinished = self._lines, self._lines.unfinished
         new = lines.poll()
-        anew = lines.restarts != self._restarts
-        if anew:
+        replaced = lines.restarts != self._restarts
+        if replaced:
             self._restarts = lines.restarts
             self._begin()
-        if not new and not anew and lines.unfinished == unfinished:
+        if not new and not replaced and lines.unfinished == unfinished:
             return None
         if new and self._taken and new[0].rstrip() == self._taken.rstrip():
             new = new[1:]
@@ -97,7 +97,7 @@ class LineReader:
             new = [*new, lines.partial]
         rows = [row for line in new if (row := self._row(line)) is not None]
         self._rows += sum(bool(row.values) for row in rows)
-        return News(rows, anew)
+        return News(rows, replaced)
 
     def _row(self, line: bytes) -> Row | None:
         self._line += 1
@@ -121,11 +121,11 @@ class LineReader:
             found.append(f"{self._damaged} {what} skipped, the first is line {self._first_damaged}{self._why}.")
         elif self._line > 1 and not self._rows:
             found.append(self._nothing())
-        if text := getattr(self._parse, "text_cells", ""):
-            found.append(text)
+        if sentence := getattr(self._parse, "left_out", ""):
+            found.append(sentence)
         if self._lines.unfinished and self._lines.partial != self._taken:
             found.append(unfinished("line", self._lines.unfinished))
-        return found + not_unpacked(self._lines.damage) + written_anew(self._restarts)
+        return found + not_unpacked(self._lines.damage) + rewritten(self._restarts)
 
     def _nothing(self) -> str:
         """Of lines none of which gave a row: what they hold all the same."""
@@ -142,7 +142,7 @@ def unfinished(what: str, size: int) -> str:
     return f"Last {what} is incomplete ({size} bytes): waiting for the rest."
 
 
-def written_anew(times: int) -> list[str]:
+def rewritten(times: int) -> list[str]:
     """The note on a file that was read again from its start."""
     often = "" if times == 1 else f" {times} times"
     return [f"The file was truncated or rewritten{often}; read again from its start."] if times else []
@@ -175,7 +175,7 @@ class WholeReader:
         if stamp == self._seen:
             return None
         try:
-            news, self._problem = News(self._read(self._path), anew=True), ""
+            news, self._problem = News(self._read(self._path), replaces=True), ""
         except NotNow as error:
             news, self._problem = News([]), str(error)
         self._seen = stamp  # not where the file could not be read at all

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from cockpit.core.foreign.reader import UNREADABLE, Misfit, News, not_unpacked, unfinished, written_anew
+from cockpit.core.foreign.reader import UNREADABLE, Misfit, News, not_unpacked, rewritten, unfinished
 from cockpit.core.foreign.rows import Row
 from cockpit.core.foreign.unpacking import AT_ONCE, UnpackedBytes
 
@@ -48,13 +48,13 @@ class RecordReader:
 
     def poll(self) -> News | None:
         data = self._bytes.poll_bytes()
-        anew = self._bytes.restarts != self._restarts
-        if anew:
+        replaced = self._bytes.restarts != self._restarts
+        if replaced:
             self._restarts = self._bytes.restarts
             self._begin()
-        if not data and not anew:
+        if not data and not replaced:
             return None
-        return News([row for record in self._records.feed(data) if (row := self._row(record)) is not None], anew)
+        return News([row for record in self._records.feed(data) if (row := self._row(record)) is not None], replaced)
 
     def _row(self, record: bytes) -> Row | None:
         try:
@@ -71,4 +71,4 @@ class RecordReader:
             found.append(f"{damaged} damaged records skipped{self._why}.")
         if self._records.unfinished:
             found.append(unfinished("record", self._records.unfinished))
-        return found + not_unpacked(self._bytes.damage) + written_anew(self._restarts)
+        return found + not_unpacked(self._bytes.damage) + rewritten(self._restarts)

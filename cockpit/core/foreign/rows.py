@@ -14,7 +14,7 @@ GROUP_NAMES = frozenset({"seed", "trial", "fold"})
 """Columns that tell several runs in one file apart: each of their values has series of its own."""
 OF_THE_PLAN = frozenset({"total_steps", "max_steps", "percentage"})
 """Numbers that say how long a training will be: no metrics."""
-SPLIT_NAMES = frozenset({"split", "mode", "phase", "subset", "stage"})
+SPLIT_NAMES = frozenset({"split", "mode", "phase", "subset", "stage", "set", "dataset", "partition", "type"})
 """Columns that may say which data a row is of; its metrics are then called `val loss`."""
 NUMBER = re.compile(r"\s*[+-]?(nan|inf|infinity|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)\s*", re.IGNORECASE | re.ASCII)
 LARGEST_PLACE = 2.0**53

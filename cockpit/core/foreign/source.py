@@ -33,7 +33,7 @@ class LogSource:
                 self._unreadable = f"{self.path} cannot be read now ({error.strerror})."
         if news is None:
             return self._unreadable != before
-        if news.anew:
+        if news.replaces:
             self._collector = Collector()
         self._collector.add(news.rows)
         return True

@@ -9,7 +9,8 @@ import math
 import re
 
 from cockpit.core.foreign.console_line import tells_results
-from cockpit.core.foreign.line_shapes import LineShapes
+from cockpit.core.foreign.line_shapes import LONGEST, LineShapes
+from cockpit.core.foreign.line_start import array_in
 from cockpit.core.foreign.rows import Row, row_of
 
 _STEP = re.compile(r"(?:s|step):(\d+)(?:/\d+)?(?:\s+|$)")
@@ -33,6 +34,8 @@ class TextParser:
         """Of the newest heading, and of the newest line with values and no step."""
         self._table: dict[str, str] = {}
         self._section = ""
+        self._arrays = 0
+        self._first_array = ("", "")
 
     def __call__(self, line: bytes) -> Row | None:
         """A line's row, or that of the table it ends; None for prose. Raises ValueError for a step without numbers."""
@@ -45,7 +48,19 @@ class TextParser:
         if self._table and _RULE.fullmatch(text):
             row, self._table, self._section = row_of(self._table), {}, ""
             return row
+        if len(text) <= LONGEST and (array := array_in(text)):
+            self._first_array = self._first_array if self._arrays else array
+            self._arrays += 1
         return self._at_its_place(self._lines.read(text))
+
+    @property
+    def left_out(self) -> str:
+        """A sentence on lines with arrays, which hold no number for a chart; empty where there is none."""
+        if not self._arrays:
+            return ""
+        name, value = self._first_array
+        lines = "1 line has an array" if self._arrays == 1 else f"{self._arrays} lines have arrays"
+        return f"{lines} of several numbers, left out: the first is “{value[:20]}” in {name}."
 
     def _of_words(self, step: re.Match[str], text: str) -> Row:
         """`s:12 trl:3.4` (llm.c), `step:1/9 val_loss:4.8` (modded-nanogpt): words and nothing else."""

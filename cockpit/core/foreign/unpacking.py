@@ -141,7 +141,7 @@ class UnpackedLines(_Unpacked, LineFollower):
 
 
 class PrintedLines(UnpackedLines):
-    """Follows what a program prints: a carriage return ends a line too, which a progress bar then prints anew."""
+    """Follows what a program prints: a carriage return ends a line too, which a progress bar then prints again."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, AT_ONCE >> 4)  # such lines take sixteen times as long to read

@@ -81,7 +81,7 @@ class LogFile:
         return True
 
     def _add_block(self, file: int) -> bool:
-        """The next block; one that could still grow is made anew with what came after it. False: nothing is there."""
+        """The next block; one that could still grow is made again with what came after it. False: nothing is there."""
         start, end = self._end, self._end
         if self._open_end:
             start = self.blocks.pop().start

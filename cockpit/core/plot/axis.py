@@ -80,11 +80,19 @@ def _powers(axis: AxisName, start: float, end: float) -> list[tuple[float, str]]
 
 
 def _moments(start: float, end: float, least: float) -> list[tuple[float, str]]:
-    """Round moments of the day in the zone of all other times, at least `least` seconds apart."""
+    """Round moments of the day, at least `least` seconds apart, each in summer time or not as it is then."""
     step = next((float(s) for s in SECONDS if s >= least), DAY * nice_step(least / DAY, whole=True))
-    zone = times.seconds_east(start)
-    told = times.day if step >= DAY else times.clock if step < 60 else times.minute
-    return [(x - zone, told(x - zone)) for x in multiples(start + zone, end + zone, step)]
+    label_of = times.day if step >= DAY else times.clock if step < 60 else times.minute
+    found: list[float] = []
+    for moment in sorted(
+        local - east
+        for east in {times.seconds_east(start + part * (end - start) / 12) for part in range(13)}
+        for local in multiples(start + east, end + east, step)
+        if times.seconds_east(local - east) == east
+    ):
+        if not found or moment - found[-1] >= least:
+            found.append(moment)
+    return [(moment, label_of(moment)) for moment in found]
 
 
 def clock(seconds: float) -> str:

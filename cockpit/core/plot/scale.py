@@ -109,12 +109,16 @@ def multiples(low: float, high: float, step: float) -> list[float]:
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
+LEAST_FIXED = 0.9999e-4
+"""Ticks that far apart have no exponents: `0.0005` between 0 and `0.0010`."""
+
+
 def label(value: float, step: float) -> str:
     """A tick's value, as precise as its `step` asks: `0.35`, `1.25k`, `3.4e-5`; step 0 means three digits."""
     size = abs(value)
     if value == 0 or not math.isfinite(value):
         return f"{value:g}".replace("-0", "0")
-    if size < 1e-3 or size >= 1e15:
+    if (size < 1e-3 and step < LEAST_FIXED) or size >= 1e15:
         return _exponent(value, step)
     unit, name = next(((unit, name) for unit, name in UNITS if size >= unit * 0.9995), (1.0, ""))
     if not step:

@@ -22,7 +22,7 @@ class Smoother:
 
     The k-th finite value gives `sum(w^(k-i) y_i) / sum(w^(k-i))`, i = 1 … k: the usual average with its bias towards
     its start taken out. A value that is not finite is bridged: it stays as it is, the average goes on behind it as if
-    it had not been there. (Starting anew would show the noise of a first value behind every gap.)
+    it had not been there. (Starting again would show the noise of a first value behind every gap.)
     """
 
     def __init__(self, weight: float) -> None:

@@ -173,7 +173,7 @@ class RunModel:
 
     @property
     def advice(self) -> Advice | None:
-        """What more epochs would bring: worked out anew, in 5 ms, when one has ended."""
+        """What more epochs would bring: worked out again, in 5 ms, when one has ended."""
         newest = self.history.newest
         if newest is not self._advice[0]:
             self._advice = newest, advise(self.history, self.attempt.usd_per_hour if self.attempt else 0.0)

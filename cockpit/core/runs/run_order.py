@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.states import GLYPHS, is_live
 from cockpit.core.text import plain
-from cockpit.core.text_filter import TAG, TextFilter
+from cockpit.core.text_filter import KIND, TAG, TextFilter
 from engines.runs import spending
 
 Value = float | str | None
@@ -93,4 +93,5 @@ def matching(rows: Iterable[RunSummary], chosen: TextFilter) -> list[RunSummary]
 def _searched(row: RunSummary) -> str:
     """Everything of a run that a person might look for, each on a line of its own."""
     parts = (row.host, row.id, row.project, row.label, row.notes, row.title, row.detail, row.state, row.device)
-    return "\n".join([*map(plain, parts), *(f"{TAG}{plain(tag)}" for tag in row.tags)])
+    kind = f"{KIND}{'task' if row.is_task else 'training'}"
+    return "\n".join([*map(plain, parts), kind, *(f"{TAG}{plain(tag)}" for tag in row.tags)])

@@ -119,7 +119,7 @@ class WatchedRun:
         """Look again and say whether the summary changed."""
         if self._reader is None:
             if (stamp := self._look_at_stamp()) == self._stamp:
-                return False  # ended, and nothing began anew
+                return False  # ended, and nothing began again
             self._stamp = stamp
             self._reader = RunReader(self.run, self._at_once)
             self._last_seen.clear()

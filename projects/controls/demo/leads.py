@@ -45,7 +45,7 @@ _JITTER = (0.06, 0.88, 0.06)
 HOLD = Lead(3, _JITTER)
 """Postures: held controls follow them by 3 to 5 frames."""
 STEER = Lead(2, (0.1, 0.8, 0.1))
-"""Head and pointing hand: drawn anew on every frame."""
+"""Head and pointing hand: drawn again on every frame."""
 _QUICK, _SLOW = Lead(2, _JITTER, commit=0.97), Lead(3, _JITTER, commit=0.97)
 _SURE = Lead(3, _JITTER)
 PULSES: dict[int, Lead] = {

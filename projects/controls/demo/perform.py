@@ -77,7 +77,7 @@ def _hold(changes: list[Hold], controls: Floats, expected: Floats, rng: np.rando
 def _steer(
     script: Script, screen_open: NDArray[np.bool_], controls: Floats, expected: Floats, rng: np.random.Generator
 ) -> None:
-    """Look and cursor follow head and hand with a lag that is drawn anew on every frame, and a trembling hand."""
+    """Look and cursor follow head and hand with a lag that is drawn again on every frame, and a trembling hand."""
     frames = np.arange(script.frames)
     lags = STEER.first + rng.choice(len(STEER.chances), script.frames, p=STEER.chances)
     seen = np.maximum(frames - lags, 0)

@@ -54,7 +54,7 @@ class ControlPolicy:
     the game that no recording shows; with a hysteresis margin of 0 this is the self-fed history of the evaluation.
 
     Nothing stays pressed by accident: a frame with a number that is not finite, a clock that stands still or goes
-    back, and a gap of more than half a second release everything and start the buffer anew. Only the caller can
+    back, and a gap of more than half a second release everything and start the buffer again. Only the caller can
     notice that frames have stopped coming: send `release()` then.
     """
 

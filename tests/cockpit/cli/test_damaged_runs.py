@@ -18,6 +18,8 @@ from engines.contract.steps import FIXED, StepWriter
 from tests.cockpit.cli.conftest import Cockpit
 from tests.support.fake_run import FakeRun
 
+CASES = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "cases" / "hostile"
+HAS_CASES = pytest.mark.skipif(not CASES.is_dir(), reason="the cases are not beside this project (../shared/data)")
 GOOD, BAD = "controls-20261127-100000-amber", "controls-20261127-110000-birch"
 SAID = (0, 3)
 """Exit codes without a sentence: done, and the end that a run that is followed came to."""
@@ -154,3 +156,47 @@ def test_a_hostile_index_of_a_checkpoint_takes_no_memory(tmp_path: Path) -> None
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
     assert (done.stdout.split(), done.stderr) == (["bytearray", "bytes", "call", "memo", "packed"], "")
+
+
+@HAS_CASES
+@pytest.mark.behaviour("absurd-numbers-cost-their-row")
+@pytest.mark.parametrize(
+    ("file", "watched", "imported"),
+    [
+        ("events.out.tfevents.1.alternating", "8000 damaged records skipped", "no numbers to import"),
+        ("mlflow_huge_step", "1 damaged line skipped, the first is line 3", [[1, 0.5], [2, 0.4]]),
+        ("import_nan_place.log", "loss_idle       2    0  5      0    5    0", [[0, 5], [1, 0]]),
+    ],
+)
+def test_a_hostile_log_is_watched_and_imported(
+    file: str, watched: str, imported: str | list[list[float]], cockpit: Cockpit
+) -> None:
+    """Of the cases that users brought; others of each kind are in test_hostile.py."""
+    assert watched in cockpit("watch", "--once", str(CASES / file)).stdout
+    answer = cockpit("import", str(CASES / file))
+    if isinstance(imported, str):
+        assert imported in answer.stderr
+        return
+    rows = cockpit("metrics", "last", "--csv").stdout.splitlines()[1:]
+    assert [[float(row.split(",")[0]), float(row.split(",")[-1])] for row in rows] == imported
+
+
+@HAS_CASES
+@pytest.mark.behaviour("damaged-run-harms-no-other", "index-takes-no-memory")
+@pytest.mark.parametrize(
+    ("file", "over", "command", "said"),
+    [
+        ("deep_run.json", "run.json", "show", "run.json"),
+        ("memo_index.pt", "checkpoints/last.pt", "fork", "no checkpoint to fork"),
+    ],
+)
+def test_a_hostile_file_in_a_run_is_named(
+    file: str, over: str, command: str, said: str, cockpit: Cockpit, runs: Path
+) -> None:
+    whole_run(runs, GOOD).end("finished")
+    fake = whole_run(runs, BAD)
+    (fake.run.path / over).write_bytes((CASES / file).read_bytes())
+    answer = cockpit(command, BAD)
+    assert (answer.returncode != 0, said in answer.stderr, answer.stderr.count("\n")) == (True, True, 1), answer
+    assert any(GOOD in line and "finished" in line for line in cockpit("ls").stdout.splitlines())
+    assert len(list(runs.glob("controls-*"))) == 2

@@ -3,11 +3,13 @@
 import re
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 import cockpit
+from cockpit.core.plot.axis import x_ticks
 from cockpit.core.times import clock, date_and_clock, first_of_month, midnight, zone
 from engines.runs.spending import Span, seconds_spent, usd_since, usd_spent
 
@@ -58,3 +60,18 @@ def test_the_day_of_the_change_has_25_hours() -> None:
     assert noon - midnight(noon) == 13 * HOUR
     whole_day = [Span(CHANGE - 100 * HOUR, None, usd_per_hour=1.0)]
     assert usd_since(whole_day, midnight(noon), noon) == pytest.approx(13.0)
+
+
+@pytest.mark.behaviour("times-stored-seconds-utc")
+@pytest.mark.parametrize("change", [CHANGE, 1774746000.0])  # out of summer time, and into it on 29 March 2026
+@pytest.mark.parametrize(("hours", "count", "grid"), [(4, 8, 0.5 * HOUR), (12, 6, 2 * HOUR), (30, 5, 6 * HOUR)])
+def test_each_tick_of_the_clock_axis_is_round_by_the_clock_of_its_moment(
+    change: float, hours: int, count: int, grid: float
+) -> None:
+    least = hours * HOUR / count
+    ticks = x_ticks("clock", change - hours / 2 * HOUR, change + hours / 2 * HOUR, count)
+    assert [words for _, words in ticks] == [clock(at)[:5] for at, _ in ticks]
+    minutes = [int(words[:2]) * 60 + int(words[3:]) for _, words in ticks]
+    assert {minute % round(grid / 60) for minute in minutes} == {0}
+    assert all(later - earlier >= least for (earlier, _), (later, _) in pairwise(ticks))
+    assert len(ticks) >= count - 2

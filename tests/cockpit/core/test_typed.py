@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from cockpit.core.typed import program, typed
         ("../my clone/run", "cockpit", "'../my clone/run'"),
         ("", ".venv/bin/cockpit", ".venv/bin/cockpit"),
         ("", "/site-packages/cockpit/cli/__main__.py", "cockpit"),
+        ("", "/site-packages/cockpit/__main__.py", f"{shlex.quote(sys.executable)} -m cockpit"),
         ("\x1b[2J", "", "cockpit"),
     ],
 )

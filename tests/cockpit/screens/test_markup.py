@@ -17,7 +17,7 @@ from tests.cockpit.driving import text, until
 from tests.support.fake_run import FakeRun
 
 Make = Callable[..., CockpitApp]
-NAMES = ("x[lr=1e-3]", "[@click=app.quit]x[/]", "[/]x", "[b", "x [$bad]y[/]")
+NAMES = ("markup[lr=1e-3]", "[@click=app.quit]x[/]", "[/]x", "[b", "x [$bad]y[/]")
 
 
 @pytest.mark.behaviour("names-are-no-markup")

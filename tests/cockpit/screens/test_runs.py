@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 
 from cockpit.app import CockpitApp
 from cockpit.core.runs import summary
+from cockpit.core.typed import program
 from cockpit.notice import Notice
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
@@ -38,7 +39,7 @@ async def test_without_runs_it_says_what_to_press(cockpit: Make) -> None:
     async with cockpit().run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "No runs yet" in text(pilot))
         assert "start one from a config" in text(pilot)
-        assert "run ./run demo (makes data" in text(pilot)  # as ./run, as cockpit
+        assert f"run {program()} demo (makes data" in text(pilot)
         assert not keys(pilot)["stop"]
         for _ in range(2):  # also after coming back, with nothing to put a cursor on
             await pilot.press("n")

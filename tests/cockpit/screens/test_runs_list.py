@@ -200,14 +200,15 @@ async def test_a_baseline_is_pinned_and_tags_filter(cockpit: Make, folder: Path,
         await until(pilot, lambda: "baseline · #good" not in text(pilot))
 
 
-@pytest.mark.behaviour("labels-come-first")
+@pytest.mark.behaviour("labels-come-first", "tasks-stand-apart")
 async def test_labels_come_first_then_words_and_the_project_only_where_several_are(cockpit: Make, folder: Path) -> None:
     sweep = [f"lr={lr} layers={layers} seed=1" for lr in ("0.0001", "0.0003") for layers in (0, 2)]
     for place, label in enumerate(sweep):
         name = f"controls-20261127-10000{place}-{'ash elm fir oak'.split()[place]}"
-        FakeRun(folder, name, label=label, created=NOW - place).begin().end("finished")
+        FakeRun(folder, name, label=label, created=NOW - place).begin().started(epochs=4000).end("finished")
     async with cockpit().run_test(size=(80, 24)) as pilot:
         await loaded(pilot, 4)
+        assert text(pilot).count(" 0/4,000 ") == 4
         names = re.findall(r"finished +(\S.*? · [a-z]+) ", text(pilot))
         assert [name.rpartition(" · ")[2] for name in names] == ["ash", "elm", "fir", "oak"]
         assert len({name.rpartition(" · ")[0] for name in names}) == 4  # no two look alike
@@ -215,8 +216,12 @@ async def test_labels_come_first_then_words_and_the_project_only_where_several_a
         await pilot.resize_terminal(120, 24)
         await until(pilot, lambda: all(f"{label} · " in text(pilot) for label in sweep))
         assert "Project" not in text(pilot)
-        FakeRun(folder, "melee-20261127-100009-moss", project="melee", created=NOW - 9).begin().end("finished")
+        FakeRun(folder, "melee-20261127-100009-moss", project="melee", created=NOW - 9, kind="task").begin().end(
+            "finished"
+        )
         await until(pilot, lambda: "Project" in text(pilot) and "melee" in text(pilot))
+        assert "task · moss" in text(pilot)
+        await until(pilot, lambda: "4 done · 1 task " in text(pilot))
         await pilot.resize_terminal(200, 24)
         await until(pilot, lambda: "2026-11-27" in text(pilot))
 

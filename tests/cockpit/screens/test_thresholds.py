@@ -170,7 +170,7 @@ async def test_another_objective_has_another_best(cockpit: Make, run: RunDirecto
         on = head.scores >= at
         assert 2 * on[head.targets].sum() / (on.sum() + head.positives) == max(reached.values())
         await pilot.press("j")
-        await until(pilot, lambda: "F1 − 0.5 · false alarms" in text(pilot))
+        await until(pilot, lambda: "F1 − 0.5 × false alarms" in text(pilot))
 
 
 async def test_a_click_on_the_chart_puts_the_threshold_there(cockpit: Make, run: RunDirectory) -> None:

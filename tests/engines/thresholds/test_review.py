@@ -62,7 +62,7 @@ def test_a_writer_killed_half_way_leaves_the_earlier_review(
     assert read.arrays["idle"].all()
 
 
-def test_a_review_replaced_while_it_is_read_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_review_replaced_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_review(tmp_path, arrays(1), about(1))
     read_about = reviews._read_about
     calls = []

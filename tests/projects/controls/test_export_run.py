@@ -195,7 +195,7 @@ def test_a_run_of_an_earlier_version_exports_as_it_did(run: RunDirectory) -> Non
 
 
 @pytest.mark.usefixtures("no_trace")
-def test_made_anew_it_is_what_the_training_delivered_and_a_graph(run: RunDirectory) -> None:
+def test_made_again_it_is_what_the_training_delivered_and_a_graph(run: RunDirectory) -> None:
     before = content(run)
     assert set(before) == set(FILES) - {"control_policy_v2.pt2"}
     shutil.rmtree(run.export)

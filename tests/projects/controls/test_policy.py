@@ -75,7 +75,7 @@ def assert_same(decision: Decision, expected: dict[str, NDArray[np.float32]]) ->
         np.testing.assert_allclose(getattr(decision.raw, head), values, atol=2e-6, err_msg=head)
 
 
-def test_a_step_equals_the_whole_window_made_anew(policy: ControlPolicy, session: Recording) -> None:
+def test_a_step_equals_the_whole_window_made_again(policy: ControlPolicy, session: Recording) -> None:
     """Teacher-forced; short windows at the start are padded on the left."""
     decisions = replay(policy, session, forced=True)
     for last in (2, 3, 10, 28, 29, 30, 44, 74):
@@ -124,7 +124,7 @@ def test_what_is_sent_has_the_form_of_a_recording(policy: ControlPolicy, session
         assert (np.diff(fired) >= 0.3).all()
 
 
-def test_smoothing_begins_anew_in_each_mode(policy: ControlPolicy, session: Recording) -> None:
+def test_smoothing_begins_again_in_each_mode(policy: ControlPolicy, session: Recording) -> None:
     decisions = replay(policy, session, forced=False)
     screen = session.state[:, SCREEN_OPEN] > 0
     changes = [k for k in range(4, len(session)) if screen[k] != screen[k - 1]]

@@ -49,7 +49,7 @@ def test_a_threshold_above_everything_never_presses() -> None:
     assert run(hysteresis(np.array([1.5]), 0.05), [1.0, 1.0]) == [False, False]
 
 
-def test_what_the_mask_excludes_goes_off_and_starts_anew() -> None:
+def test_what_the_mask_excludes_goes_off_and_starts_again() -> None:
     rule = hysteresis(np.array([0.5]), 0.2)
     inside = np.array([0.6], np.float32)  # only enough to stay on
     assert run(rule, [0.8]) == [True]

@@ -49,7 +49,7 @@ def test_a_half_written_last_line_waits_and_then_appears_once(name: str, tmp_pat
 @pytest.mark.behaviour("log-truncated-replaced-written")
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("how", ["truncated", "replaced", "written anew in place, longer"])
-def test_a_log_begun_anew_is_read_from_its_start_without_the_old_rows(name: str, how: str, tmp_path: Path) -> None:
+def test_a_log_begun_again_is_read_from_its_start_without_the_old_rows(name: str, how: str, tmp_path: Path) -> None:
     line, path = FORMATS[name], tmp_path / name
     path.write_bytes(b"".join(map(line, range(6))))
     source = read(path)

@@ -67,6 +67,13 @@ def test_the_same_name_again_without_a_place_loses_no_value(tmp_path: Path) -> N
         "[rank0]: ", "[default0]:", "(TrainWorker pid=4711) ", "(TrainWorker pid=4711, ip=10.0.0.2) ",
         "2024-03-04T14:46:00.123456789Z stdout F ", "Mar 04 14:46:00 node7 python[991]: ",
         "I0304 14:46:00.123456 12345 solver.cpp:228] ", "[rank0]: 2024-03-04 14:46:00,123 INFO ",
+        "[rank: 0] ", "Rank 0: ", "[trainer0]:", "[1,0]<stdout>:", "[1,mpirank:0,algo-1]<stdout>:", "0: ",
+        "[pod/train-0/main] ", "train-worker-0 main ", "trainer-1  | ",
+        "2024-03-04T14:46:00.123456789+00:00 stderr P ", "<14>Mar  4 14:46:00 node7 train: ",
+        "2024-03-04T14:46:00+0000 node7 python3[991]: ", "W20240304 14:46:00.123456 12345 trainer.cc:99] ",
+        "[NeMo I 2024-03-04 14:46:00 trainer:88] ", "[03/04 14:46:00 d2.utils.events]: ", "14:46:00: ",
+        "[2024-03-04 14:46:00,123] [INFO] [logging.py:96:log_dist] [Rank 0] ", "INFO:trainer.loop:",
+        "2024-03-04 14:46:00.123 PST ", "[somebody's own launcher, worker3] ",
     ],
 )  # fmt: skip
 def test_what_launchers_and_loggers_put_before_a_line_is_taken_off(tmp_path: Path, prefix: str) -> None:
@@ -75,8 +82,12 @@ def test_what_launchers_and_loggers_put_before_a_line_is_taken_off(tmp_path: Pat
 
 
 @pytest.mark.behaviour("prefixes-of-launchers")
-def test_each_rank_is_a_series_and_none_goes_back_behind_another(tmp_path: Path) -> None:
-    text = "".join(f"[rank{rank}]: step {step} loss: {step + rank / 2}\n" for step in (1, 2) for rank in (0, 1, 3))
+@pytest.mark.parametrize(
+    "mark", ["[rank{}]: ", "[rank: {}] ", "{}: ", "[1,{}]<stdout>:", "[1,mpirank:{},algo-2]<stderr>:"]
+)
+def test_each_rank_is_a_series_and_none_goes_back_behind_another(tmp_path: Path, mark: str) -> None:
+    lines = [(mark.format(rank), step, step + rank / 2) for step in (1, 2) for rank in (0, 1, 3)]
+    text = "".join(f"{mark}step {step} loss: {value}\n" for mark, step, value in lines)
     found = series_of(tmp_path, "a.log", text)
     assert {name: points(one) for name, one in found.items()} == {
         "loss": [(1.0, 1.0), (2.0, 2.0)],
@@ -86,7 +97,7 @@ def test_each_rank_is_a_series_and_none_goes_back_behind_another(tmp_path: Path)
 
 
 @pytest.mark.behaviour("rows-of-several-splits")
-@pytest.mark.parametrize("column", ["split", "mode", "phase"])
+@pytest.mark.parametrize("column", ["split", "mode", "phase", "type", "dataset"])
 def test_rows_of_several_splits_are_series_of_their_own(tmp_path: Path, column: str) -> None:
     rows = [("train", 100, 3), ("val", 1, 3.5), ("train", 200, 2), ("val", 2, 2.5)]
     found = series_of(
@@ -117,13 +128,24 @@ def test_validation_that_counts_its_own_steps_takes_nothing_back(tmp_path: Path,
 @pytest.mark.parametrize(
     "written",
     ["np.float64(44.5)", "tensor(44.5)", "tensor(44.5, device='cuda:0')", "tensor(44.5, grad_fn=<MeanBackward0>)",
-     "Array(44.5, dtype=float32)", "jnp.float32(44.5)"],
+     "Array(44.5, dtype=float32)", "jnp.float32(44.5)", "tensor([44.5])", "mx.array(44.5)", "Decimal('44.5')",
+     "tf.Tensor(44.5, shape=(), dtype=float32)", "<tf.Tensor: shape=(), dtype=float32, numpy=44.5>"],
 )  # fmt: skip
 def test_numbers_in_the_words_of_array_libraries_are_numbers(tmp_path: Path, written: str) -> None:
     text = "".join(f"{{'loss': 0.5, 'epoch': {n}, 'memory (GB)': {written}}}\n" for n in (1, 2))
     found = series_of(tmp_path, "a.log", text)
     assert set(found) == {"loss", "memory (GB)"}
     assert points(found["memory (GB)"], "epoch") == [(1.0, 44.5), (2.0, 44.5)]
+
+
+@pytest.mark.behaviour("wrapped-numbers")
+def test_an_array_of_several_numbers_is_no_value_and_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("".join(f"step {n} loss: tensor(0.5) grads: tensor([1., 2.])\n" for n in (1, 2)))
+    source = read(tmp_path / "a.log")
+    assert {name: points(one) for name, one in source.series().items()} == {"loss": [(1.0, 0.5), (2.0, 0.5)]}
+    assert source.problems() == [
+        "2 lines have arrays of several numbers, left out: the first is “tensor([1., 2.])” in grads."
+    ]
 
 
 @pytest.mark.behaviour("best-printed-again")
@@ -140,7 +162,8 @@ def test_the_best_said_again_takes_nothing_back(tmp_path: Path, heading: str) ->
     "words",
     [
         "Loaded the best model: epoch 2 val_loss: 1.0", "Restoring best checkpoint: epoch 2, val_loss: 1.0",
-        "best epoch 2 val_loss: 1.0",
+        "best epoch 2 val_loss: 1.0", "=> best: epoch 2 loss: 0.5 val_loss: 1.0",
+        "Loading best (epoch 2, val_loss 1.0)",
     ],
 )  # fmt: skip
 def test_the_best_model_said_in_words_takes_nothing_back(tmp_path: Path, words: str) -> None:

@@ -26,7 +26,7 @@ def collected(rows: Iterable[Row]) -> Collector:
 
 @pytest.mark.behaviour("other-programs-logs-steps")
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(1, 50), st.sampled_from([0, 1]))
-def test_steps_that_count_anew_in_every_epoch_go_on(lengths: Sequence[int], stride: int, first: int) -> None:
+def test_steps_that_count_again_in_every_epoch_go_on(lengths: Sequence[int], stride: int, first: int) -> None:
     """The same loop with one counter from start to end would have logged this."""
     lengths = [2, *lengths]  # the first epoch shows how far apart steps are logged
     steps = [(place + first) * stride for length in lengths for place in range(length)]

@@ -224,7 +224,7 @@ def test_saving_keeps_every_comment_and_line_that_is_not_changed(config: Path) -
     assert loaded.training.stages[0].heads == ["look", "idle"]
 
 
-def test_a_text_that_cannot_be_edited_is_written_anew_with_docstrings(tmp_path: Path) -> None:
+def test_a_text_that_cannot_be_edited_is_written_again_with_docstrings(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("project: controls\ndata:\n  path: |-\n    two\n    lines\ntraining:\n")
     form = open_form(path)

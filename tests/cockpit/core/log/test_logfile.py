@@ -139,7 +139,7 @@ def test_only_a_little_of_a_large_log_is_read_at_once(big: Path, monkeypatch: py
 
 @pytest.mark.behaviour("log-truncated-replaced-written")
 @pytest.mark.parametrize("how", ["truncated", "replaced", "removed"])
-def test_a_log_made_anew_is_read_from_its_start(tmp_path: Path, how: str) -> None:
+def test_a_log_made_again_is_read_from_its_start(tmp_path: Path, how: str) -> None:
     path = tmp_path / "stdout.log"
     path.write_bytes(b"a long old line\nanother\n")
     log = indexed(path)

@@ -89,7 +89,7 @@ def test_a_log_is_followed_as_it_grows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["truncated", "replaced"])
-def test_a_log_made_anew_is_read_from_its_start(tmp_path: Path, how: str) -> None:
+def test_a_log_made_again_is_read_from_its_start(tmp_path: Path, how: str) -> None:
     log = tmp_path / "stdout.log"
     log.write_bytes(b"a long old line\n")
     tail = LogTail(log)

@@ -47,7 +47,7 @@ def test_time_begins_with_each_run() -> None:
     assert np.array_equal(series["2:loss"].step, second.series()["loss"].step)
 
 
-def test_only_what_has_grown_is_made_anew() -> None:
+def test_only_what_has_grown_is_made_again() -> None:
     first, second = FakeMetrics(), FakeMetrics()
     both = overlay(first, second)
     assert not both.poll()

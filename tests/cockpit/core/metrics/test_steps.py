@@ -124,7 +124,7 @@ def test_new_columns_torn_records_and_damage_harm_nothing(tmp_path: Path) -> Non
     assert np.isnan(follower.steps.column("time")[1])
 
 
-def test_a_replaced_folder_is_read_anew(tmp_path: Path) -> None:
+def test_a_replaced_folder_is_read_again(tmp_path: Path) -> None:
     out, follower = writer(tmp_path), StepFollower(tmp_path)
     out.append(records((0, 1, 0.1), (1, 1, 0.2)))
     follower.poll()

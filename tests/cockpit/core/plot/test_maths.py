@@ -78,7 +78,7 @@ def test_rows_and_blocks_meet_without_a_seam(monkeypatch: pytest.MonkeyPatch, bl
     np.testing.assert_allclose(Smoother(0.98).smooth(y), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_a_series_that_was_replaced_is_smoothed_anew() -> None:
+def test_a_series_that_was_replaced_is_smoothed_again() -> None:
     smoother = Smoother(0.9)
     smoother.smooth(array([1.0, 2.0, 3.0]))
     assert smoother.smooth(array([5.0, 5.0])).tolist() == [5.0, 5.0]
@@ -204,7 +204,8 @@ def test_dots_become_the_braille_of_unicode() -> None:
     ("value", "step", "text"),
     [
         (0.0, 0.1, "0"), (0.35, 0.05, "0.35"), (1.0, 0.5, "1.0"), (1200.0, 200.0, "1.2k"), (2000.0, 500.0, "2.0k"),
-        (3.4e-5, 1e-6, "3.4e-5"), (-2e-4, 1e-4, "-2e-4"), (1e6, 1e5, "1.0M"), (40.0, 20.0, "40"), (5e20, 1e20, "5e20"),
+        (3.4e-5, 1e-6, "3.4e-5"), (-2e-4, 1e-4, "-0.0002"), (5e-4, 5e-4, "0.0005"), (1e6, 1e5, "1.0M"),
+        (40.0, 20.0, "40"), (5e20, 1e20, "5e20"),
     ],
 )  # fmt: skip
 def test_labels_are_short_and_as_precise_as_their_distance(value: float, step: float, text: str) -> None:

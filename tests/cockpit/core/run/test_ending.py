@@ -12,7 +12,9 @@ import psutil
 import pytest
 
 from cockpit.core.run.ending import send_signal
+from engines.basics.errors import DataError
 from engines.basics.lock import lock_holder
+from engines.contract.rundir import ProcessMark
 from engines.runs.state import RunReader, Status
 from tests.support.fake_run import FakeRun
 from tests.support.reporting_script import reporting_script
@@ -28,6 +30,25 @@ def test_a_signal_goes_to_the_holder_of_the_lock_only(tmp_path: Path) -> None:
             pass
     assert RunReader(fake.run).status().state == "stopped"
     assert not send_signal(fake.run, signal.SIGQUIT)
+
+
+@pytest.mark.behaviour("signal-reaches-no-stranger")
+def test_no_lock_leads_to_a_stranger(tmp_path: Path) -> None:
+    """A link, a second name and a lock that another process than the recorded one holds."""
+    stranger = FakeRun(tmp_path, "controls-20261127-100000-elm").begin().started()
+    with stranger.locked() as holder:
+        for place, lead in enumerate((os.symlink, os.link)):
+            fake = FakeRun(tmp_path, f"controls-20261127-11000{place}-oak").begin().started()
+            fake.run.lock.unlink(missing_ok=True)
+            lead(stranger.run.lock, fake.run.lock)
+            assert not send_signal(fake.run, signal.SIGQUIT)
+            fake.run.lock.unlink()
+        attempt = stranger.run.attempt(1)
+        attempt.supervisor = ProcessMark(os.getpid(), 1.0)
+        stranger.run.write_attempt(attempt)
+        with pytest.raises(DataError, match="not the one that its record names"):
+            send_signal(stranger.run, signal.SIGQUIT)
+        assert lock_holder(stranger.run.lock) == holder
 
 
 @pytest.mark.behaviour("script-somebody-else-s")

@@ -111,7 +111,7 @@ def test_an_edit_replayed_by_a_resume_is_listed_once_with_its_first_step(fake: F
     assert [entry.outcome for entry in model.notable if isinstance(entry, Order)] == ["applied at step 12"]
 
 
-def test_a_resume_supersedes_and_a_replaced_log_starts_anew(fake: FakeRun) -> None:
+def test_a_resume_supersedes_and_a_replaced_log_starts_again(fake: FakeRun) -> None:
     follower, model = RunFollower(fake.begin().started().epochs(1, 2, 3).run), RunModel()
     followed(follower, model)
     fake.begin().started(resumed_step=10)

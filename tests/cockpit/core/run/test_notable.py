@@ -97,7 +97,7 @@ def test_a_resume_inside_a_stage_is_no_new_stage() -> None:
     assert lines(model, "starts") == ["stage two, from epoch 2"]
 
 
-def test_a_log_that_was_replaced_begins_anew() -> None:
+def test_a_log_that_was_replaced_begins_again() -> None:
     model = model_of(ev.Alert(code="x", level="info", text="old"))
     model.add(News(restarted=True, events=(ev.Alert(code="x", level="info", text="new", time=1.0, attempt=1),)))
     assert lines(model) == ["info new"]

@@ -88,7 +88,7 @@ def test_a_new_run_appears_and_a_deleted_one_goes(tmp_path: Path) -> None:
     assert fleet.poll().gone == (first.run.path,)
 
 
-def test_an_ended_run_is_left_alone_until_it_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ended_run_is_left_alone_until_it_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeRun(tmp_path).begin().started().epochs(1)
     fake.end("stopped")
     fleet = Fleet(tmp_path)
