@@ -188,8 +188,11 @@ def test_without_a_language_model_as_much_is_trained() -> None:
         ({"d": 32}, "model.d is 32, but the language model is 64 wide; set model.d to 64"),
         ({"cached": False, "dv": 12}, "model.dv is 12, but the vision encoder gives 144"),
         ({"llm_layers": 3}, "model.llm_layers is 3, and the model has 2"),
-        ({"llm": "/nowhere/model"}, r"the language model '/nowhere/model' cannot be opened"),
-        ({"cached": False, "vision": "/nowhere/eye"}, r"the vision encoder '/nowhere/eye' cannot be opened"),
+        ({"llm": "/nowhere/model"}, r"model '/nowhere/model' cannot be opened \(there is no such file or folder\)"),
+        (
+            {"cached": False, "vision": "/nowhere/eye"},
+            r"encoder '/nowhere/eye' cannot be opened \(there is no such file",
+        ),
         ({"llm": "none"}, "model.d is not set"),
         ({"inputs": "frames", "dv": 0}, "model.inputs is frames, but the data has none"),
     ],
