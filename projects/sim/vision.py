@@ -76,8 +76,8 @@ class AutoVision(nn.Module):
             model = AutoModel.from_pretrained(where, local_files_only=folder.is_dir(), dtype=torch.float32)
         except Exception as error:  # transformers raises whatever its parts raise
             raise ModelError(
-                f"the vision encoder {name!r} cannot be opened ({why(name, error)}); expected grid, efficientnet-lite0, "
-                "a folder with its weights, or an id of the hub."
+                f"the vision encoder {name!r} cannot be opened ({why(name, error)}); expected grid, "
+                "efficientnet-lite0, a folder with its weights, or an id of the hub."
             ) from None
         self.net = getattr(model, "vision_model", model)  # of a model of pictures and text, the half that sees
         side, mean, std = self._preprocessing(where)
