@@ -141,7 +141,7 @@ def _ours() -> tuple[dict[str, int], Timed]:
         (CHANNELS, SIDE, SIDE), width=WIDTH, layers=LAYERS, heads=HEADS, registers=2, context=32, agent_layers=1,
         finest=FINEST,
     )  # fmt: skip
-    policy, reward = PolicyHead(WIDTH, 256, OFFSETS), RewardHead(WIDTH, 256, OFFSETS, TwoHot(255, 3.0))
+    policy, reward = PolicyHead(WIDTH, 256, OFFSETS), RewardHead(WIDTH, 256, 1 + OFFSETS, TwoHot(255, 3.0))
     value = ValueHead(WIDTH, 256, TwoHot(255, 5.0))
     step = _stepping(nn.ModuleList([dynamics, policy, reward, value]))
     latents, known = torch.randn(BATCH, FRAMES, CHANNELS, SIDE, SIDE), torch.ones(BATCH, FRAMES, dtype=torch.bool)

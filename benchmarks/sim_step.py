@@ -68,15 +68,16 @@ class Plain(nn.Module):
 
 
 def measure() -> list[Measurement]:
-    """Every layer count, batch and number format on cached features, and raw frames of the smallest."""
+    """Every layer count, number format and batch, of cached features and of raw frames (the encoder is `grid`)."""
     torch.set_num_threads(1)  # and processor time, so that a busy machine changes neither side
     torch.manual_seed(0)
     found = []
-    for layers, kind in itertools.product(LAYERS, KINDS):
-        ours, plain = _pair(layers, kind, raw=False)
-        found += [_compare(ours, plain, _batch(count), f"{layers}_{kind}_{count}", kind) for count in BATCHES]
-    ours, plain = _pair(LAYERS[0], "fp32", raw=True)
-    return [*found, _compare(ours, plain, _batch(BATCHES[0], raw=True), f"{LAYERS[0]}_fp32_{BATCHES[0]}_raw", "fp32")]
+    for layers, kind, raw in itertools.product(LAYERS, KINDS, (False, True)):
+        ours, plain = _pair(layers, kind, raw=raw)
+        for count in BATCHES:
+            name = f"{layers}_{kind}_{count}{'_raw' * raw}"
+            found.append(_compare(ours, plain, _batch(count, raw=raw), name, kind))
+    return found
 
 
 def _pair(layers: int, kind: str, *, raw: bool) -> tuple[SimNetwork, Plain]:

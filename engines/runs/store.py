@@ -87,6 +87,7 @@ def create_run(
                 )
             files.make_directory(path)
             listed = path.parent.samefile(folder)
+            _forget_earlier(folder, path)
             entry = path if listed else _claim(folder, project, lambda new: new.symlink_to(path))
     except OSError as error:
         raise DataError(
@@ -112,6 +113,13 @@ def create_run(
             "space, or choose another output.dir."
         ) from None
     return run
+
+
+def _forget_earlier(folder: Path, path: Path) -> None:
+    """Remove the names of runs that were at `path` and were deleted there. Raises OSError."""
+    for entry in folder.iterdir():
+        if entry.is_symlink() and entry.readlink() == path:
+            entry.unlink()
 
 
 def _undo(run: RunDirectory, entry: Path) -> None:

@@ -1,7 +1,8 @@
 """A study: runs of one config that differ in a few settings, over several seeds, and one table of them.
 
 Each run lies in FOLDER/ROW/seed_N, one after another. Started again it skips the runs that are over and resumes the one
-that was stopped; Ctrl-C stops a run after its step. FOLDER/study.md is written after every run.
+that was stopped; Ctrl-C stops a run after its step. FOLDER/study.md is written after every run. Of a demo's config the
+data is made first where there is none.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from typing import Generic, TypeVar
 from engines.basics.errors import UserError
 from engines.basics.files import replace_bytes
 from engines.contract import commands
+from engines.contract import spec as specs
 from engines.contract.config import load_config, with_recorded_environment
 from engines.contract.rundir import RunDirectory
 from engines.runs import launch
+from engines.runs.demo_data import is_ready, making_run
 from engines.runs.state import RunReader
 
 Outcome = TypeVar("Outcome")
@@ -66,6 +69,7 @@ class Study(Generic[Outcome]):
         ]
         for row, seed, settings in wanted:
             _check(config, RunDirectory(folder / row / f"seed_{seed}"), settings)
+        _make_demo_data(config, overrides)
         found: dict[str, dict[int, Outcome]] = {row: {} for row in rows}
         for row, seed, settings in wanted:
             run = RunDirectory(folder / row / f"seed_{seed}")
@@ -83,13 +87,7 @@ class Study(Generic[Outcome]):
             launch.start(launch.prepare_training(config, settings, run_dir=run.path))
         elif not reader.status().live:
             launch.start(run, launch.prepare_resume(run)[0])
-        try:
-            while reader.status().live:
-                time.sleep(POLL_SECONDS)
-        except KeyboardInterrupt:
-            launch.send_stop(run, commands.Stop(attempt=max(run.attempt_numbers())))
-            said = f"{run.path}: stops after this step; start the study again to resume."
-            raise UserError(said, exit_code=130) from None
+        _attend(run)
         if not self.is_over(run):
             raise UserError(
                 f"{run.path}: {reader.status().detail or 'has no report'}; start the study again to resume."
@@ -125,6 +123,30 @@ def _check(config: Path, run: RunDirectory, settings: Sequence[str]) -> None:
     wanted = loaded.settings.model_dump(include=SECTIONS)
     if run.config.is_file() and load_config(run.config).settings.model_dump(include=SECTIONS) != wanted:
         raise UserError(f"{run.path}: was trained with other settings; name another folder, or remove this run.")
+
+
+def _make_demo_data(config: Path, overrides: Sequence[str]) -> None:
+    """What `cockpit demo` makes before it trains. Raises `UserError` where that does not come to its end."""
+    settings = load_config(config, overrides).settings
+    path = Path(settings.data.path).expanduser().absolute()
+    if config.name != specs.find(settings.project).demo or (run := making_run(settings.project, path)) is None:
+        return
+    print(f"demo data: {path}", flush=True)
+    _attend(run)
+    if not is_ready(path):
+        raise UserError(f"{run.path}: {RunReader(run).status().detail or 'stopped'}; start the study again to resume.")
+
+
+def _attend(run: RunDirectory) -> None:
+    """Stay until a run has ended; Ctrl-C stops it after its step. Raises `UserError` for that."""
+    reader = RunReader(run)
+    try:
+        while reader.status().live:
+            time.sleep(POLL_SECONDS)
+    except KeyboardInterrupt:
+        launch.send_stop(run, commands.Stop(attempt=max(run.attempt_numbers())))
+        said = f"{run.path}: stops after this step; start the study again to resume."
+        raise UserError(said, exit_code=130) from None
 
 
 def interval(differences: Sequence[float]) -> str:

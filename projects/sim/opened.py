@@ -16,6 +16,7 @@ def said_of_models() -> Iterator[None]:
         yield
     except ModelError as error:
         said = str(error)
-        raise UserError(f"{said[:1].upper()}{said[1:]}") from None
+        named = said.startswith("model.")  # a setting keeps its name
+        raise UserError(said if named else f"{said[:1].upper()}{said[1:]}") from None
     except ModuleNotFoundError as error:
         raise UserError(f"SIM needs the package {error.name}; start with COCKPIT_EXTRAS=sim ./run.") from None

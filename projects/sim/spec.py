@@ -23,7 +23,7 @@ SPEC = Spec(
         Column("ActAcc", "validation.action_accuracy"),
         Column("ActF1", "validation.action_f1"),
         Column("Score", "score"),
-        Column("ms", "validation.ms", ".1f", wide=True),
+        Column("ms", "validation.ms", ".1f"),
         Column("LR", "lr", ".1e"),
     ),
     heads=(

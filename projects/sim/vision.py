@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from projects.sim.labels import ModelError
+from projects.sim.labels import ModelError, why
 
 ROWS, COLUMNS = 6, 8
 """Of the grid that `grid` averages over."""
@@ -75,10 +75,9 @@ class AutoVision(nn.Module):
         try:
             model = AutoModel.from_pretrained(where, local_files_only=folder.is_dir(), dtype=torch.float32)
         except Exception as error:  # transformers raises whatever its parts raise
-            said = " ".join(f"{type(error).__name__}: {error}".split())[:160]
             raise ModelError(
-                f"the vision encoder {name!r} cannot be opened ({said}); expected grid, efficientnet-lite0, a folder "
-                "with its weights, or an id of the hub."
+                f"the vision encoder {name!r} cannot be opened ({why(name, error)}); expected grid, "
+                "efficientnet-lite0, a folder with its weights, or an id of the hub."
             ) from None
         self.net = getattr(model, "vision_model", model)  # of a model of pictures and text, the half that sees
         side, mean, std = self._preprocessing(where)

@@ -183,3 +183,15 @@ def test_a_run_without_a_record_is_known_by_its_versions_and_a_damaged_one_by_no
     assert provenance.recorded(stopped.run) == [made_with()]
     stopped.run.provenance(1).write_bytes(msgspec.json.encode(made_with())[:-9])
     assert [one.facts for one in provenance.recorded(stopped.run)] == [{"torch": "1.13.0"}]
+
+
+def test_the_commit_is_that_of_the_checkout_and_none_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provenance, "ENGINE", tmp_path / "engines")
+    assert provenance.git_hash() is None
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    head = next((tmp_path / ".git" / "refs" / "heads").iterdir()).read_text().strip()
+    assert provenance.git_hash() == head

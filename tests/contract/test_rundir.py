@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,14 @@ def test_an_output_dir_is_the_run_and_is_listed_once(runs: Path, tmp_path: Path)
     (listed,) = list_runs()
     assert listed.path.name == run.info.id
     assert listed.path.resolve() == run.path
+    assert find_run(run.info.id).info == run.info
+
+
+def test_a_run_in_the_place_of_one_that_was_deleted_there_is_listed_once(runs: Path, tmp_path: Path) -> None:
+    make(path=tmp_path / "other")
+    shutil.rmtree(make(path=tmp_path / "output").path)
+    run = make(path=tmp_path / "output")
+    assert sorted(found.path.resolve() for found in list_runs()) == [tmp_path / "other", run.path]
     assert find_run(run.info.id).info == run.info
 
 

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from cockpit.core.config.configs import SHIPPED
-from engines.basics.errors import DataError, UserError
-from engines.basics.files import make_directory
-from engines.basics.reading import read_json
+from engines.basics.errors import UserError
 from engines.contract import spec as specs
 from engines.contract.rundir import RunDirectory
 from engines.contract.spec import Spec
 from engines.runs import launch
-from engines.runs.state import RunReader
-from engines.runs.store import list_runs, runs_folder
-
-MARK = "demo.json"
-"""In a folder of demo data: says whether it is complete, and is absent where a person's own data lies."""
+from engines.runs.demo_data import making_run
 
 
 class Demo:
@@ -41,47 +30,13 @@ class Demo:
 
     def data_run(self) -> RunDirectory | None:
         """The run that makes the data, started now or by another demo before; None when the data is there."""
-        title = f"demo data in {self.data_path}"
-        with _one_at_a_time():
-            if self._data_ready():
-                return None
-            if (maker := _live_run(title)) is not None:
-                return maker
-            run = launch.prepare_task(self.project, "make", {"out": str(self.data_path)}, title=title)
-            launch.start(run)
-            return run
+        return making_run(self.project, self.data_path)
 
     def start(self) -> RunDirectory:
         """Start the training, detached. Raises `UserError` or `DataError`."""
         run = launch.prepare_training(self.config, self.overrides, label="demo")
         launch.start(run)
         return run
-
-    def _data_ready(self) -> bool:
-        try:
-            return read_json(self.data_path / MARK, dict[str, Any]).get("complete") is True
-        except (FileNotFoundError, NotADirectoryError):
-            # data without a mark is a person's own, and the training says what is wrong with it, if anything is
-            return self.data_path.exists() and not (self.data_path.is_dir() and not any(self.data_path.iterdir()))
-        except (OSError, msgspec.DecodeError):
-            return False
-
-
-@contextlib.contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Keeps a second demo waiting while the first one looks and starts; what it started is then there to be seen."""
-    make_directory(runs_folder())
-    with open(runs_folder() / ".demo.lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _live_run(title: str) -> RunDirectory | None:
-    for run in list_runs():
-        with contextlib.suppress(DataError):  # an unreadable record of some other run
-            if run.info.title == title and RunReader(run).status().live:
-                return run
-    return None
 
 
 def _the_one_with_a_demo() -> Spec:

@@ -16,12 +16,10 @@ from engines.contract.tables import Table, encode
 from engines.runs import launch
 from engines.runtime.attempt import carry_out
 from engines.training.engine import train
-from projects.agent.demo.task import make
 from projects.agent.report import PLAYERS
 from projects.agent.study import ROWS, STUDY, outcome
 from tests.projects.agent.runs import config as config_of
 from tests.projects.agent.runs import games
-from tests.projects.controls.task_context import Listener
 
 ROOT = Path(__file__).resolve().parents[3]
 RETURNS = {1: (1.0, 3.0, -5.0, -1.0), 2: (2.0, 3.0, -6.0, 1.0), 3: (3.0, 3.0, -7.0, 0.0)}
@@ -120,15 +118,15 @@ def test_other_settings_and_settings_that_cannot_be_are_refused_first(
 
 @pytest.mark.slow  # ten minutes of CPU
 def test_a_demo_learns_in_dreams_what_its_recordings_do_not_show(tmp_path: Path) -> None:
-    """Seed 1 of the study: rewards, actions beside their ceiling, and a policy better than the one it was cloned as."""
+    """Seed 1 of the study, games made first: rewards, actions beside their ceiling, a policy better than its prior."""
 
     def here(config: Path, run: RunDirectory, settings: Sequence[str]) -> None:
         assert carry_out(launch.prepare_training(config, settings, run_dir=run.path), 1, train) == 0
 
-    make({"out": str(tmp_path / "games")}, Listener())
     settings = [f"data.path={tmp_path / 'games'}", "launch.device=cpu", "launch.threads=1"]
     STUDY.run(ROOT / "configs" / "agent_demo.yaml", tmp_path / "out", list(ROWS), 1, settings, here)
     tables = outcome(RunDirectory(tmp_path / "out" / "phases" / "seed_1"))
+    assert list(tables["Rewards"]) == [str(offset) for offset in range(9)]
     assert tables["Rewards"]["0"]["AUC, this run"] > 0.95
     changes = {name: row["movement changes"] for name, row in tables["Actions"].items()}
     assert changes["cloned, before it dreamed"] > 0.6 * changes["simulator's odds"]

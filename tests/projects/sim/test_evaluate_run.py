@@ -56,7 +56,7 @@ def cached(trained: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(trained.path.parent / "cache"))
 
 
-def test_a_run_leaves_what_the_plan_says(trained: RunDirectory) -> None:
+def test_d8_a_run_leaves_what_the_plan_says(trained: RunDirectory) -> None:
     below = {str(path.relative_to(trained.path)) for path in trained.path.rglob("*")}
     assert below >= {
         "config_resolved.yaml", "checkpoints/best.pt", "checkpoints/last.pt", "checkpoints/epoch_001.pt",

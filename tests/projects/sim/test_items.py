@@ -61,7 +61,7 @@ def test_a_damaged_shard_and_rows_that_do_not_match_are_said(tmp_path: Path) -> 
         Shards(str(tmp_path / "c.npz"))
 
 
-def test_a_class_in_a_file_beside_the_data_is_used_and_named(
+def test_d1_a_class_in_a_file_beside_the_data_is_used_and_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.py").write_text(CLASS)
@@ -78,7 +78,7 @@ def test_a_class_is_named_with_a_colon_or_a_dot(named: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("named", ["nowhere:X", "projects.sim.items:Nothing", "absent.py:X", "word"])
-def test_a_class_that_cannot_be_loaded_is_said(named: str, tmp_path: Path) -> None:
+def test_d1_a_class_that_cannot_be_loaded_is_said(named: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"data\.dataset: "):
         dataset_class(named, tmp_path)
 
@@ -105,7 +105,7 @@ def test_a_class_that_cannot_be_loaded_is_said(named: str, tmp_path: Path) -> No
         ({"weight": torch.ones(2)}, r"weight is \(2,\), expected one number"),
     ],
 )
-def test_a_sample_that_does_not_fit_is_named(bad: dict[str, Any], said: str) -> None:
+def test_d1_a_sample_that_does_not_fit_is_named(bad: dict[str, Any], said: str) -> None:
     with pytest.raises(DataError, match=said):
         ItemSource([item(), item(**bad)], "data", CPU)
 

@@ -99,7 +99,7 @@ def test_counts_are_those_of_the_losses() -> None:
     assert float(loss_counts(given, EVEN, confidence=False)["confidence"]) == 0
 
 
-def test_confidence_learns_whether_risk_and_action_are_right() -> None:
+def test_d7_confidence_learns_whether_risk_and_action_are_right() -> None:
     given, said = batch(3), output(3)
     for task in ("risk", "action"):
         given[f"{task}_id"] = said[f"{task}_logits"].argmax(1)

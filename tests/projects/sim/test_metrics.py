@@ -27,7 +27,7 @@ def test_without_a_positive_recall_is_not_known_and_never_zero() -> None:
     assert composite(metrics) == pytest.approx(1)
 
 
-def test_always_high_does_not_win_by_the_composite() -> None:
+def test_d2_always_high_does_not_win_by_the_composite() -> None:
     labels = np.array([[3, 0, 0], [0, 0, 1], [0, 0, 2], [1, 0, 3]])
     always, careful = labels.copy(), labels.copy()
     always[:, 0], always[:, 2] = 3, 0

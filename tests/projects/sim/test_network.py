@@ -70,7 +70,7 @@ def test_frozen_parts_have_no_dropout_while_the_rest_trains(llm: str) -> None:
     assert torch.equal(model(given)["risk_logits"], model(given)["risk_logits"])
 
 
-def test_the_names_that_train_are_exactly_the_models_own() -> None:
+def test_d6_the_names_that_train_are_exactly_the_models_own() -> None:
     names = trainable_names(network(confidence=True))
     assert {name.split(".")[0] for name in names} == {"projector", "telemetry", "task_token", "heads"}
     assert {name.split(".")[1] for name in names if name.startswith("heads")} == {
@@ -188,8 +188,11 @@ def test_without_a_language_model_as_much_is_trained() -> None:
         ({"d": 32}, "model.d is 32, but the language model is 64 wide; set model.d to 64"),
         ({"cached": False, "dv": 12}, "model.dv is 12, but the vision encoder gives 144"),
         ({"llm_layers": 3}, "model.llm_layers is 3, and the model has 2"),
-        ({"llm": "/nowhere/model"}, r"the language model '/nowhere/model' cannot be opened"),
-        ({"cached": False, "vision": "/nowhere/eye"}, r"the vision encoder '/nowhere/eye' cannot be opened"),
+        ({"llm": "/nowhere/model"}, r"model '/nowhere/model' cannot be opened \(there is no such file or folder\)"),
+        (
+            {"cached": False, "vision": "/nowhere/eye"},
+            r"encoder '/nowhere/eye' cannot be opened \(there is no such file",
+        ),
         ({"llm": "none"}, "model.d is not set"),
         ({"inputs": "frames", "dv": 0}, "model.inputs is frames, but the data has none"),
     ],
@@ -307,7 +310,7 @@ def test_damaged_unpacked_weights_are_said_with_their_folder(tmp_path: Path, mon
         open_llm(str(file))
 
 
-def test_only_fp16_on_a_gpu_scales_its_gradients() -> None:
+def test_d5_only_fp16_on_a_gpu_scales_its_gradients() -> None:
     cpu = torch.device("cpu")
     assert not any(Precision(kind, cpu).scaler.is_enabled() for kind in ("auto", "off", "bf16"))
     with pytest.raises(UserError, match="fp16 needs a GPU"):

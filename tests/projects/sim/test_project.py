@@ -82,7 +82,7 @@ def test_a_checkpoint_without_statistics_or_of_another_model_is_refused(folder: 
         project.load_trainable_state(model, state)
 
 
-def test_decay_is_for_matrices_alone_and_frozen_weights_are_in_no_group(folder: Path) -> None:
+def test_d4_decay_is_for_matrices_alone_and_frozen_weights_are_in_no_group(folder: Path) -> None:
     project, _, model = opened(config(folder))
     decayed, plain = project.param_groups(model, 0.01)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -156,7 +156,7 @@ def test_only_the_heads_of_a_stage_have_losses_and_counts(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("best_by", ["composite", "risk_high_recall"])
-def test_the_score_is_the_composite_or_plain_recall(folder: Path, best_by: str) -> None:
+def test_d2_the_score_is_the_composite_or_plain_recall(folder: Path, best_by: str) -> None:
     cfg = config(folder, thresholds={"best_by": best_by})
     project, split, model = opened(cfg)
     evaluation = project.evaluation(cfg, split)
@@ -234,7 +234,7 @@ def test_classes_that_never_train_are_noted(folder: Path) -> None:
 
 
 def test_what_does_not_fit_the_model_is_a_users_error(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"Model\.d is 32, but the language model is 64 wide"):
+    with pytest.raises(UserError, match=r"^model\.d is 32, but the language model is 64 wide"):
         opened(config(folder, model={"d": 32}))
     with pytest.raises(DataError, match=r"model\.dv is 7, but the features are 144 wide; set model\.dv to 144"):
         opened(config(folder, model={"dv": 7}))
@@ -261,7 +261,7 @@ def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], said: str)
         SimConfig.model_validate({"project": "sim", "data": {"path": "."}, **changes})
 
 
-def test_the_plans_defaults_are_ours() -> None:
+def test_d3_the_plans_defaults_are_ours() -> None:
     ours = SimConfig.model_validate({"project": "sim", "data": {"path": "."}})
     assert (ours.model.frames, ours.model.tokens, ours.training.batch_size, ours.training.epochs) == (8, 4, 64, 10)
     assert (ours.training.lr, ours.training.weight_decay, ours.training.grad_clip) == (1e-3, 0.01, 1.0)
