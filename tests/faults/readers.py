@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from engines.basics.errors import UserError
 from tests.faults import shaped
@@ -230,14 +231,19 @@ def _logs() -> list[bytes]:
 
 
 def _commands(*lines: str) -> Callable[[Path], None]:
-    """What these commands print of the run in the file's folder: a sentence at worst."""
+    """What these commands print of the run in the file's folder: a sentence at worst. None starts an engine."""
 
     def read(path: Path) -> None:
+        from cockpit.cli import starting
         from tests.support.command import called
 
         folder = _run_of(path)
         for line in lines:
-            answer = called(*(str(folder) if word == "RUN" else word for word in line.split()))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(starting, "_start", lambda *run, **options: 0)
+                answer = called(*(str(folder) if word == "RUN" else word for word in line.split()))
+            if "see `cockpit" in answer.stderr:
+                raise AssertionError(f"{line} is no command: {answer.stderr}")
             silent = answer.returncode in (1, 2) and not answer.stderr.strip()
             if silent or answer.returncode not in BY_COMMAND:
                 raise AssertionError(f"{line}: exit code {answer.returncode}, {answer.stderr!r}")
@@ -427,17 +433,17 @@ def all_readers() -> list[Reader]:
     return [
         of("events", "events.jsonl", SHOWS),
         of("commands, as an engine hears them", "commands.jsonl", _hear, 1.0),
-        of("commands, at a resume", "commands.jsonl", _commands("resume RUN --dry-run", "show RUN")),
+        of("commands, at a resume", "commands.jsonl", _commands("resume RUN", "show RUN")),
         of("run.json", "run.json", _commands("show RUN", "ls", "label RUN x")),
         of("attempts", "attempts/1.json", _commands("show RUN", "ls --json", "stop RUN"),
            found="a number that is not its file's: endless recursion in every command"),
         of("step columns", "metrics/steps/00001.json", _steps, 1.0, found="text that is not UTF-8: a traceback"),
         of("step records", "metrics/steps/00001.f64", _steps, 1.0),
         of("step columns, by commands", "metrics/steps/00001.json", SHOWS),
-        of("resolved config", "config_resolved.yaml", _commands("show RUN", "weights RUN", "resume RUN --dry-run")),
+        of("resolved config", "config_resolved.yaml", _commands("show RUN", "weights RUN", "resume RUN")),
         of("report", "report.json", _commands("report RUN", "report RUN --json")),
         of("review", "review/about.json", _commands("thresholds RUN"), found="text that is not UTF-8: a traceback"),
-        of("checkpoint, by commands", "checkpoints/last.pt", _commands("resume RUN --dry-run", "show RUN")),
+        of("checkpoint, by commands", "checkpoints/last.pt", _commands("resume RUN", "show RUN")),
         Reader("YAML configs", "a.yaml", _configs, _config, share=0.3),
         Reader("npz", "a.npz", _arrays, _npz_alone, shaped=shaped.arrays),
         Reader("npz: recordings of controls", "a.npz", _from(_recordings, "*.npz"), _controls, shaped=shaped.arrays,
