@@ -32,6 +32,9 @@ def arrays_in(file: Path | IO[bytes]) -> dict[str, NDArray[Any]]:
 
 
 def _read(file: Path | IO[bytes], *, mapped: bool = False) -> NDArray[Any] | dict[str, NDArray[Any]]:
+    if isinstance(file, Path) and not mapped:
+        with open(file, "rb") as opened:  # numpy leaves a file open that it cannot read
+            return _read(opened)
     try:
         found = np.load(file, mmap_mode="r" if mapped else None, allow_pickle=False)
         if isinstance(found, np.ndarray):

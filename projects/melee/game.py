@@ -21,6 +21,8 @@ REASONS: dict[Reason, str] = {
     "copy": "the same game again",
 }
 """Why a replay is left out, in the order in which it is looked at."""
+LARGEST = 1e5
+"""Of positions, speeds, percents and frames in a state: far beyond every stage's edge and every game's length."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,14 @@ class NotTaken(DataError):
     def __init__(self, reason: Reason, text: str) -> None:
         super().__init__(text)
         self.reason = reason
+
+
+def sound(values: NDArray[Any]) -> NDArray[Any]:
+    """The values of a column. Raises `DataError` where one is not finite, or larger than any that a game has."""
+    if values.dtype.kind == "f" and not (good := np.abs(values) <= LARGEST).all():
+        at = int((~good).argmax())
+        raise DataError(f"a value in row {at} is {values[at]:g}, expected a number within ±{LARGEST:g}.")
+    return values
 
 
 def blank(frames: int) -> NDArray[Any]:

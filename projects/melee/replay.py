@@ -13,7 +13,7 @@ import peppi_py
 from numpy.typing import NDArray
 
 from engines.basics.errors import DataError
-from projects.melee.game import Game, NotTaken, blank, refuse_short, with_items
+from projects.melee.game import Game, NotTaken, blank, refuse_short, sound, with_items
 from projects.melee.layout import EXTERNAL_STAGES, FIRST_FRAME, OTHER_STAGE, STICK_STEPS, TRIGGER_STEPS
 
 Rollback = Literal["last", "first"]
@@ -107,10 +107,9 @@ def _fill(fighter: Array, pre: Any, post: Any, kept: Array, missing: dict[str, N
 
 
 def _array(column: Any) -> Array:
-    """A column of peppi's as numbers; a hole in it, of a fighter that is gone, is 0."""
+    """A column of peppi's as numbers; a hole in it, of a fighter that is gone, is 0. Raises `DataError`."""
     filled = column.fill_null(0) if column.null_count else column
-    array: Array = filled.to_numpy(zero_copy_only=False)
-    return array
+    return sound(filled.to_numpy(zero_copy_only=False))
 
 
 def _same(values: Array) -> Array:
@@ -124,12 +123,12 @@ def _low_bits(buttons: Array) -> Array:
 
 
 def _stick(values: Array) -> Array:
-    steps: Array = np.rint(values * STICK_STEPS)
+    steps: Array = np.rint(values.clip(-1, 1) * STICK_STEPS)
     return steps
 
 
 def _trigger(values: Array) -> Array:
-    steps: Array = np.rint(values * TRIGGER_STEPS)
+    steps: Array = np.rint(values.clip(0, 1) * TRIGGER_STEPS)
     return steps
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from engines.basics.errors import DataError
-from projects.melee.game import Game, blank, refuse_short, with_items
+from projects.melee.game import Game, blank, refuse_short, sound, with_items
 from projects.melee.layout import BUTTONS, MOST_ITEMS, OTHER_STAGE, STAGES, STICK_STEPS, TRIGGER_STEPS
 
 Array = NDArray[Any]
@@ -77,8 +77,9 @@ def _fill(fighter: Array, player: pa.StructArray, missing: dict[str, None]) -> N
     for ours, stick, axis in (
         ("main_x", "main_stick", "x"), ("main_y", "main_stick", "y"), ("c_x", "c_stick", "x"), ("c_y", "c_stick", "y"),
     ):  # fmt: skip
-        fighter[ours] = np.rint((_array(controller.field(stick).field(axis)) - HALF) * 2 * STICK_STEPS)
-    fighter["shoulder"] = np.rint(_array(controller.field("shoulder")) * TRIGGER_STEPS)
+        pushed = _array(controller.field(stick).field(axis)).clip(0, 1) - HALF
+        fighter[ours] = np.rint(pushed * 2 * STICK_STEPS)
+    fighter["shoulder"] = np.rint(_array(controller.field("shoulder")).clip(0, 1) * TRIGGER_STEPS)
     for name, bit in BUTTONS.items():
         fighter["buttons"] |= np.where(_array(controller.field("buttons").field(name)), bit, 0).astype(np.uint16)
 
@@ -95,5 +96,5 @@ def _items(rows: Array, items: pa.StructArray) -> Array:
 
 
 def _array(column: pa.Array) -> Array:
-    array: Array = column.to_numpy(zero_copy_only=False)
-    return array
+    """A column as numbers. Raises `DataError`."""
+    return sound(column.to_numpy(zero_copy_only=False))

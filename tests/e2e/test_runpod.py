@@ -46,7 +46,7 @@ def commands(kind: str = "") -> list[str]:
     return [line for found, text in blocks if found.strip() == kind for line in text.splitlines() if line]
 
 
-TYPED = ("ssh", "scp", "tmux", "git")
+TYPED = ("ssh", "scp", "tmux", "git", "apt-get")
 
 
 @pytest.fixture

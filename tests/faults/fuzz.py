@@ -29,6 +29,8 @@ from tests.faults.readers import CORPUS, Reader, all_readers
 COUNTED = 20
 MOST_CALLS, CALLS_PER_BYTE = 400_000, 600
 BYTES_PER_BYTE = 400
+LEAST_READ = 0.3
+"""Share of the inputs that a reader takes, where they keep its form; else its depths are not reached."""
 ADDRESS_SPACE = 4 << 30
 """Bytes beyond what is mapped at the start."""
 
@@ -43,6 +45,10 @@ class Tally:
     counted: int = 0
     most_memory: int = 0
     most_calls: int = 0
+
+    @property
+    def read(self) -> int:
+        return self.inputs - self.refused - self.crashed
 
 
 class TooMuch(AssertionError):
@@ -110,7 +116,7 @@ def fuzz(reader: Reader, count: int, folder: Path, *, fresh: bool = False) -> Ta
         max_examples=count, deadline=None, derandomize=not fresh, database=None,
         suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink], print_blob=False,
     )  # fmt: skip
-    @given(inputs(reader.all_seeds()))
+    @given(inputs(reader.all_seeds(), reader.shaped))
     def one(data: bytes) -> None:
         path.unlink(missing_ok=True)
         path.write_bytes(data)
@@ -138,7 +144,9 @@ HEAD = f"""\
 # Fuzzing
 
 The output of `python -m tests.faults.fuzz --out docs/fuzzing.md`, never edited by hand. Each reader gets good files
-with bytes changed, cut, dropped, repeated and spliced, and random bytes. It must give a result or an
+with bytes changed, cut, dropped, repeated and spliced, and random bytes; those with a form of their own (JSON, arrays,
+tables, replays, checkpoints) get most inputs in that form, with fields, values, types and lengths changed, so that
+at least {LEAST_READ:.0%} are read and what comes after the first check is reached. A reader must give a result or an
 error that it documents, a sentence with the file; a command that reads must end with an exit code and a sentence, and
 print no escape sequence. On every {COUNTED}th input its work is counted: at most {BYTES_PER_BYTE} bytes of memory and
 {CALLS_PER_BYTE} calls for each byte of input, beyond a base. What reads through a library that may crash reads in a
@@ -151,9 +159,8 @@ damaged file.
 
 
 def row(reader: Reader, tally: Tally) -> str:
-    read = tally.inputs - tally.refused - tally.crashed
     memory = f"{tally.most_memory / (1 << 20):.0f} MiB" if tally.counted else ""
-    cells = (reader.name, f"{tally.inputs:,}", f"{read:,}", f"{tally.refused:,}", f"{tally.crashed:,}", memory)
+    cells = (reader.name, f"{tally.inputs:,}", f"{tally.read:,}", f"{tally.refused:,}", f"{tally.crashed:,}", memory)
     return f"| {' | '.join(cells)} | {reader.found or 'nothing'} |"
 
 
@@ -187,6 +194,9 @@ def main() -> int:
                     print(*(note[:300] for note in getattr(one, "__notes__", [])), flush=True)
                 lines.append(f"| {reader.name} | | | | | | **fails**: {type(errors[0]).__name__} |")
                 continue
+        if reader.shaped is not None and tally.read < LEAST_READ * tally.inputs:
+            failed += 1
+            print(f"FAILED {reader.name}: {tally.read} of {tally.inputs} inputs are read, expected {LEAST_READ:.0%}")
         lines.append(row(reader, tally))
         print(lines[-1], flush=True)
     real = "" if CORPUS.is_dir() else "\nWithout the corpus of real inputs.\n"

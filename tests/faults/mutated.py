@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from tests.faults.shaped import Shaped
+
 LARGEST = 1 << 20
 """Bytes of an input."""
 WORDS = (
@@ -88,9 +90,17 @@ def _number(data: bytes, at: int, word: bytes) -> bytes:
     return data[:start] + word + data[stop:]
 
 
-def inputs(good: Sequence[bytes]) -> SearchStrategy[bytes]:
-    """Mostly damaged seeds, now and then random bytes."""
+@st.composite
+def in_shape(draw: DrawFn, seeds: Seeds, change: Shaped) -> bytes:
+    """One of the seeds after a change of its content."""
+    return change(draw, _one_of(draw, seeds))[:LARGEST]
+
+
+def inputs(good: Sequence[bytes], change: Shaped | None = None) -> SearchStrategy[bytes]:
+    """Damaged seeds and now and then random bytes; with `change` most come of that."""
     seeds = Seeds(good)
     archives = Seeds(seed for seed in seeds if zipfile.is_zipfile(io.BytesIO(seed)))
-    inside = [repacked(archives)] * 3 if archives else []
-    return st.one_of(mutated(seeds), mutated(seeds), mutated(seeds), *inside, st.binary(max_size=300))
+    ways = [mutated(seeds)] * 3 + [repacked(archives)] * (3 if archives else 0) + [st.binary(max_size=300)]
+    if change is not None:
+        ways = [in_shape(seeds, change)] * (4 * len(ways)) + ways  # first, since hypothesis prefers what is
+    return st.integers(0, len(ways) - 1).flatmap(ways.__getitem__)  # one_of counts a strategy once

@@ -13,8 +13,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from engines.basics.errors import UserError
+from tests.faults import shaped
+from tests.faults.shaped import Shaped
 from tests.faults.trainings import ROOT
 
 CORPUS = ROOT.parent / "shared" / "data"
@@ -45,6 +48,8 @@ class Reader:
     """Bytes that it may hold whatever the input."""
     apart: bool = False
     """It reads in a process of its own, as `each_file` has it do."""
+    shaped: Shaped | None = None
+    """Changes its content and keeps its form; then at least `fuzz.LEAST_READ` of the inputs are read."""
 
     def all_seeds(self) -> list[bytes]:
         """Its own, and real files that are not large."""
@@ -52,7 +57,7 @@ class Reader:
         for pattern in self.corpus:
             for path in sorted(CORPUS.glob(pattern))[:8]:
                 content = _opened(path)
-                found.append(content if content.startswith(b"PK") else content[: 1 << 16])
+                found.append(content if content.startswith((b"PK", shaped.RAW)) else content[: 1 << 16])
         return found
 
 
@@ -138,10 +143,11 @@ def _from(make: Callable[[Path], object], pattern: str) -> Callable[[], list[byt
 
 
 def _recordings(folder: Path) -> None:
-    from projects.controls.demo.task import make
-    from tests.faults.trainings import Quiet
+    from projects.controls.recordings import write_recording
+    from tests.projects.controls.sessions import random_session
 
-    make({"out": str(folder), "sessions": 3, "minutes": 0.5}, Quiet())
+    for rows in (40, 90):
+        write_recording(folder / f"{rows}.npz", random_session("a", rows, rows))
 
 
 def _drives(folder: Path) -> None:
@@ -156,6 +162,15 @@ def _games(folder: Path) -> None:
     from tests.faults.trainings import Quiet
 
     make({"out": str(folder), "games": 2, "frames": 32}, Quiet())
+
+
+def _league_games() -> list[bytes]:
+    import tempfile
+
+    from tests.projects.agent.test_league import written
+
+    with tempfile.TemporaryDirectory() as folder:
+        return [written(Path(folder) / "a.npz").read_bytes()]
 
 
 def _matches(folder: Path) -> None:
@@ -179,13 +194,14 @@ def _tables() -> list[bytes]:
 
 @cache
 def _checkpoints() -> list[bytes]:
+    """One as an engine saves it."""
     import torch
 
     live = {"weights": {"action": 1.0}, "lr_scale": 1.0, "epochs": 4, "patience": None}
     state = {"step": 8, "epoch": 2, "step_in_epoch": 0, "live": live, "stage": 0, "best_epoch": 1}
     file = io.BytesIO()
     torch.save({"format": 1, "model": {"w": torch.zeros(3, 2)}, "state": state, "metadata": {"a": [1, "x"]}}, file)
-    return [file.getvalue(), run_files()["checkpoints/last.pt"]]
+    return [file.getvalue()]
 
 
 def _arrays() -> list[bytes]:
@@ -215,14 +231,19 @@ def _logs() -> list[bytes]:
 
 
 def _commands(*lines: str) -> Callable[[Path], None]:
-    """What these commands print of the run in the file's folder: a sentence at worst."""
+    """What these commands print of the run in the file's folder: a sentence at worst. None starts an engine."""
 
     def read(path: Path) -> None:
+        from cockpit.cli import starting
         from tests.support.command import called
 
         folder = _run_of(path)
         for line in lines:
-            answer = called(*(str(folder) if word == "RUN" else word for word in line.split()))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(starting, "_start", lambda *run, **options: 0)
+                answer = called(*(str(folder) if word == "RUN" else word for word in line.split()))
+            if "see `cockpit" in answer.stderr:
+                raise AssertionError(f"{line} is no command: {answer.stderr}")
             silent = answer.returncode in (1, 2) and not answer.stderr.strip()
             if silent or answer.returncode not in BY_COMMAND:
                 raise AssertionError(f"{line}: exit code {answer.returncode}, {answer.stderr!r}")
@@ -348,13 +369,45 @@ def _store_beside(folder: Path) -> None:
     _matches(folder / "out")
 
 
+def _played(count: int) -> dict[str, bytes]:
+    """A log of each kind that controls takes, of so many ticks."""
+    import json
+
+    from tests.projects.controls import test_import_minerl, test_import_vpt
+
+    def joined(ticks: list[dict[str, Any]]) -> bytes:
+        return "".join(json.dumps(tick) + "\n" for tick in ticks).encode()
+
+    keys = ("", "w", "wd", "e", "")
+    list_ = [{"ESC": 0, "noop": [], "camera": [0.0, 1.5], "forward": k % 2} for k in range(count)]
+    return {
+        "vpt": joined([test_import_vpt.line(k, keys[k % 5], mouse={"dx": k % 7}) for k in range(count)]),
+        "minerl": joined([test_import_minerl.tick(50 * k, camera=(1, k % 3)) for k in range(count)]),
+        "list": json.dumps(list_).encode(),
+    }
+
+
+def _of_version_1() -> list[bytes]:
+    import tempfile
+
+    from tests.projects.controls.test_import_v1 import version_1
+
+    with tempfile.TemporaryDirectory() as folder:
+        for width in (16, 24):
+            version_1(Path(folder) / f"{width}.npz", rows=40, width=width)
+        return [path.read_bytes() for path in sorted(Path(folder).iterdir())]
+
+
 def _imported(name: str) -> Callable[[Path], None]:
     def read(path: Path) -> None:
         from projects.controls.importers.kinds import named
         from projects.controls.importers.meter import Meter
         from tests.faults.trainings import Quiet
 
-        named(name).read(path, None, Meter(Quiet(), 1))
+        takes = named(name).read(path, None, Meter(Quiet(), 1))
+        for take in takes[:2]:
+            for session in take.sessions(["a"], np.random.default_rng(0)):
+                assert all(np.isfinite(array).all() for array in (session.controls, session.frames, session.state))
 
     return read
 
@@ -380,36 +433,46 @@ def all_readers() -> list[Reader]:
     return [
         of("events", "events.jsonl", SHOWS),
         of("commands, as an engine hears them", "commands.jsonl", _hear, 1.0),
-        of("commands, at a resume", "commands.jsonl", _commands("resume RUN --dry-run", "show RUN")),
+        of("commands, at a resume", "commands.jsonl", _commands("resume RUN", "show RUN")),
         of("run.json", "run.json", _commands("show RUN", "ls", "label RUN x")),
         of("attempts", "attempts/1.json", _commands("show RUN", "ls --json", "stop RUN"),
            found="a number that is not its file's: endless recursion in every command"),
         of("step columns", "metrics/steps/00001.json", _steps, 1.0, found="text that is not UTF-8: a traceback"),
         of("step records", "metrics/steps/00001.f64", _steps, 1.0),
         of("step columns, by commands", "metrics/steps/00001.json", SHOWS),
-        of("resolved config", "config_resolved.yaml", _commands("show RUN", "weights RUN", "resume RUN --dry-run")),
+        of("resolved config", "config_resolved.yaml", _commands("show RUN", "weights RUN", "resume RUN")),
         of("report", "report.json", _commands("report RUN", "report RUN --json")),
         of("review", "review/about.json", _commands("thresholds RUN"), found="text that is not UTF-8: a traceback"),
-        of("checkpoint, by commands", "checkpoints/last.pt", _commands("resume RUN --dry-run", "show RUN")),
+        of("checkpoint, by commands", "checkpoints/last.pt", _commands("resume RUN", "show RUN")),
         Reader("YAML configs", "a.yaml", _configs, _config, share=0.3),
-        Reader("npz", "a.npz", _arrays, _npz_alone),
-        Reader("npz: recordings of controls", "a.npz", _from(_recordings, "*.npz"), _controls,
+        Reader("npz", "a.npz", _arrays, _npz_alone, shaped=shaped.arrays),
+        Reader("npz: recordings of controls", "a.npz", _from(_recordings, "*.npz"), _controls, shaped=shaped.arrays,
                found="members that are no arrays"),
-        Reader("npz: drives of sim", "a.npz", _from(_drives, "*.npz"), _drive,
+        Reader("npz: drives of sim", "a.npz", _from(_drives, "*.npz"), _drive, shaped=shaped.arrays,
                found="members that are no arrays, headers that are no Python: tracebacks"),
-        Reader("npz: latents of agent", "a.npz", _from(_games, "latents/*.npz"), _latents),
-        Reader("npz: League games", "a.npz", _arrays, _league, corpus=("league/*.npz",), share=0.3),
-        Reader("features.json", "features.json", _from(_games, "features.json"), _features),
+        Reader("npz: latents of agent", "a.npz", _from(_games, "latents/*.npz"), _latents, shaped=shaped.arrays),
+        Reader("npz: League games", "a.npz", _league_games, _league, corpus=("league/*.npz",), share=0.3,
+               shaped=shaped.arrays),
+        Reader("features.json", "features.json", _from(_games, "features.json"), _features, shaped=shaped.document),
         Reader("slp", "a.slp", lambda: [b"{U\x03raw[$U#l" + bytes(300)], _replay, refuses=_not_taken(), apart=True,
-               corpus=("melee/odd/odd_1*.slp.xz", "melee/odd/odd_07*.slp.xz"), share=0.2),
-        Reader("parquet tables of melee", "a.parquet", _tables, _table, refuses=_not_taken(), apart=True, share=0.5),
-        Reader("store of melee: a shard's record", "out/00000.json", _from(_matches, "0000?.json"), _store,
-               prepare=_store_beside, share=0.5, found="text that is not UTF-8: a traceback"),
-        Reader("checkpoints, by the cockpit", "last.pt", _checkpoints, _saved),
-        Reader("checkpoints, by the engine", "last.pt", _checkpoints, _loaded),
+               found="positions that are not finite, or of 1e38, went into the store",
+               corpus=("melee/odd/odd_0[34]*.slp.xz", "melee/odd/odd_05*.slp.xz", "melee/odd/odd_12*.slp.xz"),
+               share=0.2, shaped=shaped.replay),
+        Reader("parquet tables of melee", "a.parquet", _tables, _table, refuses=_not_taken(), apart=True, share=0.5,
+               shaped=shaped.table),
+        Reader("store of melee: a shard's record", "out/00000.json", _from(_matches, "00000.json"), _store,
+               prepare=_store_beside, share=0.5, shaped=shaped.document, found="text that is not UTF-8: a traceback"),
+        Reader("checkpoints, by the cockpit", "last.pt", _checkpoints, _saved, shaped=shaped.checkpoint),
+        Reader("checkpoints, by the engine", "last.pt", _checkpoints, _loaded, shaped=shaped.checkpoint),
         *(Reader(f"external logs: {name}", name, _logs, _log, corpus=real, share=0.7) for name, real in LOGS.items()),
-        Reader("MineRL logs", "a.jsonl", lambda: [b'{"a": 1}\n'], _imported("minerl"), corpus=("minecraft/minerl*",)),
-        Reader("VPT logs", "a.json", lambda: [b'{"a": 1}\n'], _imported("vpt"), corpus=("minecraft/*vpt*",)),
+        Reader("MineRL logs", "a.jsonl", lambda: [_played(40)["minerl"]], _imported("minerl"), share=0.3,
+               corpus=("minecraft/minerl*",), shaped=shaped.lines),
+        Reader("VPT logs", "a.jsonl", lambda: [_played(40)["vpt"], _played(90)["vpt"]], _imported("vpt"), share=0.3,
+               shaped=shaped.lines),
+        Reader("action lists", "a.json", lambda: [_played(40)["list"]], _imported("list"), share=0.3,
+               corpus=("minecraft/*vpt*",), shaped=shaped.document),
+        Reader("npz: recordings of version 1", "a.npz", _of_version_1, _imported("v1"), share=0.3,
+               shaped=shaped.arrays),
     ]  # fmt: skip
 
 

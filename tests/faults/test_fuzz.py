@@ -20,6 +20,8 @@ def test_a_reader_gives_a_result_or_its_own_error(name: str, tmp_path: Path, mon
     count = max(COUNTED // 2, round(2 * COUNTED * reader.share))
     tally = fuzz(reader, count, tmp_path)
     assert tally.inputs >= count
+    if reader.shaped is not None and count >= COUNTED:
+        assert tally.read >= 0.2 * tally.inputs  # of few; `LEAST_READ` of many
 
 
 def greedy(path: Path) -> object:

@@ -81,6 +81,18 @@ def test_a_plain_table_lacks_what_it_does_not_have(tmp_path: Path) -> None:
     assert "percent" not in missing
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), 3e38])
+def test_a_value_that_no_game_has_is_damage(tmp_path: Path, value: float) -> None:
+    made = columns(150, seed=1)
+    made["p1"]["y"][7] = value
+    write_table(tmp_path / "a.parquet", made)
+    with pytest.raises(DataError, match=r"a value in row 7 is .*, expected a number within ±100000"):
+        read_table(tmp_path / "a.parquet", 100)
+    made["p1"]["y"][7], made["p1"]["controller"]["main_stick"]["x"][7] = 0, 40
+    write_table(tmp_path / "a.parquet", made)
+    assert read_table(tmp_path / "a.parquet", 100).frames["players"]["main_x"][7, 1] == 80  # as far as a stick goes
+
+
 @pytest.mark.parametrize("damage", [b"", b"PAR1", b"x\x9cnot zlib", b"hello"])
 def test_what_is_no_table_is_said_in_a_sentence(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "a.parquet").write_bytes(damage)
