@@ -2,6 +2,7 @@
 
 Trains `configs/controls_demo.yaml` with three seeds, each as a run of the engine, and scores the best weights of each
 on fresh test sessions. With `--minerl` the sessions are those of a player's log, the last quarter of it for the test.
+The last rows are of the first minute of each session, with the player's past and with the predictor's own (self-fed).
 Boosted trees are among the baselines where scikit-learn is installed; they take more time than a training.
 """
 
@@ -11,12 +12,12 @@ import contextlib
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -31,18 +32,20 @@ from engines.training import engine
 from engines.training.comparison import comparison
 from engines.training.project import ENLARGE, Cell, Table
 from engines.training.trained import open_reviewed
-from projects.controls.baselines import evaluate_baselines
+from projects.controls.baselines import Baselines, at_targets, target_rows
 from projects.controls.batches import WindowSource
 from projects.controls.demo.session import make_session
 from projects.controls.demo.task import CEILING
 from projects.controls.importers.task import parse
-from projects.controls.metrics import Scores, score_controls
+from projects.controls.metrics import Prediction, Scores, Thresholds, score_controls
 from projects.controls.predictions import predict
 from projects.controls.project import ControlsProject
-from projects.controls.recordings import read_folder, write_recording
+from projects.controls.recordings import Recording, read_folder, write_recording
 from projects.controls.report import PERFECT
+from projects.controls.self_fed import Answer, answers, first_windows, self_fed
 from projects.controls.split import read_split
 from projects.controls.tuning import tuned
+from projects.controls.window_linear import window_rows
 
 CONFIG = Path(__file__).parents[1] / "configs/controls_demo.yaml"
 MINERL = Path(__file__).parents[2] / "shared/data/minecraft/minerl_study_mc-0.jsonl"
@@ -57,6 +60,23 @@ MINUTES = 3.0
 PROCESSES = 2
 """With a thread each."""
 SHOWN = ("action_f1", "action_change_f1", "look_mse", "cursor_pixels", "hotbar_accuracy", "score")
+
+
+class Fed(NamedTuple):
+    """Scores on the first minute of each session."""
+
+    forced: Scores
+    """With the player's past."""
+    own: Scores
+
+
+class Trained(NamedTuple):
+    """Scores of one training on the test."""
+
+    plain: Scores
+    exported: Scores
+    """At the thresholds of its export."""
+    fed: Fed
 
 
 class _Context:
@@ -84,9 +104,9 @@ def table(minerl: bool = False) -> Table:
         with ProcessPoolExecutor(PROCESSES, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
             beside = pool.submit(_baselines, folder, settings)
             found = list(pool.map(partial(_trained, folder, settings), SEEDS))
-            baselines = beside.result()
+            baselines, linear = beside.result()
         sessions = len(read_folder(folder / "test"))
-    return _beside([plain for plain, _ in found], [own for _, own in found], baselines, sessions)
+    return _beside(found, baselines, linear, sessions)
 
 
 def _demo(folder: Path) -> None:
@@ -109,12 +129,25 @@ def _minerl(folder: Path) -> None:
         path.rename(folder / "test" / path.name)
 
 
-def _baselines(folder: Path, settings: list[str]) -> dict[str, Scores]:
+def _baselines(folder: Path, settings: list[str]) -> tuple[dict[str, Scores], Fed]:
+    """Scores of all, and of window-linear on its own past."""
     known, _ = read_split(load_config(CONFIG, settings).settings.data)  # type: ignore[arg-type]
-    return evaluate_baselines(known, read_folder(folder / "test"), folder / "test" / CEILING, trees=True)
+    fitted, test = Baselines(known, trees=True), read_folder(folder / "test")
+    linear = fitted.window_linear
+    forced = linear.predict(at_targets(test, window_rows))
+    scores = fitted.scores(test, folder / "test" / CEILING)
+    return scores, _fed(test, forced, linear.answer, linear.thresholds)
 
 
-def _trained(folder: Path, settings: list[str], seed: int) -> tuple[Scores, Scores]:
+def _fed(test: Sequence[Recording], forced: Prediction, answer: Answer, thresholds: Thresholds | None = None) -> Fed:
+    """forced: of all windows."""
+    thresholds, source = thresholds or Thresholds(), WindowSource(test, torch.device("cpu"), 0.0)
+    rows, truth = first_windows(source.sessions), target_rows(test).truth
+    own = self_fed(answer, test, thresholds)
+    return Fed(*(score_controls(each, truth[rows], thresholds) for each in (forced[rows], own)))
+
+
+def _trained(folder: Path, settings: list[str], seed: int) -> Trained:
     """Train one model, and score its best weights on the test at the thresholds of the training and of its export."""
     run = launch.prepare_training(CONFIG, [*settings, f"training.seed={seed}"], run_dir=folder / f"run_{seed}")
     began = time.process_time()
@@ -124,9 +157,9 @@ def _trained(folder: Path, settings: list[str], seed: int) -> tuple[Scores, Scor
     cfg: Any = trained.settings
     model, test = trained.load_into(ControlsProject().build(cfg)), read_folder(folder / "test")
     prediction, truth = predict(model, WindowSource(test, torch.device("cpu"), 0.0), ENLARGE * cfg.training.batch_size)
-    plain, own = score_controls(prediction, truth), score_controls(prediction, truth, tuned(cfg, review.arrays))
+    plain, exported = score_controls(prediction, truth), score_controls(prediction, truth, tuned(cfg, review.arrays))
     say(f"{run.path.name}: {seconds:.0f} CPU s, best epoch {trained.log.best_epoch}, " + _figures(plain))
-    return plain, own
+    return Trained(plain, exported, _fed(test, prediction, answers(model)))
 
 
 def _train(run: RunDirectory) -> None:
@@ -145,24 +178,36 @@ def _values(scores: Scores) -> dict[str, float | None]:
     return {name: scores.score if name == "score" else scores.values.get(name) for name in SHOWN}
 
 
-def _beside(plain: list[Scores], own: list[Scores], baselines: Mapping[str, Scores], sessions: int) -> Table:
+def _beside(found: list[Trained], baselines: Mapping[str, Scores], linear: Fed, sessions: int) -> Table:
     values = {name: _values(scores) for name, scores in baselines.items()}
     bounds = {CEILING: values.pop(CEILING)} if CEILING in values else {}
-    mean = {name: found for name, (found, _) in _spread(plain).items()}
-    note = f"Means of {len(plain)} seeds on {sessions} test sessions."
+    plain = _spread([one.plain for one in found])
+    mean = {name: value for name, (value, _) in plain.items()}
+    note = f"Means of {len(found)} seeds on {sessions} test sessions."
     made = comparison(mean, values, {name: PERFECT[name] for name in SHOWN}, bounds=bounds, note=note)
-    more: list[tuple[Cell, ...]] = [
-        ("± of the seeds", *(deviation for _, deviation in _spread(plain).values()), ""),
-        ("this run, exported thresholds", *(found for found, _ in _spread(own).values()), ""),
+
+    def row(title: str, scores: list[Scores]) -> tuple[Cell, ...]:
+        return (title, *(value for value, _ in _spread(scores).values()), "")
+
+    more = [
+        ("± of the seeds", *(deviation for _, deviation in plain.values()), ""),
+        row("this run, exported thresholds", [one.exported for one in found]),
     ]
-    return Table(made.columns, (made.rows[0], *more, *made.rows[1:]), made.note)
+    fed = [
+        row("first minute: this run", [one.fed.forced for one in found]),
+        row("this run, self-fed", [one.fed.own for one in found]),
+        row("window-linear", [linear.forced]),
+        row("window-linear, self-fed", [linear.own]),
+    ]
+    return Table(made.columns, (made.rows[0], *more, *made.rows[1:], *fed), made.note)
 
 
 def _spread(scores: list[Scores]) -> dict[str, tuple[float | None, float | None]]:
-    """Mean and standard deviation (of a sample) of each value; None where a seed has none."""
+    """Mean and standard deviation (of a sample) of each value; None where a seed has none, or of a single one."""
     found: dict[str, tuple[float | None, float | None]] = {}
     for name in SHOWN:
         numbers = [value for one in scores if (value := _values(one)[name]) is not None]
         whole = len(numbers) == len(scores)
-        found[name] = (float(np.mean(numbers)), float(np.std(numbers, ddof=1))) if whole else (None, None)
+        deviation = float(np.std(numbers, ddof=1)) if whole and len(numbers) > 1 else None
+        found[name] = float(np.mean(numbers)) if whole else None, deviation
     return found

@@ -2,13 +2,16 @@
 
 Held: each key follows when the one before is painted. Now and then: keys at random moments, so that they also meet what
 is done in quiet ones, sums over all controls. Both after everything is sorted and resampled, and once while it is not.
+Each in wall time and in processor time of the thread that paints: on a busy machine only that one is the screen's own.
 """
 
 from __future__ import annotations
 
 import random
 import statistics
+import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,8 @@ SIZES = ((80, 24), (200, 50))
 RIGHT = "\x1b[C"
 PROMISED = 50.0
 """Milliseconds from a key to the picture."""
+PATIENCE = 1800.0
+"""Seconds for resampling all controls: half a minute of processor time, which a busy machine may give only slowly."""
 CONFIG = """\
 project: controls
 data:
@@ -44,14 +49,21 @@ thresholds:
 def measure() -> list[Measurement]:
     measurements = []
     with tempfile.TemporaryDirectory() as home:
+        _say("writing the review of a run")
         _reviewed(Path(home, "runs"))
         for size in SIZES:
             measurements += _measure(home, size)
     return measurements
 
 
+def _say(what: str) -> None:
+    """How far it is, on stderr: a busy machine takes minutes."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
+
+
 def _measure(home: str, size: tuple[int, int]) -> list[Measurement]:
-    chance = random.Random(0)
+    chance, columns, lines = random.Random(0), *size
+    _say(f"{columns}x{lines}: opening the screen")
     with Terminal(COCKPIT, {"HOME": home, "COCKPIT_RUNS": f"{home}/runs"}, size=size) as terminal:
         terminal.wait("amber")
         terminal.press("\r")
@@ -61,23 +73,30 @@ def _measure(home: str, size: tuple[int, int]) -> list[Measurement]:
         at = 300
         spent = 0.0
         times: dict[str, list[float]] = {}
+        painting: dict[str, list[float]] = {}
         terminal.wait("resampling")
         for name, number in (("busy", HELD), ("held", HELD), ("now and then", NOW_AND_THEN)):
             if name == "held":
-                terminal.wait("changed")
+                _say(f"{columns}x{lines}: resampling")
+                terminal.wait("changed", patience=PATIENCE)
                 terminal.watch(2.0)
                 spent = -terminal.processor_seconds()
+            _say(f"{columns}x{lines}: {number} keys, {name}")
             for _ in range(number):
                 if name == "now and then":
                     terminal.watch(chance.uniform(0.2, 1.2))
                 at += 1
+                worked = terminal.main_thread_seconds()
                 pressed = terminal.press(RIGHT)
                 times.setdefault(name, []).append(1000 * (terminal.wait(f"0\\.{at}") - pressed))
+                painting.setdefault(name, []).append(1000 * (terminal.main_thread_seconds() - worked))
             if name == "held":
                 spent += terminal.processor_seconds()
         held = terminal.resident()
-    columns, lines = size
-    found = [_measurement(f"thresholds_ui {columns}x{lines}, {name}", values) for name, values in times.items()]
+    found = []
+    for name, values in times.items():
+        found.append(_measurement(f"thresholds_ui {columns}x{lines}, {name}", values))
+        found.append(_measurement(f"thresholds_ui {columns}x{lines}, {name}, main thread", painting[name]))
     shown = Measurement(
         name=f"thresholds_ui {columns}x{lines}, first", ours=first, theirs=first, unit="s", ratio=1.0,
         reach="reported", note="from opening the screen to the first control's numbers and curves",

@@ -28,50 +28,40 @@ MOST_ROWS = 50_000
 """Training frames that the regressions are fitted on; neighbours are so alike that more add little but time."""
 
 
-def evaluate_baselines(
-    train: Sequence[Recording],
-    validation: Sequence[Recording],
-    ceiling_folder: Path | None = None,
-    *,
-    trees: bool = False,
-) -> dict[str, Scores]:
-    """Scores by name on the validation sessions: all-zero, repeat-last, logistic, window-linear, trees where asked for,
-    and ceiling where there is one.
+class Baselines:
+    """Predictors fitted on the sessions of `train`; trees where asked for."""
 
-    Trees without scikit-learn are a row without values, whose name says what to install. The ceiling is scored where
-    `ceiling_folder` holds an `.npz` for every validation session. Raises `DataError` for a ceiling file that does not
-    fit its session.
-    """
-    held_out = target_rows(validation)
-    truth = held_out.truth
-    fitted = Logistic(target_rows(train, MOST_ROWS))
-    scores = {
-        "all-zero": score_controls(Prediction.of_controls(np.zeros_like(truth.targets)), truth),
-        "repeat-last": score_controls(Prediction.of_controls(truth.previous), truth),
-        "logistic": score_controls(fitted.predict(held_out.features), truth, fitted.thresholds),
-    }
-    scores |= _on_windows(train, validation, truth, trees)
-    if (rows := _ceiling(validation, ceiling_folder)) is not None:
-        ceiling = Prediction.of_controls(rows)
-        # thresholds chosen in hindsight, on the frames that are scored: an upper bound may only err upwards
-        scores[CEILING] = score_controls(ceiling, truth, best_f1_thresholds(ceiling, truth))
-    return scores
+    def __init__(self, train: Sequence[Recording], *, trees: bool = False) -> None:
+        newest, seen = target_rows(train, MOST_ROWS), at_targets(train, window_rows, MOST_ROWS)
+        self._logistic = Logistic(newest)
+        self.window_linear = WindowLinear(seen, newest.truth, target_groups(train, MOST_ROWS))
+        self._trees = Trees(seen, newest.truth) if trees and installed() else None
+        self._missing = trees and self._trees is None
 
+    def scores(self, sessions: Sequence[Recording], ceiling_folder: Path | None = None) -> dict[str, Scores]:
+        """By name, on `sessions`: all-zero, repeat-last, logistic, window-linear, trees; ceiling where there is one.
 
-def _on_windows(
-    train: Sequence[Recording], validation: Sequence[Recording], truth: Truth, trees: bool
-) -> dict[str, Scores]:
-    """Scores of the baselines that see seven frames, on the frames of `truth`."""
-    seen, known = at_targets(train, window_rows, MOST_ROWS), target_rows(train, MOST_ROWS).truth
-    shown = at_targets(validation, window_rows)
-    linear = WindowLinear(seen, known, target_groups(train, MOST_ROWS))
-    scores = {"window-linear": score_controls(linear.predict(shown), truth, linear.thresholds)}
-    if trees and installed():
-        fitted = Trees(seen, known)
-        scores["trees"] = score_controls(fitted.predict(shown), truth, fitted.thresholds)
-    elif trees:
-        scores[INSTALL] = Scores({}, None, ())
-    return scores
+        Trees without scikit-learn are a row without values, whose name says what to install. The ceiling is scored
+        where `ceiling_folder` holds an `.npz` for every session. Raises `DataError` for a ceiling file that does not
+        fit its session.
+        """
+        newest, shown = target_rows(sessions), at_targets(sessions, window_rows)
+        truth, linear = newest.truth, self.window_linear
+        scores = {
+            "all-zero": score_controls(Prediction.of_controls(np.zeros_like(truth.targets)), truth),
+            "repeat-last": score_controls(Prediction.of_controls(truth.previous), truth),
+            "logistic": score_controls(self._logistic.predict(newest.features), truth, self._logistic.thresholds),
+            "window-linear": score_controls(linear.predict(shown), truth, linear.thresholds),
+        }
+        if self._trees is not None:
+            scores["trees"] = score_controls(self._trees.predict(shown), truth, self._trees.thresholds)
+        elif self._missing:
+            scores[INSTALL] = Scores({}, None, ())
+        if (rows := _ceiling(sessions, ceiling_folder)) is not None:
+            ceiling = Prediction.of_controls(rows)
+            # thresholds chosen in hindsight, on the frames that are scored: an upper bound may only err upwards
+            scores[CEILING] = score_controls(ceiling, truth, best_f1_thresholds(ceiling, truth))
+        return scores
 
 
 def target_rows(recordings: Sequence[Recording], most: int | None = None) -> Frames:

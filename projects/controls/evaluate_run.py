@@ -16,7 +16,7 @@ from engines.thresholds.review import read_review
 from engines.training.precision import choose_device
 from engines.training.project import ENLARGE
 from engines.training.trained import open_run
-from projects.controls.baselines import evaluate_baselines
+from projects.controls.baselines import Baselines
 from projects.controls.batches import WindowSource
 from projects.controls.config import ControlsConfig
 from projects.controls.demo.task import CEILING
@@ -69,7 +69,7 @@ def evaluate(arguments: Mapping[str, Any], context: TaskContext) -> None:
     tables = {**score_tables(run, ()), "sessions": session_table(sessions, counts, run)}
     try:
         train = read_parts(cfg.data, trained.run.info.edition).train
-        found = evaluate_baselines(train, recordings, order.data / CEILING, trees=cfg.report.trees)
+        found = Baselines(train, trees=cfg.report.trees).scores(recordings, order.data / CEILING)
         baselines = {name: scores.by(by) for name, scores in found.items()}
         where = f"On the {len(truth)} windows of {len(recordings)} sessions in {order.data}."
         note = f"{where} {counted(run)}{_seen(read_parts(cfg.data, 1).train, recordings)}"

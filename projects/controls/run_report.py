@@ -14,7 +14,7 @@ from engines.basics.errors import DataError
 from engines.training.holdout import MOST_NAMED
 from engines.training.project import ENLARGE, Table
 from engines.training.reliability import reliability
-from projects.controls.baselines import evaluate_baselines, target_rows
+from projects.controls.baselines import Baselines, at_targets, target_rows
 from projects.controls.batches import WindowSource
 from projects.controls.calibration import calibration, judged_buttons, undo_weight
 from projects.controls.config import ControlsConfig
@@ -37,11 +37,12 @@ from projects.controls.run_tables import (
     sent_table,
     session_table,
 )
-from projects.controls.self_fed import first_windows, self_fed
+from projects.controls.self_fed import answers, first_windows, self_fed
 from projects.controls.sending import presses
 from projects.controls.split import read_parts
 from projects.controls.state_leaks import flags, leaks_table, state_leaks
 from projects.controls.tuning import configured, decided, decisions, tuned, tuned_on_others, tuned_through
+from projects.controls.window_linear import WindowLinear, window_rows
 
 PARTS = 4
 """Of a report, each with a line in the log; with test sessions one more."""
@@ -168,23 +169,23 @@ class RunReport:
             raise DataError(f"{self._cfg.data.path} no longer holds the sessions that this run was validated on.")
         self._parts += bool(parts.test)
         self._say("baselines")
-        baselines = self._baselines(train, validation)
+        fitted = Baselines(train, trees=self._cfg.report.trees)
+        baselines = self._baselines(fitted, validation)
         run = self._score(self._prediction, self._default)
         compared = {"this run": run, **baselines}
         note = f"On the {len(self._truth)} validation windows of {len(validation)} sessions. {counted(run)}"
         return {
-            **(self._test(train, parts.test) if parts.test else {}),
+            **(self._test(fitted, parts.test) if parts.test else {}),
             "baselines": baseline_table(run, baselines, note),
             "change frames": change_table(compared),
-            "self-fed history": self._self_fed(validation),
+            "self-fed history": self._self_fed(validation, fitted.window_linear),
             **self._leaks(train, validation),
         }
 
-    def _baselines(self, train: Sequence[Recording], held_out: Sequence[Recording]) -> dict[str, Scores]:
-        ceiling = Path(self._cfg.data.path).expanduser() / CEILING
-        return self._counted(evaluate_baselines(train, held_out, ceiling, trees=self._cfg.report.trees))
+    def _baselines(self, fitted: Baselines, held_out: Sequence[Recording]) -> dict[str, Scores]:
+        return self._counted(fitted.scores(held_out, Path(self._cfg.data.path).expanduser() / CEILING))
 
-    def _test(self, train: Sequence[Recording], test: Sequence[Recording]) -> dict[str, Table]:
+    def _test(self, fitted: Baselines, test: Sequence[Recording]) -> dict[str, Table]:
         """The headline: sessions that nothing was chosen on, at the thresholds chosen on validation."""
         self._say("test")
         source = WindowSource(test, next(self._model.parameters()).device, 0.0)
@@ -203,17 +204,23 @@ class RunReport:
         return {
             "heads": heads_table(columns, note),
             "test controls": score_tables(run, self._weights.unsupported)["controls"],
-            "test baselines": baseline_table(run, self._baselines(train, test), f"On {about}. {counted(run)}"),
+            "test baselines": baseline_table(run, self._baselines(fitted, test), f"On {about}. {counted(run)}"),
         }
 
-    def _self_fed(self, validation: Sequence[Recording]) -> Table:
+    def _self_fed(self, validation: Sequence[Recording], linear: WindowLinear) -> Table:
+        """Of the run and of window-linear, which sees the same."""
         self._say("self-fed history")
         rows = first_windows(self._source.sessions)
+        device = next(self._model.parameters()).device
+        own, others = self._prediction[rows], linear.predict(at_targets(validation, window_rows)[rows])
         pairs = {}
-        for name, thresholds in {"as trained": self._default, "tuned": self._tuned}.items():
-            fed = self_fed(self._model, validation, thresholds)
-            forced = self._score(self._prediction[rows], thresholds, rows)
-            pairs[name] = forced, self._score(fed, thresholds, rows)
+        for name, answer, forced, thresholds in (
+            ("as trained", answers(self._model), own, self._default),
+            ("tuned", answers(self._model), own, self._tuned),
+            ("window-linear", linear.answer, others, linear.thresholds),
+        ):
+            fed = self_fed(answer, validation, thresholds, device)
+            pairs[name] = self._score(forced, thresholds, rows), self._score(fed, thresholds, rows)
         return gap_table(pairs, int(rows.sum()))
 
     def _leaks(self, train: Sequence[Recording], validation: Sequence[Recording]) -> dict[str, Table]:

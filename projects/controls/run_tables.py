@@ -89,7 +89,7 @@ def sent_table(raw: Scores, sent: Scores, rules: Rules, presses: Sequence[NDArra
 
 
 def gap_table(pairs: Mapping[str, tuple[Scores, Scores]], windows: int) -> Table:
-    """Teacher-forced and self-fed scores and their difference, one row a metric; `pairs` by the thresholds in use."""
+    """Teacher-forced and self-fed scores and their difference, one row a metric; `pairs` by thresholds or predictor."""
     rows: list[tuple[Cell, ...]] = []
     for name, title in {"score": "combined score", **HEAD_VALUES}.items():
         row: list[Cell] = [title]
@@ -102,9 +102,9 @@ def gap_table(pairs: Mapping[str, tuple[Scores, Scores]], windows: int) -> Table
         columns=("metric", *heads),
         rows=tuple(rows),
         note="Teacher-forced: the history holds the player's recorded controls, as in every other table. Self-fed: it "
-        "holds the model's own decisions at these thresholds, as in the game; pose and state stay as recorded. Gap: "
-        f"the first minus the second. On the same {windows} windows, the first {MOST_FRAMES} at most of each of the "
-        f"first {MOST_SESSIONS} sessions.",
+        "holds the predictor's own decisions at these thresholds, as in the game; pose and state stay as recorded. "
+        "Gap: the first minus the second. Window-linear: the baseline at its own thresholds, which sees the same. On "
+        f"the same {windows} windows, the first {MOST_FRAMES} at most of each of the first {MOST_SESSIONS} sessions.",
     )
 
 

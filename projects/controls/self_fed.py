@@ -5,7 +5,7 @@ A model that has learned to repeat the last controls looks good while the record
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ from projects.controls.metrics import Prediction, Thresholds
 from projects.controls.predictions import probabilities
 from projects.controls.recordings import Recording
 
+CPU = torch.device("cpu")
 MOST_FRAMES = 1200
 """Frames a session that are predicted one after another: a minute at 20 a second."""
 MOST_SESSIONS = 16
@@ -46,21 +47,35 @@ def first_windows(sessions: NDArray[np.int64]) -> Bools:
     return (np.arange(len(sessions)) - starts < MOST_FRAMES) & (sessions < MOST_SESSIONS)
 
 
+Answer = Callable[[Tensor, Tensor], Prediction]
+"""Of windows, features (n, 30, 671) and mask (n, 30), what their newest rows are predicted to be."""
+
+
+def answers(model: nn.Module) -> Answer:
+    """Those of a model in eval mode."""
+
+    def answer(features: Tensor, mask: Tensor) -> Prediction:
+        outputs = probabilities(model(features, mask))
+        return Prediction(*(outputs[head].cpu().numpy() for head in HEADS))
+
+    return answer
+
+
 @torch.inference_mode()
-def self_fed(model: nn.Module, recordings: Sequence[Recording], thresholds: Thresholds) -> Prediction:
+def self_fed(
+    answer: Answer, recordings: Sequence[Recording], thresholds: Thresholds, device: torch.device = CPU
+) -> Prediction:
     """Predictions for the `first_windows` of `recordings`, whose history is made of the predictions before.
 
     What lies before a session's first window is as recorded; pose and game state are as recorded throughout. All
-    sessions step as one batch. A prediction becomes history as `as_recorded` puts it.
+    sessions step as one batch on `device`. A prediction becomes history as `as_recorded` puts it.
     """
     recordings = recordings[:MOST_SESSIONS]
     counts = [min(MOST_FRAMES, len(target_frames(len(recording)))) for recording in recordings]
-    device = next(model.parameters()).device
     tape = _Tape(recordings, max(counts), device)
     said = []
     for step in range(max(counts)):
-        outputs = probabilities(model(*tape.window(step)))
-        said.append(Prediction(*(outputs[head].cpu().numpy() for head in HEADS)))
+        said.append(answer(*tape.window(step)))
         tape.write(step, said[-1], thresholds)
     whole = [np.stack([getattr(one, head) for one in said], axis=1) for head in HEADS]
     return Prediction(*(np.concatenate([rows[s, :n] for s, n in enumerate(counts)]) for rows in whole))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engines.training.project import Table
-from projects.controls.baselines import evaluate_baselines
+from projects.controls.baselines import Baselines
 from projects.controls.config import ControlsData
 from projects.controls.demo.task import CEILING
 from projects.controls.layout import ACTION, CONTROL_NAMES, HOTBAR, INV
@@ -35,7 +35,7 @@ def tables(path: str) -> dict[str, Table]:
     The baselines are trained and scored on the default split. Raises `DataError` for bad recordings.
     """
     train, validation = read_split(ControlsData(path=path))
-    baselines = evaluate_baselines(train, validation, Path(path).expanduser() / CEILING)
+    baselines = Baselines(train).scores(validation, Path(path).expanduser() / CEILING)
     return {
         "sessions": _sessions(train, validation),
         "controls": _controls(train, validation),

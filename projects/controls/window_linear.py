@@ -6,6 +6,7 @@ Beside it a transformer shows what it is worth more than a regression that may l
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -75,6 +76,15 @@ class WindowLinear:
     def predict(self, rows: Floats) -> Prediction:
         """What the controls are on `rows: (n, 2021)`."""
         return as_prediction(self._scaling(rows) @ self._weights)
+
+    def answer(self, features: Tensor, mask: Tensor) -> Prediction:
+        """The same of windows, features (n, 30, 671) and mask (n, 30), with slots as probabilities.
+
+        Of a session shorter than seven frames, where padding is zero, it sees zeros in the place of the first pose.
+        """
+        past = features[:, -1 - BACK : -1, :COORDINATES].flatten(1)
+        found = self.predict(torch.cat([features[:, -1], past], dim=1).cpu().numpy())
+        return replace(found, hotbar=torch.from_numpy(found.hotbar).softmax(1).numpy())
 
 
 class _Fit:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.basics.errors import DataError
-from projects.controls.baselines import evaluate_baselines, target_rows
+from projects.controls.baselines import Baselines, target_rows
 from projects.controls.batches import WindowSource
 from projects.controls.demo.names import ATTACK, DROP, FORWARD, LEFT_CLICK, SHIFT
 from projects.controls.demo.session import make_session
@@ -36,7 +36,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Scores], l
     for session in sessions:
         np.savez(folder / f"{session.recording.name}.npz", expected=session.ceiling)
     recordings = [session.recording for session in sessions]
-    scores = evaluate_baselines(recordings[:4], recordings[4:], folder)
+    scores = Baselines(recordings[:4]).scores(recordings[4:], folder)
     return {name: one.by(Scoring(1)) for name, one in scores.items()}, recordings[4:]
 
 
@@ -102,7 +102,7 @@ def test_the_logistic_baseline_finds_what_one_frame_shows() -> None:
         controls[np.arange(600), 14 + np.clip(np.round(frames[:, 7] * 2 + 4), 0, 8).astype(int)] = 1
         return replace(recording, controls=controls, frames=frames)
 
-    scores = evaluate_baselines([session(f"train{k}", k) for k in range(6)], [session("held-out", 9)])["logistic"]
+    scores = Baselines([session(f"train{k}", k) for k in range(6)]).scores([session("held-out", 9)])["logistic"]
     assert (f1(scores, "move_forward") or 0) > 0.8
     assert (f1(scores, "inv_shift_held") or 0) > 0.7
     assert (f1(scores, "drop_item") or 0) < 0.5
@@ -122,16 +122,17 @@ def test_many_frames_are_thinned_evenly_within_each_session() -> None:
 
 def test_it_is_fitted_the_same_every_time() -> None:
     train, held_out = [random_session("a", 200, 1), random_session("b", 200, 2)], [random_session("c", 100, 3)]
-    assert evaluate_baselines(train, held_out) == evaluate_baselines(train, held_out)
+    assert Baselines(train).scores(held_out) == Baselines(train).scores(held_out)
 
 
 def test_without_its_files_there_is_no_ceiling(tmp_path: Path) -> None:
     train, held_out = [random_session("a", 100, 1)], [random_session("b", 100, 2), random_session("c", 100, 3)]
     np.savez(tmp_path / "b.npz", expected=held_out[0].controls)
-    assert "ceiling" not in evaluate_baselines(train, held_out, tmp_path)
-    assert "ceiling" not in evaluate_baselines(train, held_out, None)
+    fitted = Baselines(train)
+    assert "ceiling" not in fitted.scores(held_out, tmp_path)
+    assert "ceiling" not in fitted.scores(held_out, None)
     np.savez(tmp_path / "c.npz", expected=held_out[1].controls)
-    assert evaluate_baselines(train, held_out, tmp_path)["ceiling"].score == pytest.approx(1)
+    assert fitted.scores(held_out, tmp_path)["ceiling"].score == pytest.approx(1)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a zip", None])
@@ -142,7 +143,7 @@ def test_a_ceiling_that_does_not_fit_is_said(tmp_path: Path, content: bytes | No
     else:
         (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(DataError, match=r"a\.npz: .*make the demo data again"):
-        evaluate_baselines([session], [session], tmp_path)
+        Baselines([session]).scores([session], tmp_path)
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.8, 1.0]), st.booleans()), min_size=5, max_size=40))

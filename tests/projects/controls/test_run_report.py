@@ -146,9 +146,12 @@ def test_the_gap_is_teacher_forced_less_self_fed(made: tuple[Run, Mapping[str, T
     score = table["combined score"]
     assert score["teacher-forced, as trained"] == run.result.score, "all windows are within the limit here"
     for row in table.values():
-        for thresholds in ("as trained", "tuned"):
+        for thresholds in ("as trained", "tuned", "window-linear"):
             forced, fed, gap = (row[f"{which}, {thresholds}"] for which in ("teacher-forced", "self-fed", "gap"))
             assert gap == pytest.approx(forced - fed)
+    linear = rows(tables["baselines"])["window-linear"]
+    assert score["teacher-forced, window-linear"] == linear["score"], "it is the baseline"
+    assert table["cursor error in pixels"]["self-fed, window-linear"] != pytest.approx(linear["cursor_pixels"], rel=1e-3)
     assert f"{len(run.result.truth)} windows" in tables["self-fed history"].note
 
 

@@ -18,7 +18,7 @@ from projects.controls.metrics import Prediction, Thresholds, score_controls
 from projects.controls.model import ControlTransformer
 from projects.controls.predictions import predict
 from projects.controls.recordings import Recording
-from projects.controls.self_fed import as_recorded, first_windows, self_fed
+from projects.controls.self_fed import answers, as_recorded, first_windows, self_fed
 from tests.projects.controls.sessions import random_session
 
 THRESHOLDS = Thresholds(np.linspace(0.4, 0.6, 12), np.array([0.3, 0.5, 0.6]), 0.15)
@@ -66,7 +66,7 @@ def test_all_sessions_at_once_equal_one_frame_after_another(monkeypatch: pytest.
     with torch.no_grad():
         model.project.weight.mul_(4)  # so that what the history says matters
     recordings = [session("a", 60, 1), session("b", 33, 2), session("short", 20, 3)]
-    fed = self_fed(model, recordings, THRESHOLDS)
+    fed = self_fed(answers(model), recordings, THRESHOLDS)
     slow = [one_by_one(model, recording, 14) for recording in recordings]
     for head in ("action", "look", "hotbar", "cursor", "inv"):
         expected = np.concatenate([getattr(one, head) for one in slow])
@@ -82,7 +82,7 @@ def test_the_windows_are_the_first_of_the_first_sessions(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "MOST_SESSIONS", 2)
     chosen = first_windows(np.array([0, 0, 0, 0, 1, 1, 2, 2, 2]))
     assert chosen.tolist() == [True, True, True, False, True, True, False, False, False]
-    fed = self_fed(Copycat(), [session("a", 40, 1), session("b", 31, 2), session("c", 40, 3)], THRESHOLDS)
+    fed = self_fed(answers(Copycat()), [session("a", 40, 1), session("b", 31, 2), session("c", 40, 3)], THRESHOLDS)
     assert len(fed.action) == 3 + 2
 
 
@@ -109,7 +109,7 @@ def test_a_copycat_is_stuck_on_what_it_saw_before_its_first_frame() -> None:
     recording.state[:, SCREEN_OPEN] = 0
     recording.controls[:, 0] = np.arange(200) % 40 < 20  # forward, held for 20 frames in turn
     truth = target_rows([recording]).truth
-    fed = score_controls(self_fed(Copycat(), [recording], Thresholds()), truth)
+    fed = score_controls(self_fed(answers(Copycat()), [recording], Thresholds()), truth)
     forced = score_controls(Prediction.of_controls(truth.previous), truth)
     assert (forced.controls[0].f1 or 0) > 0.9, "with the recording's history it looks like a good model"
     assert fed.controls[0].f1 == 0, "on frame 28 forward was up, and so it stays"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from projects.controls import baselines, trees
-from projects.controls.baselines import at_targets, evaluate_baselines, target_rows
+from projects.controls.baselines import Baselines, at_targets, target_rows
 from projects.controls.metrics import score_controls
 from projects.controls.report import baseline_table
 from projects.controls.run_tables import change_table
@@ -26,7 +26,7 @@ def test_movement_is_the_difference_from_pose_to_pose() -> None:
 def test_without_the_package_the_row_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baselines, "installed", lambda: False)
     train, held_out = [random_session("a", 90, 1)], [random_session("b", 60, 2)]
-    scores = evaluate_baselines(train, held_out, trees=True)
+    scores = Baselines(train, trees=True).scores(held_out)
     assert list(scores) == ["all-zero", "repeat-last", "logistic", "window-linear", trees.INSTALL]
     assert "COCKPIT_EXTRAS=trees" in trees.INSTALL
     table = baseline_table(scores["repeat-last"], scores, "")

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from projects.controls.baselines import at_targets, target_groups, target_rows
+from projects.controls.batches import WindowSource
 from projects.controls.demo.names import ATTACK
 from projects.controls.features import frame_features
 from projects.controls.layout import CURSOR
@@ -60,6 +61,17 @@ def leading(name: str, seed: int) -> Recording:
     controls[:, ATTACK] = np.roll(shown, 3)
     frames[:-1, 7:9] = controls[1:, CURSOR]
     return replace(recording, frames=frames, controls=controls)
+
+
+def test_its_answer_to_a_window_is_that_to_its_rows() -> None:
+    recording = random_session("a", 60, 1)
+    fitted = WindowLinear(at_targets([recording], window_rows), target_rows([recording]).truth, np.zeros(31, int))
+    batch = WindowSource([recording], torch.device("cpu"), 0.0).batch(torch.arange(31), None)
+    said, expected = fitted.answer(batch["features"], batch["mask"]), fitted.predict(window_rows(recording)[29:])
+    for head in ("action", "look", "cursor", "inv"):
+        np.testing.assert_allclose(getattr(said, head), getattr(expected, head), atol=1e-5)
+    shares = np.exp(expected.hotbar)
+    np.testing.assert_allclose(said.hotbar, shares / shares.sum(axis=1, keepdims=True), atol=1e-5)
 
 
 def test_it_sees_what_a_single_frame_does_not_show() -> None:
