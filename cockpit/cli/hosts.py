@@ -38,8 +38,8 @@ def hosts(arguments: Namespace) -> int:
 
 
 def connected(them: Sequence[Host]) -> list[Link]:
-    """The links to these hosts, after the first look at each or its failure; without curves and output."""
-    links = open_links(them, bulk=False)
+    """The links to these hosts, after the first look at each or its failure."""
+    links = open_links(them)
     for link in links:
         link.wait(CONNECT_SECONDS)
     return links
