@@ -34,7 +34,7 @@ def hosts(arguments: Namespace) -> int:
     else:
         show_table(("host", "runs", "live", ""), [tuple(map(str, one.values())) for one in facts])
     close_links()
-    return codes.FAILED if any(link.problem for link in links) else codes.DONE
+    return codes.FAILED if any(link.fault for link in links) else codes.DONE
 
 
 def connected(them: Sequence[Host]) -> list[Link]:
@@ -67,7 +67,7 @@ def _facts(link: Link) -> dict[str, str | int]:
 
     runs = [look(run.path) for run in list_runs(link.folder)]
     live = sum(is_live(run.state) for run in runs)
-    return {"host": link.host.written, "runs": len(runs), "live": live, "problem": link.problem}
+    return {"host": link.host.written, "runs": len(runs), "live": live, "problem": link.fault}
 
 
 def _forget(settings: SettingsFile, names: Sequence[str]) -> int:

@@ -122,6 +122,11 @@ class Link:
         return self.stale or (f"{self.host.name}: {self.standing.why}" if self.standing.why else "")
 
     @property
+    def fault(self) -> str:
+        """The same for whoever has waited for the connection."""
+        return self.problem or self.stale
+
+    @property
     def in_short(self) -> str:
         """The same in a few words."""
         standing = self.standing
