@@ -34,12 +34,12 @@ def hosts(arguments: Namespace) -> int:
     else:
         show_table(("host", "runs", "live", ""), [tuple(map(str, one.values())) for one in facts])
     close_links()
-    return codes.FAILED if any(link.problem for link in links) else codes.DONE
+    return codes.FAILED if any(link.fault for link in links) else codes.DONE
 
 
 def connected(them: Sequence[Host]) -> list[Link]:
-    """The links to these hosts, after the first look at each or its failure; without curves and output."""
-    links = open_links(them, bulk=False)
+    """The links to these hosts, after the first look at each or its failure."""
+    links = open_links(them)
     for link in links:
         link.wait(CONNECT_SECONDS)
     return links
@@ -67,7 +67,7 @@ def _facts(link: Link) -> dict[str, str | int]:
 
     runs = [look(run.path) for run in list_runs(link.folder)]
     live = sum(is_live(run.state) for run in runs)
-    return {"host": link.host.written, "runs": len(runs), "live": live, "problem": link.problem}
+    return {"host": link.host.written, "runs": len(runs), "live": live, "problem": link.fault}
 
 
 def _forget(settings: SettingsFile, names: Sequence[str]) -> int:

@@ -54,7 +54,7 @@ def _find_there(name: str, hosts: Sequence[str]) -> RunDirectory:
         raise UserError("log: give one --host, the machine that RUN is on.")
     [link] = connected([Host.parse(hosts[0])])
     if not link.standing.fresh:
-        raise DataError(f"{link.problem or f'{link.host.name} does not answer'}.")
+        raise DataError(f"{link.fault}.")
     run = find_run(name, link.folder)
     link.fetch(run.path.name)
     return run

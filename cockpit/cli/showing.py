@@ -51,7 +51,7 @@ def ls(arguments: Namespace) -> int:
         titles = ("run", "state", "done", "best", "age", "device", "label", "tags")
         shown = titles if any(run.tags for run in runs) else titles[:-1]
         show_table(shown, [_row(run)[: len(shown)] for run in runs])
-    problems = [link.problem for link in links if link.problem]
+    problems = [link.fault for link in links if link.fault]
     for problem in problems:
         say(problem)
     return codes.FAILED if problems else codes.DONE

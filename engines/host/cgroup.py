@@ -72,7 +72,7 @@ def control_groups(controller: str, root: Path = CGROUP, own: Path = OWN) -> Ite
                 places += [(mount, path) for mount in (root, root / "unified")]
             elif controller in controllers.split(","):
                 places += [(root / mount, path) for mount in (controllers, controller)]
-    seen = set[Path]()
+    seen: set[Path] = set()
     for mount, path in places:
         folder = mount.joinpath(*(part for part in Path(path).parts[1:] if part != ".."))
         for group in (folder, *folder.parents):

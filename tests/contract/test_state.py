@@ -132,7 +132,7 @@ def test_states_of_a_run_whose_lock_is_free(tmp_path: Path, state: str, detail: 
 
 def test_every_state_is_reached_above() -> None:
     reached = {state for state, _, _ in LIVE_CASES + ENDED_CASES}
-    assert reached == set(get_args(State))
+    assert reached == set(get_args(State)) - {"stale"}  # which depends on a link to the machine of the run
     assert {state for state, _, _ in LIVE_CASES} == LIVE
 
 

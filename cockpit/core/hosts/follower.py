@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -47,6 +47,8 @@ CHUNK = 1 << 18
 BULK_AT_ONCE = 1 << 20
 """Bytes of one run's curves and output in one look: the state of no other run waits for them."""
 LARGEST_WHOLE = 1 << 24
+LARGEST_GROWN = 1 << 30
+"""Bytes of a file; what is beyond is not sent."""
 LONGEST_OUTPUT = 1 << 25
 OUTPUT_KEPT = 1 << 20
 """Of printed output that is longer than the former, so much of its end is sent."""
@@ -83,15 +85,15 @@ class Follower:
     """One runs folder, told over one connection."""
 
     def __init__(
-        self, folder: Path, have: dict[str, dict[str, list[int]]], out: BinaryIO, *, bulk: bool = True
+        self, folder: Path, have: dict[str, dict[str, list[int]]], out: BinaryIO, wanted: Sequence[str] = ()
     ) -> None:
         """`have`: of each run the files that the other side has, as size and time (or the mark of its end).
 
-        `bulk`: curves and output are told of every run, else of those that are asked for.
+        `wanted`: the runs of which curves and output are told too.
         """
-        self._folder, self._out, self._bulk = folder, out, bulk
-        self._wanted: dict[str, int] = {}
-        """Runs whose curves and output are asked for, by the number of the question; 0 once it is answered."""
+        self._folder, self._out = folder, out
+        self._wanted = dict.fromkeys(wanted, 0)
+        """With the number of the question that asked for one; 0 once it is answered."""
         self._one_at_a_time = threading.Lock()
         self._whole = {(run, name): tuple(of) for run, files in have.items() for name, of in files.items()}
         self._grown: dict[tuple[str, str], Grown] = {}
@@ -131,7 +133,7 @@ class Follower:
             self._try(self._tell_records, name)
         self.say(synced=True)
         for name in looked:
-            if self._bulk or name in self._wanted:
+            if name in self._wanted:
                 self._try(self._tell_bulk, name)
             if name not in self._behind and (number := self._wanted.get(name)):
                 self._wanted[name] = 0
@@ -238,12 +240,13 @@ class Follower:
         with os.fdopen(handle, "rb", 0) as opened:
             status = os.fstat(handle)
             grown = self._grown_of((name, file), handle, status)
-            while grown.offset < status.st_size:
+            end = min(status.st_size, grown.base + LARGEST_GROWN)
+            while grown.offset < end:
                 if most is not None and sent >= most:
                     self._behind.add(name)
                     break
                 opened.seek(grown.offset)
-                data = opened.read(min(CHUNK, status.st_size - grown.offset))
+                data = opened.read(min(CHUNK, end - grown.offset))
                 if not data:
                     break
                 self.say(data, run=name, file=file, at=grown.offset - grown.base)
@@ -353,7 +356,7 @@ def main() -> None:
     out.flush()
     first = json.loads(heard.readline())
     folder = Path(os.path.expanduser(first["runs"] or os.environ.get("COCKPIT_RUNS") or "runs")).absolute()
-    follower = Follower(folder, first["have"], out, bulk=first["bulk"])
+    follower = Follower(folder, first["have"], out, first["want"])
     follower.say(machine=machine_of(folder))
     threading.Thread(target=_listen, args=(follower, heard), daemon=True).start()
     try:

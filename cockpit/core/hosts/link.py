@@ -73,9 +73,9 @@ class Ask:
 class Link:
     """Keeps the mirror of one host up to date in a thread of its own, from `start` to `stop`."""
 
-    def __init__(self, host: Host, *, bulk: bool = True) -> None:
-        """`bulk`: with the curves and the output of all runs. Raises OSError where nothing can be written here."""
-        self.host, self._bulk = host, bulk
+    def __init__(self, host: Host) -> None:
+        """Raises OSError where nothing can be written here."""
+        self.host = host
         self._mirror = Mirror(host.folder())
         self.folder = self._mirror.folder
         """Its runs here."""
@@ -84,6 +84,7 @@ class Link:
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         self._outbox: deque[bytes] = deque()
+        self._wanted: set[str] = set()
         self._asked: dict[int, Ask] = {}
         self._numbers = itertools.count(1)
         self._hidden = ""
@@ -121,6 +122,11 @@ class Link:
         return self.stale or (f"{self.host.name}: {self.standing.why}" if self.standing.why else "")
 
     @property
+    def fault(self) -> str:
+        """The same for whoever has waited for the connection."""
+        return self.problem or self.stale
+
+    @property
     def in_short(self) -> str:
         """The same in a few words."""
         standing = self.standing
@@ -137,6 +143,15 @@ class Link:
     def describe(self, run: str, changes: dict[str, Any]) -> None:
         """Change label, notes or tags of the run there. Raises `DataError`."""
         self._ask(run, "The description", describe=changes)
+
+    def want(self, run: str) -> None:
+        """Have the curves and the output of a run from now on, also after a new connection. Returns at once."""
+        with self._changed:
+            if run in self._wanted:
+                return
+            self._wanted.add(run)
+            self._outbox.append(json.dumps({"ask": next(self._numbers), "run": run, "want": True}).encode() + b"\n")
+        self._wake()
 
     def fetch(self, run: str) -> None:
         """Wait until the curves and the output of a run are here. Raises `DataError`."""
@@ -205,7 +220,7 @@ class Link:
         """One connection, until it ends. Raises `Dropped`, `Refused` and OSError."""
         text, self._hidden = program(), ""
         command = f"exec python3 -I -c 'import sys;exec(sys.stdin.buffer.read({len(text)}))'"
-        first = json.dumps({"runs": self.host.runs, "bulk": self._bulk, "have": self._mirror.have()}).encode() + b"\n"
+        first = {"runs": self.host.runs, "have": self._mirror.have(), "want": sorted(self._wanted)}
         try:
             # apart from the terminal: Ctrl-C there is not meant for it
             client = subprocess.Popen(
@@ -217,7 +232,7 @@ class Link:
         with client:
             try:
                 talk = Conversation(client, self.host.destination, self._wake_read, self._outbox, self._hear)
-                talk.hold(text + first, self._stopping)
+                talk.hold(text + json.dumps(first).encode() + b"\n", self._stopping)
             finally:
                 client.kill()
 

@@ -23,15 +23,12 @@ _LINKS: dict[Path, Link] = {}
 """By the folder that each one fills."""
 
 
-def open_links(hosts: Iterable[Host], *, bulk: bool = True) -> list[Link]:
-    """Connect to each host; without `bulk` its curves and output are fetched only where they are asked for.
-
-    Raises OSError where nothing can be written here.
-    """
+def open_links(hosts: Iterable[Host]) -> list[Link]:
+    """Connect to each host. Raises OSError where nothing can be written here."""
     from cockpit.core.hosts.link import Link
 
     for host in dict.fromkeys(hosts):
-        link = Link(host, bulk=bulk)
+        link = Link(host)
         _LINKS[link.folder] = link
         link.start()
     return links()
@@ -56,6 +53,12 @@ def host_of(run: Path) -> str:
     """The name of the machine that the run at `run` is on; empty for this one."""
     link = link_of(run)
     return link.host.name if link is not None else ""
+
+
+def want(run: Path) -> None:
+    """Curves and output of the run are looked at: they come from another machine only then."""
+    if (link := link_of(run)) is not None:
+        link.want(run.name)
 
 
 def as_heard(link: Link | None, status: Status) -> Status:

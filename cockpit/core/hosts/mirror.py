@@ -21,6 +21,7 @@ from cockpit.core.hosts.follower import (
     CHUNK,
     FOLDERS,
     KNOWN_AGAIN,
+    LARGEST_GROWN,
     LARGEST_WHOLE,
     LOGS,
     WHOLE,
@@ -35,7 +36,8 @@ from engines.contract.rundir import RunDirectory
 MOST_RUNS = 10_000
 MOST_BYTES = 4 << 30
 """Of all files of one host."""
-LARGEST_FILE = 1 << 30
+KEPT_BYTES = MOST_BYTES // 2
+"""From here on curves and output are removed before a connection: those that are looked at come again."""
 LONGEST_WORDS = 1 << 20
 LATEST = 1 << 62
 """Nanoseconds since 1970 that any file system can keep."""
@@ -98,7 +100,15 @@ class Mirror:
                     files[name] = [size, status.st_mtime_ns if WHOLE.fullmatch(name) else tail_mark(end)]
                     self._used += size
             found[run] = files
+        if self._used > KEPT_BYTES:
+            self._remove_bulk(found)
         return found
+
+    def _remove_bulk(self, found: dict[str, dict[str, list[int]]]) -> None:
+        for run, files in found.items():
+            for name in [name for name in files if BULK.fullmatch(name)]:
+                (self.folder / run / name).unlink(missing_ok=True)
+                self._used -= files.pop(name)[0]
 
     def close(self) -> None:
         """Leave the copy to whoever comes next; nothing may be written after it."""
@@ -141,7 +151,7 @@ class Mirror:
         if not (WHOLE.fullmatch(name) if whole else LOGS.fullmatch(name) or BULK.fullmatch(name)):
             raise Refused(f"it sends a file {name[:80]!r}")
         end = said.at + said.bytes
-        most = LARGEST_WHOLE if said.of is not None else LARGEST_FILE
+        most = LARGEST_WHOLE if said.of is not None else LARGEST_GROWN
         if said.at < 0 or end > most or end > (said.of or end) or not 0 <= said.modified < LATEST:
             raise Refused(f"it sends too much of {name}")
         self._used += said.bytes

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from cockpit.core.hosts.links import want
 from cockpit.core.series import Floats
 from engines.contract.steps import ABSENT, DATA_WAIT, columns_of, logged, segments_in
 
@@ -59,6 +60,7 @@ class StepFollower:
     """
 
     def __init__(self, folder: Path, *, everything: bool = False) -> None:
+        want(folder.parent.parent)
         self._folder = folder
         self._everything = everything
         self._names: tuple[str, ...] = WIDE

@@ -36,6 +36,7 @@ def connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connect
         opened.append(Link(Host.parse(f"{box}:{tmp_path / 'runs'}")))
         opened[-1].start()
         opened[-1].wait(60)
+        opened[-1].want("controls-20261127-201400-amber")  # the run of `theirs`, as if it were on the screen
         return opened[-1]
 
     yield open_link

@@ -88,6 +88,16 @@ def test_no_link_in_the_folder_is_written_through(tmp_path: Path) -> None:
     assert (mirror.folder / RUN / "events.jsonl").read_bytes() == b"x"
 
 
+def test_curves_and_output_make_room_and_what_is_small_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEPT_BYTES", 10)
+    mirror = Mirror(tmp_path)
+    mirror.have()
+    mirror.take(Said(run=RUN, file="events.jsonl", at=0, bytes=5), b"event")
+    mirror.take(Said(run=RUN, file="logs/stdout.log", at=0, bytes=7), b"printed")
+    assert {run: [*files] for run, files in mirror.have().items()} == {RUN: ["events.jsonl"]}
+    assert not (mirror.folder / RUN / "logs" / "stdout.log").exists()
+
+
 def test_a_host_cannot_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 10)
     mirror = Mirror(tmp_path)
