@@ -57,8 +57,10 @@ def write(run: RunDirectory, content: Mapping[str, Any], ranks: Together) -> dic
         if ranks.first:
             shutil.rmtree(path, ignore_errors=True)
         raise fault
+    own = {name: size for name, size in _files(path).items() if name.startswith(f"shard-{ranks.number + 1:05d}-")}
+    written = {name: size for files in ranks.gathered(own) for name, size in files.items()}  # a network disk lists late
     shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
-    return {**rest, "shards": {"folder": folder, "files": _files(path), "shapes": shapes}}
+    return {**rest, "shards": {"folder": folder, "files": written, "shapes": shapes}}
 
 
 def join(checkpoint: Path, content: Mapping[str, Any], like: Like | None = None) -> dict[str, Any]:
