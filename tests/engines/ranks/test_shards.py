@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from torch import nn
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
 from torch.nn import functional
 
@@ -25,6 +26,7 @@ from engines.runs.fork import prepare_fork
 from engines.runs.saved import read_saved, shard_files
 from engines.runs.unbundle import unbundle
 from engines.training import checkpoint
+from engines.training.sharding import refuse_shared
 from tests.engines.conftest import LiveRun, tensors
 from tests.support.ranks import loop_alone, trained
 
@@ -119,6 +121,15 @@ def test_shards_that_a_rank_cannot_write_are_gathered(new_run: Runs, monkeypatch
     assert read_saved(live.run.last).shards == ""
     assert read_saved(live.run.last).step == 6
     assert not list(live.run.checkpoints.glob("shards_*"))
+
+
+def test_a_parameter_of_two_blocks_is_refused() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
+    refuse_shared(model, [model[0], model[1]])
+    model[2].weight = model[0].weight
+    refuse_shared(model, ())
+    with pytest.raises(UserError, match=r"2.weight is in two of the project's blocks"):
+        refuse_shared(model, [model[0], model[1]])
 
 
 def test_what_cannot_be_combined_with_fsdp2_is_said(new_run: Runs) -> None:
