@@ -171,15 +171,15 @@ class Sharding:
 
 
 def refuse_shared(model: nn.Module, blocks: Sequence[nn.Module]) -> None:
-    """Raises `UserError` for a parameter that two blocks have, or one and what is outside: it would be divided twice."""
+    """Raises `UserError` for a parameter that would be divided twice: of two blocks, or of one and what is outside."""
     names = [name for name, module in model.named_modules() if any(module is block for block in blocks)]
     places: dict[int, str] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         place = next((block for block in names if name.startswith(f"{block}.")), "")
         if places.setdefault(id(parameter), place) != place:
             raise UserError(
-                f"launch.strategy fsdp2: the parameter {name} is in two of the project's blocks, or also outside of them; "
-                "expected it in one: leave those out of Project.blocks, or use ddp."
+                f"launch.strategy fsdp2: the parameter {name} is in two of the project's blocks, or in one and outside; "
+                "expected a single place: leave those out of Project.blocks, or use ddp."
             )
 
 
