@@ -178,8 +178,8 @@ def refuse_shared(model: nn.Module, blocks: Sequence[nn.Module]) -> None:
         place = next((block for block in names if name.startswith(f"{block}.")), "")
         if places.setdefault(id(parameter), place) != place:
             raise UserError(
-                f"launch.strategy fsdp2: the parameter {name} is in two of the project's blocks, or in one and outside; "
-                "expected a single place: leave those out of Project.blocks, or use ddp."
+                f"launch.strategy fsdp2: the parameter {name} is in two of the project's blocks, or in one and "
+                "outside; expected a single place: leave those out of Project.blocks, or use ddp."
             )
 
 
