@@ -247,7 +247,8 @@ class Project(ABC, Generic[Config]):
     def blocks(self, model: nn.Module) -> Sequence[nn.Module]:
         """The modules that repeat, none within another: `launch.strategy: fsdp2` gathers them one after the other.
 
-        They are called as functions in `losses`, on all ranks alike. Without any, the whole model is gathered at once.
+        They are called as functions in `losses`, on all ranks alike, even on one that has no rows of some kind. Without
+        any, the whole model is gathered at once.
         """
         return ()
 

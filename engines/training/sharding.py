@@ -20,6 +20,7 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.utils._pytree import tree_map_only
 
+from engines.basics.errors import UserError
 from engines.contract.rundir import RunDirectory
 from engines.training import checkpoint, shards
 from engines.training.precision import Precision
@@ -42,10 +43,13 @@ class _Whole(nn.Module):
 class Sharding:
     """Divides `model` among `ranks`, in place. Every rank keeps single numbers, which have no dimension to divide.
 
+    Raises `UserError` for a parameter of two blocks.
+
     blocks: modules that are gathered one after the other; all other parameters are gathered for the whole step.
     """
 
     def __init__(self, model: nn.Module, blocks: Sequence[nn.Module], precision: Precision, ranks: Together) -> None:
+        refuse_shared(model, blocks)
         self.model, self._ranks = model, ranks
         absent = {id(one): nn.Parameter(one.to("meta"), one.requires_grad) for one in model.parameters()}
         shared = {id(one): one for one in model.buffers()}
@@ -164,6 +168,19 @@ class Sharding:
         if not isinstance(like, DTensor) or isinstance(value, DTensor) or value.shape != like.shape:
             return value
         return distribute_tensor(value.to(like.device), self.mesh, like.placements, src_data_rank=None)
+
+
+def refuse_shared(model: nn.Module, blocks: Sequence[nn.Module]) -> None:
+    """Raises `UserError` for a parameter that would be divided twice: of two blocks, or of one and what is outside."""
+    names = [name for name, module in model.named_modules() if any(module is block for block in blocks)]
+    places: dict[int, str] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        place = next((block for block in names if name.startswith(f"{block}.")), "")
+        if places.setdefault(id(parameter), place) != place:
+            raise UserError(
+                f"launch.strategy fsdp2: the parameter {name} is in two of the project's blocks, or in one and "
+                "outside; expected a single place: leave those out of Project.blocks, or use ddp."
+            )
 
 
 def _is_own(name: str, value: Any) -> bool:

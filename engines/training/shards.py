@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
+from engines.basics import files
 from engines.basics.errors import DataError
 from engines.contract.rundir import RunDirectory
 from engines.runs.saved import SHARDS
@@ -41,8 +42,9 @@ def write(run: RunDirectory, content: Mapping[str, Any], ranks: Together) -> dic
     from torch.distributed.checkpoint.state_dict_saver import save
 
     tensors, rest = _divided(content)
-    folder = ranks.from_first(_free_name(run, content["state"]["step"]))
-    path = run.checkpoints / folder
+    path = ranks.from_first(_new_folder(run, content["state"]["step"]) if ranks.first else None)
+    if not isinstance(path, Path):
+        raise OSError(path)
     fault: OSError | None = None
     try:
         with ranks.computing():
@@ -57,8 +59,12 @@ def write(run: RunDirectory, content: Mapping[str, Any], ranks: Together) -> dic
         if ranks.first:
             shutil.rmtree(path, ignore_errors=True)
         raise fault
+    own = {name: size for name, size in _files(path).items() if name.startswith(f"shard-{ranks.number + 1:05d}-")}
+    files.sync_directory(path)
+    files.sync_directory(path.parent)
+    written = {name: size for each in ranks.gathered(own) for name, size in each.items()}  # a network disk lists late
     shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
-    return {**rest, "shards": {"folder": folder, "files": _files(path), "shapes": shapes}}
+    return {**rest, "shards": {"folder": path.name, "files": written, "shapes": shapes}}
 
 
 def join(checkpoint: Path, content: Mapping[str, Any], like: Like | None = None) -> dict[str, Any]:
@@ -135,12 +141,16 @@ def _files(folder: Path) -> dict[str, int]:
     return {one.name: one.stat().st_size for one in folder.iterdir()}
 
 
-def _free_name(run: RunDirectory, step: int) -> str:
-    """A folder that is not there: the shards of last.pt stay while others are written."""
+def _new_folder(run: RunDirectory, step: int) -> Path | str:
+    """A folder of its own: the shards of last.pt stay while others are written. Or why it cannot be made."""
     number = 1
-    while (run.checkpoints / f"shards_{step}_{number}").exists():
+    while (path := run.checkpoints / f"shards_{step}_{number}").exists():
         number += 1
-    return f"shards_{step}_{number}"
+    try:
+        files.make_directory(path)
+    except OSError as error:
+        return error.strerror or str(error)
+    return path
 
 
 def _whole(name: str, shape: torch.Size, dtype: torch.dtype) -> Tensor:

@@ -100,11 +100,12 @@ def shortcut_loss(
     tau = torch.where(present, tau, 0.0)
     z = noised(latents, tau, random)
     target = latents
-    if len(levels.rows):
-        rows = levels.rows
+    if len(levels.rows) or isinstance(random, Share):
+        none = not len(levels.rows)  # then this rank only makes the calls that the others make, with a row in vain
+        rows = levels.rows.new_zeros(1) if none else levels.rows
         alone = None if independent is None else independent[rows]
         goal = half_steps(dynamics, z[rows], tau[rows], size[rows], latents[rows], actions.rows(rows), alone)
-        target = latents.index_copy(0, rows, goal)
+        target = latents if none else latents.index_copy(0, rows, goal)
     said, agent = dynamics(z, tau, size, actions, independent, with_agent)
     weight = ramp(tau) * present
     if counted is not None:

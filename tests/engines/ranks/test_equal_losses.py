@@ -92,8 +92,15 @@ def largest(folder: Path) -> str:
 
 @pytest.mark.behaviour("losses-ranks-equal")
 @pytest.mark.parametrize("steps", [10, pytest.param(52, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
-@pytest.mark.parametrize("project", [controls, melee, sim, agent])
+@pytest.mark.parametrize(
+    ("project", "strategy"),
+    [
+        *((project, "ddp") for project in (controls, melee, sim, agent)),
+        (controls, "fsdp2"),
+        (agent, "fsdp2"),
+        *(pytest.param(project, "fsdp2", marks=pytest.mark.slow) for project in (melee, sim)),
+    ],
+)
 def test_two_ranks_log_what_one_does(
     project: Callable[[Path], str], strategy: str, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,7 +128,8 @@ def _compare(project: Callable[[Path], str], settings: list[str], tmp_path: Path
     one, two = map(logged, runs)
     assert len(one["step"]) >= steps
     for name in one.keys() - TIMED:
-        np.testing.assert_allclose(two[name], one[name], rtol=1e-6, atol=2e-6, err_msg=name)
+        rounding = 1e-5 if project is largest and name == "grad_norm" else 1e-6  # a sum of 134 million squares
+        np.testing.assert_allclose(two[name], one[name], rtol=rounding, atol=2e-6, err_msg=name)
     evaluated = [[json.loads(line) for line in run.val_metrics.read_text().splitlines()] for run in runs]
     assert len(evaluated[0]) == len(evaluated[1]) > 0
     for first, second in zip(*evaluated, strict=True):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from torch import nn
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
 from torch.nn import functional
 
@@ -20,13 +23,15 @@ from cockpit.core.runs.prune import Surplus, remove
 from engines.basics.errors import DataError, UserError
 from engines.basics.reading import read_json
 from engines.contract import commands as cmd
+from engines.contract import spec as specs
 from engines.runs.bundle import write_bundle
 from engines.runs.fork import prepare_fork
 from engines.runs.saved import read_saved, shard_files
 from engines.runs.unbundle import unbundle
 from engines.training import checkpoint
+from engines.training.sharding import refuse_shared
 from tests.engines.conftest import LiveRun, tensors
-from tests.support.ranks import loop_alone, trained
+from tests.support.ranks import logged, loop_alone, trained
 
 SHORT = ("training.epochs=3", "training.steps_per_epoch=4", "training.batch_size=16")
 FSDP2 = "launch.strategy=fsdp2"
@@ -119,6 +124,33 @@ def test_shards_that_a_rank_cannot_write_are_gathered(new_run: Runs, monkeypatch
     assert read_saved(live.run.last).shards == ""
     assert read_saved(live.run.last).step == 6
     assert not list(live.run.checkpoints.glob("shards_*"))
+
+
+def test_a_step_that_is_not_finite_on_one_rank_is_skipped_by_all(
+    new_run: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = new_run(*SHORT, FSDP2)
+    spiral = specs.load("spiral.project:Spiral")
+    losses = spiral.losses
+
+    def infinite_on_rank_1(self: Any, model: Any, batch: Any, ctx: Any) -> Any:
+        factor = math.inf if ctx.step == 3 and os.environ["RANK"] == "1" else 1.0
+        found = losses(self, model, batch, ctx)
+        return {name: replace(loss, total=loss.total * factor) for name, loss in found.items()}
+
+    monkeypatch.setattr(spiral, "losses", infinite_on_rank_1)
+    stopped(live, 2)
+    assert list(logged(live.run)["skipped"]) == [0, 0, 0, 1, 0, 0]
+    assert all(tensor.isfinite().all() for name, tensor in tensors(live.run.last).items() if name.startswith("/model/"))
+
+
+def test_a_parameter_of_two_blocks_is_refused() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
+    refuse_shared(model, [model[0], model[1]])
+    model[2].weight = model[0].weight
+    refuse_shared(model, ())
+    with pytest.raises(UserError, match=r"2.weight is in two of the project's blocks"):
+        refuse_shared(model, [model[0], model[1]])
 
 
 def test_what_cannot_be_combined_with_fsdp2_is_said(new_run: Runs) -> None:

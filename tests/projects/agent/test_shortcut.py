@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from engines.training.draws import Share
 from projects.agent.dynamics import Actions, Dynamics
 from projects.agent.heads import PolicyHead, RewardHead, ValueHead, cloning_loss, reward_loss
 from projects.agent.imagine import Dreaming, continued, imagine, look_back
@@ -80,6 +81,23 @@ def loss_of(model: Dynamics, latents: Tensor, acts: Actions, present: Tensor, se
     torch.manual_seed(seed)
     forced = shortcut_loss(model, latents, acts, present, **given)  # type: ignore[arg-type]
     return (forced.loss * forced.weight).sum()
+
+
+def test_a_rank_without_a_row_for_half_steps_makes_the_calls_of_the_others() -> None:
+    """A model that ranks hold together is gathered by the calls of all of them."""
+    model, calls = dynamics(), [0]
+    model.register_forward_hook(lambda *given: calls.__setitem__(0, calls[0] + 1))
+    latents, acts, present = torch.randn(2, 4, *LATENT), actions(2, 4), torch.ones(2, 4, dtype=torch.bool)
+
+    class Others:
+        def whole(self, rows: Tensor, size: int) -> Tensor:
+            return torch.tensor([9.0, 9.0, 0.0, 1.0])
+
+    for start in (0, 2):  # the rows for half steps are 2 and 3 of the four
+        share = Share(start, start + 2, 4, Others(), torch.Generator().manual_seed(1))  # type: ignore[arg-type]
+        calls[0] = 0
+        shortcut_loss(model, latents, acts, present, share=0.5, random=share)
+        assert calls == [3]
 
 
 def test_weights_are_the_ramp_of_frames_and_rows_that_count() -> None:
