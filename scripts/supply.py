@@ -2,7 +2,8 @@
 
 `python -m scripts.supply [--out FILE] [--audit]` writes a CycloneDX bill of materials of the pinned packages; the same
 pins give the same bytes. `--audit` asks pip-audit about each of them, which needs the network; `--advisories FILE` asks
-a JSON list of advisories in OSV's format instead. Exit code 1: something is vulnerable, or could not be asked about.
+advisories in OSV's format instead: a JSON list, one a line, or a folder of files with one each, as osv.dev gives them
+out. Exit code 1: something is vulnerable, or could not be asked about.
 """
 
 from __future__ import annotations
@@ -69,15 +70,63 @@ def _component(name: str, version: str) -> dict[str, Any]:
 
 
 def by_list(packages: Mapping[str, str], advisories: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Of the packages those that an advisory names in that version, a sentence each."""
+    """Of the packages those that an advisory names in that version or in a range around it, a sentence each."""
     found = []
     for advisory in advisories:
         for affected in advisory.get("affected", ()):
             name = normal(affected.get("package", {}).get("name", ""))
             ecosystem = affected.get("package", {}).get("ecosystem")
-            if ecosystem == "PyPI" and packages.get(name) in affected.get("versions", ()):
+            if ecosystem == "PyPI" and name in packages and _is_affected(packages[name], affected):
                 found.append(f"{name} {packages[name]}: {advisory['id']} {advisory.get('summary', '')}".rstrip())
     return sorted(set(found))
+
+
+def _is_affected(version: str, affected: Mapping[str, Any]) -> bool:
+    """By OSV's evaluation: it is listed, or what happened last to it in a range is that the fault was introduced.
+
+    A range with versions that are none counts as one around it.
+    """
+    from packaging.version import InvalidVersion, Version  # of the test environment
+
+    if version in affected.get("versions", ()):
+        return True
+    own = Version(version)
+    for each in affected.get("ranges", ()):
+        if each.get("type") != "ECOSYSTEM":
+            continue
+        try:
+            events = sorted((Version(at), kind) for event in each.get("events", ()) for kind, at in event.items())
+        except InvalidVersion:
+            return True
+        inside = False
+        for at, kind in events:
+            if own > at or (own == at and kind != "last_affected"):
+                inside = kind == "introduced"
+        if inside:
+            return True
+    return False
+
+
+def read_advisories(path: Path) -> list[dict[str, Any]]:
+    """A JSON list of OSV advisories, one alone, a file of one per line, or a folder of files of one each.
+
+    Exits with a sentence for what is none.
+    """
+    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    found: list[Any] = []
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+            try:
+                content = json.loads(text)
+            except ValueError:
+                content = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except (OSError, ValueError) as error:
+            sys.exit(f"{file} cannot be read as advisories ({error}); expected JSON in OSV's format.")
+        found += content if isinstance(content, list) else [content]
+    if not found or not all(isinstance(one, dict) and "id" in one for one in found):
+        sys.exit(f"{path} holds no list of advisories; expected JSON in OSV's format, each with an id.")
+    return found
 
 
 def by_pip_audit(packages: Mapping[str, str], program: Sequence[str] = PIP_AUDIT) -> list[str]:
@@ -111,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, metavar="FILE", help="the bill of materials; default: stdout")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--audit", action="store_true", help="ask pip-audit, over the network")
-    which.add_argument("--advisories", type=Path, metavar="FILE", help="ask a JSON list of OSV advisories instead")
+    which.add_argument("--advisories", type=Path, metavar="FILE", help="ask OSV advisories in a file or folder instead")
     given = parser.parse_args(arguments)
     packages = pins()
     text = json.dumps(bill_of_materials(packages), indent=2, ensure_ascii=False) + "\n"
@@ -124,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     found = by_pip_audit(packages) if given.audit else []
     if given.advisories is not None:
-        found = by_list(packages, json.loads(given.advisories.read_text(encoding="utf-8")))
+        found = by_list(packages, read_advisories(given.advisories))
     for sentence in found:
         print(sentence, file=sys.stderr)
     if (given.audit or given.advisories) and not found:

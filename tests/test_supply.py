@@ -51,6 +51,29 @@ def test_an_offline_list_is_asked_by_name_and_version(tmp_path: Path, capsys: py
 
 
 @pytest.mark.parametrize(
+    ("version", "affected"),
+    [("0.9", False), ("1.0", True), ("1.9.9", True), ("2.0rc1", True), ("2.0", False), ("3.0", True), ("3.2", True),
+     ("3.2.post1", False)],
+)  # fmt: skip
+def test_a_range_holds_what_was_introduced_and_not_fixed(version: str, affected: bool) -> None:
+    events = [{"introduced": "1.0"}, {"fixed": "2.0"}, {"introduced": "3.0"}, {"last_affected": "3.2"}]
+    package = {"ecosystem": "PyPI", "name": "rich"}
+    advisory = {"id": "A", "affected": [{"package": package, "ranges": [{"type": "ECOSYSTEM", "events": events}]}]}
+    assert supply.by_list({"rich": version}, [advisory]) == ([f"rich {version}: A"] if affected else [])
+
+
+def test_advisories_are_a_list_lines_or_a_folder_and_else_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "lines.json").write_text(f"{json.dumps(ADVISORY)}\n{json.dumps(ADVISORY)}\n")
+    assert supply.read_advisories(tmp_path / "lines.json") == [ADVISORY, ADVISORY]
+    (tmp_path / "one.json").write_text(json.dumps(ADVISORY))
+    assert supply.read_advisories(tmp_path) == [ADVISORY] * 3
+    for content in ("", "{", "[]", "[3]", '{"a": 1}'):
+        (tmp_path / "bad").write_text(content)
+        with pytest.raises(SystemExit, match="OSV"):
+            supply.read_advisories(tmp_path / "bad")
+
+
+@pytest.mark.parametrize(
     ("printed", "told"),
     [
         ([{"name": "rich", "version": "15", "vulns": []}], []),

@@ -135,7 +135,7 @@ def show_run(arguments: Namespace) -> int:
             "notes": facts["notes"],
             "tags": " ".join(facts["tags"]),
             "created": _clock(facts["created"]),
-            "forked from": f"{facts['parent']}, step {facts['fork_step']:,}" if facts["parent"] else "",
+            "forked from": _forked_from(facts["parent"], facts["fork_step"]),
             "ran": duration(facts["seconds"]) + (f", {money(usd)}" if usd is not None else ""),
             "device": facts["device"],
             "epoch": epoch,
@@ -200,3 +200,7 @@ def report(arguments: Namespace) -> int:
     else:
         show_named_tables(tables)
     return codes.DONE
+
+
+def _forked_from(parent: str | None, step: int | None) -> str:
+    return f"{parent}, step {step:,}" if parent and step is not None else parent or ""

@@ -187,7 +187,7 @@ def test_quick_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.Mon
     }  # fmt: skip
     prepared: list[str] = []
 
-    def start(run: RunDirectory, *more: object, detach: bool) -> int:
+    def start(run: RunDirectory, *more: object, **options: object) -> int:
         prepared.append(run.info.id)
         return 0
 
