@@ -97,13 +97,18 @@ def _value(series: Series, better: Direction | None, scored: LineFacts | None) -
     return Value(*map(float, numbers))
 
 
+KINDS_OF_VALUES = f"{BEST_MARK} best run · losses and scores: best value, others: last"
+
+
 def values_table(compared: Comparison) -> Table:
     """Best value and its epoch, marked where no run has a better one; else the last value."""
     rows = metric_rows(compared)
     cells = tuple(
         (Cell(plain(row.name)), *(_words(one, row, place) for place, one in enumerate(row.values))) for row in rows
     )
-    notes = [f"{BEST_MARK} best run · with an epoch: best value, else the last"] if rows else ["no metric logged yet"]
+    notes = (
+        [f"{BEST_MARK} best run · losses and scores: best value, others: last"] if rows else ["no metric logged yet"]
+    )
     if rows and _weighted_differently(compared):
         notes.append("loss weights differ: compare the losses of heads, or the score")
     if compared.several_projects:

@@ -341,7 +341,7 @@ async def test_what_happened_while_one_was_away(cockpit: Make, three: dict[str, 
         live.epochs(3, 4, best=4)
         app = CockpitApp(folder=folder, clock=lambda: NOW + 8040)
         async with app.run_test(size=(120, 30)) as pilot:
-            await until(pilot, lambda: "while you were away (2 h 14 m): delta 2 epochs, new best 0.400" in text(pilot))
+            await until(pilot, lambda: "while you were away (2 h 14 m): delta: 2 epochs, new best 0.400" in text(pilot))
             await pilot.press("escape")
             await until(pilot, lambda: "while you were away" not in text(pilot))
         live.epochs(5)

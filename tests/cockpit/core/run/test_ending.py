@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -37,12 +36,14 @@ def test_a_signal_goes_to_the_holder_of_the_lock_only(tmp_path: Path) -> None:
 def test_no_lock_leads_to_a_stranger(tmp_path: Path) -> None:
     """A link, a second name and a lock that another process than the recorded one holds."""
     stranger = FakeRun(tmp_path, "controls-20261127-100000-elm").begin().started()
-    leads: tuple[Callable[[Path, Path], None], ...] = (os.symlink, os.link)
     with stranger.locked() as holder:
-        for place, lead in enumerate(leads):
-            fake = FakeRun(tmp_path, f"controls-20261127-11000{place}-oak").begin().started()
+        for word in ("oak", "fir"):
+            fake = FakeRun(tmp_path, f"controls-20261127-110000-{word}").begin().started()
             fake.run.lock.unlink(missing_ok=True)
-            lead(stranger.run.lock, fake.run.lock)
+            if word == "oak":
+                fake.run.lock.symlink_to(stranger.run.lock)
+            else:
+                fake.run.lock.hardlink_to(stranger.run.lock)
             assert not send_signal(fake.run, signal.SIGQUIT)
             fake.run.lock.unlink()
         attempt = stranger.run.attempt(1)

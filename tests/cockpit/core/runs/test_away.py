@@ -54,10 +54,10 @@ def test_progress_ends_and_money_of_an_absence(tmp_path: Path) -> None:
     assert told is not None
     assert told.seconds == 2 * 3600 + 14 * 60
     assert told.happened == (
-        "ember failed at step 18,204",
-        "fern 1 epoch, new best 0.100, is new",
-        "amber 11 epochs, new best 0.736",
-        "slate finished",
+        "ember: failed at step 18,204",
+        "fern: 1 epoch, new best 0.100, is new",
+        "amber: 11 epochs, new best 0.736",
+        "slate: finished",
         "spent $4.23",  # 2 h 14 m at $1 and one hour at $2
     )
 
@@ -66,7 +66,7 @@ def test_the_same_word_twice_is_told_by_the_whole_id(tmp_path: Path) -> None:
     other = replace(BEFORE[1], id="sim-20261127-100000-ember", path=Path("/runs/sim"), state="lost")
     told = away(tmp_path, [replace(BEFORE[1], state="stopped"), other])
     assert told is not None
-    assert told.happened == ("sim-20261127-100000-ember 2 epochs, lost", "controls-20261127-100000-ember stopped")
+    assert told.happened == ("sim-20261127-100000-ember: 2 epochs, lost", "controls-20261127-100000-ember: stopped")
 
 
 def test_nothing_is_told_of_a_first_visit_a_short_absence_and_a_quiet_one(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_lookout_keeps_every_run_and_tells_once(tmp_path: Path, monkeypatch: p
     moment = BACK
     fleet, lookout = Fleet(folder), Lookout(folder, lambda: moment)
     fleet.poll(most=60)
-    assert lookout.away(fleet.summaries()) == Away(BACK - LEFT, ("amber failed",))
+    assert lookout.away(fleet.summaries()) == Away(BACK - LEFT, ("amber: failed",))
     assert lookout.away(fleet.summaries()) is None
 
 
