@@ -54,7 +54,7 @@ def test_b1_b2_losses_are_means_over_the_valid_pairs(time: int, alone: bool) -> 
     given = windows(3, time)
     independent = torch.tensor([False, True, False]) if alone else None
     agent = torch.randn(3, time, 6)
-    head, cloned = RewardHead(6, 8, 8, TwoHot(9, 2.0), last_std=1.0), PolicyHead(6, 8, 8, last_std=1.0)
+    head, cloned = RewardHead(6, 8, 9, TwoHot(9, 2.0), last_std=1.0), PolicyHead(6, 8, 8, last_std=1.0)
     policy = cloned(agent)
     assert isinstance(policy, FactoredPolicy)
     said_reward = head(agent).detach()
@@ -64,12 +64,12 @@ def test_b1_b2_losses_are_means_over_the_valid_pairs(time: int, alone: bool) -> 
         for t in range(time):
             if not given["seen"][b, t]:
                 continue
-            for k in range(8):
+            for k in range(9):
                 lone = alone and b == 1
                 if t + k < time and given["rewarded"][b, t + k] and (k == 0 or not lone):
                     rewards.append(float(head.twohot.loss(said_reward[b, t, k], given["reward"][b, t + k])))
                 ahead = t + k + 1
-                if ahead < time and given["acted"][b, ahead] and not lone:
+                if k < 8 and ahead < time and given["acted"][b, ahead] and not lone:
                     moved, used = given["movement"][b, ahead], given["abilities"][b, ahead]
                     bits, moves = policy.abilities[b, t, k].detach(), policy.movement[b, t, k].detach()
                     said = sum(
@@ -89,9 +89,10 @@ def test_b1_b2_losses_are_means_over_the_valid_pairs(time: int, alone: bool) -> 
 
 @pytest.mark.parametrize(("time", "pairs"), [(1, 0), (2, 1), (8, 28), (9, 36), (16, 92)])
 def test_b1_pairs_of_a_whole_window(time: int, pairs: int) -> None:
-    """Offsets 1 to 8: T - o of each that is below T."""
+    """Offsets 1 to 8: T - o of each that is below T. Rewards have offset 0 too, which is there in every frame."""
     known = torch.ones(1, time, dtype=torch.bool)
     assert int(Ahead.of(time, 8, 1, known.device).valid(known, known).sum()) == pairs
+    assert int(Ahead.of(time, 9, 0, known.device).valid(known, known).sum()) == time + pairs
     assert pairs == sum(max(0, time - offset) for offset in range(1, 9))
 
 

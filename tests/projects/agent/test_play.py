@@ -81,6 +81,7 @@ def test_the_export_says_how_to_build_the_model(trained: RunDirectory) -> None:
     export({"run": str(trained.path)}, Listener())
     about = json.loads((trained.export / ABOUT).read_text())
     net = build(open_agent(trained).cfg, tuple(about["latents"]))
+    assert (net.reward.offsets, net.policy.offsets) == (9, 8)
     net.load_state_dict(torch.load(trained.export / WEIGHTS, weights_only=True))
     assert about["layout"]["abilities"][0] == "q"
     cloned = Listener()
