@@ -128,7 +128,8 @@ def _compare(project: Callable[[Path], str], settings: list[str], tmp_path: Path
     one, two = map(logged, runs)
     assert len(one["step"]) >= steps
     for name in one.keys() - TIMED:
-        rounding = 1e-5 if project is largest and name == "grad_norm" else 1e-6  # a sum of 134 million squares
+        # with fsdp2 the squares are summed in another order, and a clipped step takes that on
+        rounding = 1e-5 if name == "grad_norm" and "launch.strategy=fsdp2" in settings else 1e-6
         np.testing.assert_allclose(two[name], one[name], rtol=rounding, atol=2e-6, err_msg=name)
     evaluated = [[json.loads(line) for line in run.val_metrics.read_text().splitlines()] for run in runs]
     assert len(evaluated[0]) == len(evaluated[1]) > 0
