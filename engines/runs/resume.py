@@ -24,6 +24,7 @@ FREE = (
     "launch.rendezvous",
     "launch.restarts",
     "launch.share",
+    "launch.strategy",
     "output.keep_best",
     "output.keep_epochs",
     "output.writers",

@@ -127,15 +127,18 @@ def _compare(project: Callable[[Path], str], settings: list[str], tmp_path: Path
         assert codes == [0] * count, "".join(run.rank_log(rank).read_text() for rank in range(count))
     one, two = map(logged, runs)
     assert len(one["step"]) >= steps
+    divided = "launch.strategy=fsdp2" in settings
     for name in one.keys() - TIMED:
-        rounding = 1e-5 if project is largest and name == "grad_norm" else 1e-6  # a sum of 134 million squares
+        # with fsdp2 the squares are summed in another order, and a clipped step takes that on
+        rounding = 1e-5 if name == "grad_norm" and divided else 1e-6
         np.testing.assert_allclose(two[name], one[name], rtol=rounding, atol=2e-6, err_msg=name)
     evaluated = [[json.loads(line) for line in run.val_metrics.read_text().splitlines()] for run in runs]
     assert len(evaluated[0]) == len(evaluated[1]) > 0
     for first, second in zip(*evaluated, strict=True):
         assert first.keys() == second.keys()
         for name in first.keys() - TIMED:
-            assert second[name] == pytest.approx(first[name], rel=1e-5, abs=1e-5), name
+            close = 1e-4 if name.endswith("_auc") and divided else 1e-5  # a pair may change places
+            assert second[name] == pytest.approx(first[name], rel=1e-5, abs=close), name
     assert _lines(runs[0]) == _lines(runs[1]), "a rank wrote what rank 0 writes"
 
 
