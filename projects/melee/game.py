@@ -60,7 +60,7 @@ class NotTaken(DataError):
 
 def sound(values: NDArray[Any]) -> NDArray[Any]:
     """The values of a column. Raises `DataError` where one is not finite, or larger than any that a game has."""
-    if values.dtype.kind == "f" and not (good := np.abs(values) <= LARGEST).all():
+    if values.dtype.kind == "f" and not (good := np.abs(values, dtype=np.float64) <= LARGEST).all():
         at = int((~good).argmax())
         raise DataError(f"a value in row {at} is {values[at]:g}, expected a number within ±{LARGEST:g}.")
     return values

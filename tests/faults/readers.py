@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import lzma
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ import numpy as np
 import pytest
 
 from engines.basics.errors import UserError
-from tests.faults import shaped
+from tests.faults import seeds, shaped
 from tests.faults.shaped import Shaped
 from tests.faults.trainings import ROOT
 
@@ -63,171 +60,6 @@ class Reader:
 
 def _opened(path: Path) -> bytes:
     return lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
-
-
-# -- seeds -----------------------------------------------------------------------------------------------------------
-
-
-@cache
-def run_files() -> dict[str, bytes]:
-    """The files of a small run that has ended, by their names."""
-    import tempfile
-
-    from engines.contract import commands as cmd
-    from engines.contract import events as ev
-    from engines.contract.steps import StepWriter
-    from engines.thresholds.review import About, write_review
-    from tests.support.fake_run import FakeRun, stopped_early
-
-    with tempfile.TemporaryDirectory() as folder:
-        fake = stopped_early(FakeRun(Path(folder)))
-        fake.say(
-            ev.Alert(code="overfitting", level="warning", text="loss rises", step=9),
-            ev.Progress(done=3, total=9, unit="batches"),
-            ev.GradientNorms(step=4, norms={"action": 1.0}, parameters=9),
-            ev.CommandAnswer(command=cmd.SetLossWeights(attempt=1, weights={"look": 0.5}), state="applied", step=4),
-            ev.Ended(reason="stopped", step=20, detail="saved at step 20; r resumes"),
-        )
-        run = fake.run
-        for command in (
-            cmd.Stop(attempt=1),
-            cmd.SetLrScale(attempt=1, scale=0.5, at_step=3),
-            cmd.SetEpochs(attempt=2, epochs=9),
-        ):
-            with open(run.commands, "ab") as file:
-                file.write(cmd.encode(command) + b"\n")
-        writer = StepWriter(run.steps, ["time", "loss", "lr"])
-        writer.append(np.arange(60.0).reshape(12, 5))
-        writer.close()
-        about = About(checkpoint="best.pt", step=10, epoch=1, score=0.1)
-        write_review(run.review, {"scores": np.zeros((4, 2), np.float32)}, about)
-        run.report.write_bytes(b'{"tables": {"headline": {"columns": ["a", "b"], "rows": [[1, "x"]], "note": "n"}}}')
-        return {str(path.relative_to(run.path)): path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
-
-
-def of_run(name: str) -> Callable[[], list[bytes]]:
-    return lambda: [run_files()[name]]
-
-
-def _beside(skipped: str) -> Callable[[Path], None]:
-    """All files of the run but the one that is damaged."""
-
-    def prepare(folder: Path) -> None:
-        for name, content in run_files().items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if name != skipped:
-                path.write_bytes(content)
-
-    return prepare
-
-
-def _npz(**arrays: Any) -> bytes:
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
-
-
-def _from(make: Callable[[Path], object], pattern: str) -> Callable[[], list[bytes]]:
-    """Files that a demo makes."""
-
-    @cache
-    def seeds() -> list[bytes]:
-        import tempfile
-
-        with tempfile.TemporaryDirectory() as folder:
-            make(Path(folder) / "out")
-            return [path.read_bytes() for path in sorted(Path(folder).rglob(pattern))[:2]]
-
-    return seeds
-
-
-def _recordings(folder: Path) -> None:
-    from projects.controls.recordings import write_recording
-    from tests.projects.controls.sessions import random_session
-
-    for rows in (40, 90):
-        write_recording(folder / f"{rows}.npz", random_session("a", rows, rows))
-
-
-def _drives(folder: Path) -> None:
-    from projects.sim.demo.task import make
-    from tests.faults.trainings import Quiet
-
-    make({"out": str(folder), "drives": 2, "minutes": 0.2}, Quiet())
-
-
-def _games(folder: Path) -> None:
-    from projects.agent.demo.task import make
-    from tests.faults.trainings import Quiet
-
-    make({"out": str(folder), "games": 2, "frames": 32}, Quiet())
-
-
-def _league_games() -> list[bytes]:
-    import tempfile
-
-    from tests.projects.agent.test_league import written
-
-    with tempfile.TemporaryDirectory() as folder:
-        return [written(Path(folder) / "a.npz").read_bytes()]
-
-
-def _matches(folder: Path) -> None:
-    from projects.melee.demo.task import make
-    from tests.faults.trainings import Quiet
-
-    make({"out": str(folder), "games": 2, "minutes": 0.5}, Quiet())
-
-
-@cache
-def _tables() -> list[bytes]:
-    import tempfile
-
-    from tests.projects.melee.tables import columns, write_table
-
-    with tempfile.TemporaryDirectory() as folder:
-        for name, packed in (("a", False), ("b", True)):
-            write_table(Path(folder) / name, columns(40, 1), packed=packed)
-        return [path.read_bytes() for path in sorted(Path(folder).iterdir())]
-
-
-@cache
-def _checkpoints() -> list[bytes]:
-    """One as an engine saves it."""
-    import torch
-
-    live = {"weights": {"action": 1.0}, "lr_scale": 1.0, "epochs": 4, "patience": None}
-    state = {"step": 8, "epoch": 2, "step_in_epoch": 0, "live": live, "stage": 0, "best_epoch": 1}
-    file = io.BytesIO()
-    torch.save({"format": 1, "model": {"w": torch.zeros(3, 2)}, "state": state, "metadata": {"a": [1, "x"]}}, file)
-    return [file.getvalue()]
-
-
-def _arrays() -> list[bytes]:
-    return [_npz(a=np.arange(6), b=np.ones((3, 2), np.float32), c=np.array("word"))]
-
-
-def _configs() -> list[bytes]:
-    return [path.read_bytes() for path in sorted((ROOT / "configs").glob("*.yaml"))]
-
-
-def _logs() -> list[bytes]:
-    from tests.cockpit.core.foreign.event_files import VERSION, event, record, simple
-
-    rows = b"".join(b'{"step": %d, "loss": %.2f, "epoch": %d}\n' % (k, 1 / (k + 1), k // 4) for k in range(12))
-    return [
-        rows,
-        gzip.compress(rows),
-        b"step,loss,val_loss\n" + b"".join(b"%d,%.3f,\n" % (k, 1 / (k + 1)) for k in range(12)),
-        b"".join(b"[2026-01-01 10:00:%02d] step %d/90 | loss 0.%d | lr 1e-3\n" % (k, k, 90 - k) for k in range(12)),
-        record(VERSION) + b"".join(record(event(simple("loss", 1.0 / k), step=k)) for k in range(1, 9)),
-        b'{"log_history": [{"loss": 1.0, "step": 1, "epoch": 0.1}, {"eval_loss": 2.0, "step": 2}], "global_step": 2}',
-        b'[{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.4}]',
-    ]
-
-
-# -- reading ---------------------------------------------------------------------------------------------------------
 
 
 def _commands(*lines: str) -> Callable[[Path], None]:
@@ -366,36 +198,7 @@ def _store(path: Path) -> None:
 
 
 def _store_beside(folder: Path) -> None:
-    _matches(folder / "out")
-
-
-def _played(count: int) -> dict[str, bytes]:
-    """A log of each kind that controls takes, of so many ticks."""
-    import json
-
-    from tests.projects.controls import test_import_minerl, test_import_vpt
-
-    def joined(ticks: list[dict[str, Any]]) -> bytes:
-        return "".join(json.dumps(tick) + "\n" for tick in ticks).encode()
-
-    keys = ("", "w", "wd", "e", "")
-    list_ = [{"ESC": 0, "noop": [], "camera": [0.0, 1.5], "forward": k % 2} for k in range(count)]
-    return {
-        "vpt": joined([test_import_vpt.line(k, keys[k % 5], mouse={"dx": k % 7}) for k in range(count)]),
-        "minerl": joined([test_import_minerl.tick(50 * k, camera=(1, k % 3)) for k in range(count)]),
-        "list": json.dumps(list_).encode(),
-    }
-
-
-def _of_version_1() -> list[bytes]:
-    import tempfile
-
-    from tests.projects.controls.test_import_v1 import version_1
-
-    with tempfile.TemporaryDirectory() as folder:
-        for width in (16, 24):
-            version_1(Path(folder) / f"{width}.npz", rows=40, width=width)
-        return [path.read_bytes() for path in sorted(Path(folder).iterdir())]
+    seeds.matches(folder / "out")
 
 
 def _imported(name: str) -> Callable[[Path], None]:
@@ -426,9 +229,9 @@ def all_readers() -> list[Reader]:
 
     def of(name: str, file: str, read: Callable[[Path], object], share: float = 0.2, **options: Any) -> Reader:
         def prepare(folder: Path) -> None:
-            _beside(file)(folder / "run")
+            seeds.all_but(file)(folder / "run")
 
-        return Reader(name, f"run/{file}", of_run(file), read, prepare=prepare, share=share, **options)
+        return Reader(name, f"run/{file}", seeds.of_run(file), read, prepare=prepare, share=share, **options)
 
     return [
         of("events", "events.jsonl", SHOWS),
@@ -444,34 +247,39 @@ def all_readers() -> list[Reader]:
         of("report", "report.json", _commands("report RUN", "report RUN --json")),
         of("review", "review/about.json", _commands("thresholds RUN"), found="text that is not UTF-8: a traceback"),
         of("checkpoint, by commands", "checkpoints/last.pt", _commands("resume RUN", "show RUN")),
-        Reader("YAML configs", "a.yaml", _configs, _config, share=0.3),
-        Reader("npz", "a.npz", _arrays, _npz_alone, shaped=shaped.arrays),
-        Reader("npz: recordings of controls", "a.npz", _from(_recordings, "*.npz"), _controls, shaped=shaped.arrays,
-               found="members that are no arrays"),
-        Reader("npz: drives of sim", "a.npz", _from(_drives, "*.npz"), _drive, shaped=shaped.arrays,
+        Reader("YAML configs", "a.yaml", seeds.configs, _config, share=0.3),
+        Reader("npz", "a.npz", seeds.arrays, _npz_alone, shaped=shaped.arrays),
+        Reader("npz: recordings of controls", "a.npz", seeds.made_by(seeds.recordings, "*.npz"), _controls,
+               shaped=shaped.arrays, found="members that are no arrays"),
+        Reader("npz: drives of sim", "a.npz", seeds.made_by(seeds.drives, "*.npz"), _drive, shaped=shaped.arrays,
                found="members that are no arrays, headers that are no Python: tracebacks"),
-        Reader("npz: latents of agent", "a.npz", _from(_games, "latents/*.npz"), _latents, shaped=shaped.arrays),
-        Reader("npz: League games", "a.npz", _league_games, _league, corpus=("league/*.npz",), share=0.3,
+        Reader("npz: latents of agent", "a.npz", seeds.made_by(seeds.games, "latents/*.npz"), _latents,
                shaped=shaped.arrays),
-        Reader("features.json", "features.json", _from(_games, "features.json"), _features, shaped=shaped.document),
-        Reader("slp", "a.slp", lambda: [b"{U\x03raw[$U#l" + bytes(300)], _replay, refuses=_not_taken(), apart=True,
+        Reader("npz: League games", "a.npz", seeds.league_games, _league, corpus=("league/*.npz",), share=0.3,
+               shaped=shaped.arrays),
+        Reader("features.json", "features.json", seeds.made_by(seeds.games, "features.json"), _features,
+               shaped=shaped.document),
+        Reader("slp", "a.slp", lambda: [shaped.RAW + bytes(300)], _replay, refuses=_not_taken(), apart=True,
                found="positions that are not finite, or of 1e38, went into the store",
                corpus=("melee/odd/odd_0[34]*.slp.xz", "melee/odd/odd_05*.slp.xz", "melee/odd/odd_12*.slp.xz"),
                share=0.2, shaped=shaped.replay),
-        Reader("parquet tables of melee", "a.parquet", _tables, _table, refuses=_not_taken(), apart=True, share=0.5,
-               shaped=shaped.table),
-        Reader("store of melee: a shard's record", "out/00000.json", _from(_matches, "00000.json"), _store,
+        Reader("parquet tables of melee", "a.parquet", seeds.tables, _table, refuses=_not_taken(), apart=True,
+               share=0.5, shaped=shaped.table),
+        Reader("store of melee: a shard's record", "out/00000.json", seeds.made_by(seeds.matches, "00000.json"), _store,
                prepare=_store_beside, share=0.5, shaped=shaped.document, found="text that is not UTF-8: a traceback"),
-        Reader("checkpoints, by the cockpit", "last.pt", _checkpoints, _saved, shaped=shaped.checkpoint),
-        Reader("checkpoints, by the engine", "last.pt", _checkpoints, _loaded, shaped=shaped.checkpoint),
-        *(Reader(f"external logs: {name}", name, _logs, _log, corpus=real, share=0.7) for name, real in LOGS.items()),
-        Reader("MineRL logs", "a.jsonl", lambda: [_played(40)["minerl"]], _imported("minerl"), share=0.3,
+        Reader("checkpoints, by the cockpit", "last.pt", seeds.checkpoints, _saved, shaped=shaped.checkpoint),
+        Reader("checkpoints, by the engine", "last.pt", seeds.checkpoints, _loaded, shaped=shaped.checkpoint),
+        *(
+            Reader(f"external logs: {name}", name, seeds.logs, _log, corpus=real, share=0.7)
+            for name, real in LOGS.items()
+        ),
+        Reader("MineRL logs", "a.jsonl", lambda: [seeds.played(40)["minerl"]], _imported("minerl"), share=0.3,
                corpus=("minecraft/minerl*",), shaped=shaped.lines),
-        Reader("VPT logs", "a.jsonl", lambda: [_played(40)["vpt"], _played(90)["vpt"]], _imported("vpt"), share=0.3,
-               shaped=shaped.lines),
-        Reader("action lists", "a.json", lambda: [_played(40)["list"]], _imported("list"), share=0.3,
+        Reader("VPT logs", "a.jsonl", lambda: [seeds.played(40)["vpt"], seeds.played(90)["vpt"]], _imported("vpt"),
+               share=0.3, shaped=shaped.lines),
+        Reader("action lists", "a.json", lambda: [seeds.played(40)["list"]], _imported("list"), share=0.3,
                corpus=("minecraft/*vpt*",), shaped=shaped.document),
-        Reader("npz: recordings of version 1", "a.npz", _of_version_1, _imported("v1"), share=0.3,
+        Reader("npz: recordings of version 1", "a.npz", seeds.recordings_of_version_1, _imported("v1"), share=0.3,
                shaped=shaped.arrays),
     ]  # fmt: skip
 

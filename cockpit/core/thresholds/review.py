@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from cockpit.core.config.run_config import read_config
 from cockpit.core.thresholds.saved import SavedThresholds, Saving
 from engines.basics import yaml12
 from engines.basics.errors import DataError, UserError
-from engines.basics.reading import read_text
 from engines.contract import spec as specs
 from engines.contract.rundir import RunDirectory
 from engines.runs.state import RunReader
@@ -223,7 +223,7 @@ class ThresholdReview:
         self.about = self._review.about
         self.heads = {head.name: HeadReview(head) for head in self._adapter.heads(self._review.arrays)}
         self.file = SavedThresholds(run, self._adapter)
-        config, _ = yaml12.read(read_text(run.config))
+        config = read_config(run).tree
         self.saved = self.file.thresholds if self.file.content is not None else self._adapter.defaults(config)
         self.data = str(yaml12.find(config, "data", "path") or "")
         """Where the data lies that the scores are of; empty where the config does not say."""

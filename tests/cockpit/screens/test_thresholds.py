@@ -70,6 +70,18 @@ def config_of(run: RunDirectory) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.behaviour("damaged-run-harms-no-other")
+@pytest.mark.parametrize("content", [b"{", b"a: [\n- b", b"\xff\xfe\0", b"[" * 3000])
+async def test_t_is_a_sentence_where_the_config_is_none(cockpit: Make, run: RunDirectory, content: bytes) -> None:
+    run.config.write_bytes(content)
+    async with cockpit(open_run=run).run_test(size=SIZE, notifications=True) as pilot:
+        await until(pilot, lambda: "thresholds" in keys(pilot))
+        await pilot.press("t")
+        await until(pilot, lambda: "config_resolved.yaml" in text(pilot))
+        await pilot.press("escape")
+        await until(pilot, lambda: "thresholds" in keys(pilot))
+
+
 async def test_t_opens_it_from_the_run_and_escape_goes_back(cockpit: Make, run: RunDirectory) -> None:
     async with cockpit(open_run=run).run_test(size=SIZE, notifications=True) as pilot:
         await until(pilot, lambda: "thresholds" in keys(pilot))
