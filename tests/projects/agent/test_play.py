@@ -68,7 +68,7 @@ def test_the_report_has_baselines_ceilings_dreams_and_players(trained: RunDirect
     assert {"this run", REPEAT, LINEAR, CEILING, f"skill over {REPEAT}"} <= actions
     changes = {row[0]: row[2] for row in tables["Actions"]["rows"]}
     assert changes[REPEAT] == 0
-    assert [row[0] for row in tables["Rewards"]["rows"]] == list(range(8))
+    assert [row[0] for row in tables["Rewards"]["rows"]] == list(range(9))
     assert [row[0] for row in tables["Dreams"]["rows"]] == list(range(1, 7))
     players = {row[0]: row[1] for row in tables["Played"]["rows"]}
     assert players["careful expert"] > players["expert"]
