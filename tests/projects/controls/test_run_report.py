@@ -151,7 +151,9 @@ def test_the_gap_is_teacher_forced_less_self_fed(made: tuple[Run, Mapping[str, T
             assert gap == pytest.approx(forced - fed)
     linear = rows(tables["baselines"])["window-linear"]
     assert score["teacher-forced, window-linear"] == linear["score"], "it is the baseline"
-    assert table["cursor error in pixels"]["self-fed, window-linear"] != pytest.approx(linear["cursor_pixels"], rel=1e-3)
+    assert table["cursor error in pixels"]["self-fed, window-linear"] != pytest.approx(
+        linear["cursor_pixels"], rel=1e-3
+    )
     assert f"{len(run.result.truth)} windows" in tables["self-fed history"].note
 
 
