@@ -26,5 +26,7 @@ MOST_FRAMES = 10_000_000
 """From the first frame number of a video to the last, 139 hours: more is a damaged number."""
 MOST_GOLD = 1_000_000.0
 """In a frame, or of a player: more is a damaged number."""
+NEWEST = 2
+"""Edition of new runs. Those of the first predict rewards 0 to L - 1 frames ahead, not 0 to L."""
 OFFSETS = 8
 """Frames ahead that rewards and actions are predicted."""

@@ -12,7 +12,7 @@ from projects.agent.config import AgentConfig
 from projects.agent.dynamics import Actions, Dynamics
 from projects.agent.heads import PolicyHead, RewardHead, ValueHead
 from projects.agent.imagine import Dreaming
-from projects.agent.layout import ABILITIES, UNKNOWN
+from projects.agent.layout import ABILITIES, NEWEST, UNKNOWN
 from projects.agent.rms import RunningRMS
 from projects.agent.twohot import TwoHot
 from projects.agent.windows import Statistics
@@ -65,8 +65,11 @@ class AgentNet(nn.Module):
         return found
 
 
-def build(cfg: AgentConfig, latent: tuple[int, int, int]) -> AgentNet:
-    """A new model for latents of so many channels, rows and columns. Raises `UserError` for sizes that do not fit."""
+def build(cfg: AgentConfig, latent: tuple[int, int, int], edition: int = NEWEST) -> AgentNet:
+    """A new model for latents of so many channels, rows and columns, for a run of an `edition`.
+
+    Raises `UserError` for sizes that do not fit.
+    """
     model = cfg.model
     width, layers, heads = model.shape
     try:
@@ -86,7 +89,7 @@ def build(cfg: AgentConfig, latent: tuple[int, int, int]) -> AgentNet:
 
     return AgentNet(
         dynamics, policy(), policy(),
-        RewardHead(width, model.hidden, 1 + model.offsets, bins(model.reward_range)),
+        RewardHead(width, model.hidden, model.offsets + (edition > 1), bins(model.reward_range)),
         ValueHead(width, model.hidden, bins(model.value_range)),
     )  # fmt: skip
 

@@ -71,7 +71,7 @@ def open_agent(run: RunDirectory) -> Opened:
     trained = open_run(run)
     metadata = read_saved(run.best).metadata
     channels, height, width = metadata["latents"]
-    net = trained.load_into(build(trained.settings, (channels, height, width)))
+    net = trained.load_into(build(trained.settings, (channels, height, width), run.info.edition))
     assert isinstance(net, AgentNet)
     torch.set_num_threads(1)
     return Opened(net, trained.settings, bool(metadata["arena"]), list(metadata["validation_games"]))

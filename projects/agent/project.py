@@ -17,7 +17,7 @@ from engines.training.samples import Ranges
 from projects.agent.config import AgentConfig
 from projects.agent.evaluation import AgentEvaluation, AgentResult, Fixed
 from projects.agent.export import layout, write_export
-from projects.agent.layout import NONE
+from projects.agent.layout import NEWEST, NONE
 from projects.agent.losses import DREAMED, agent_losses
 from projects.agent.net import AgentNet, build
 from projects.agent.playing import is_arena
@@ -32,6 +32,7 @@ PLAIN = ("embedding", "position", "register", "token", "base")
 class Agent(Project[AgentConfig]):
     """World model, cloned agent, and one trained in dreams. `data` comes first."""
 
+    edition = NEWEST
     train: Windows
     validation: Fixed
     _arena: bool
@@ -60,7 +61,7 @@ class Agent(Project[AgentConfig]):
         return Split(self.train, self.validation, summary, by_rows=True)
 
     def model(self, cfg: AgentConfig, data: Split) -> nn.Module:
-        net = build(cfg, self._shape())
+        net = build(cfg, self._shape(), self.edition)
         net.set_statistics(self.train.statistics)
         return net
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from engines.contract.spec import Column, Head, Spec, Task
+from projects.agent.layout import NEWEST
 
 SPEC = Spec(
     name="agent",
     title="A game's world model, an agent cloned from recordings, and one trained in dreams",
     config="projects.agent.config:AgentConfig",
     project="projects.agent.project:Agent",
+    edition=NEWEST,
     columns=(
         Column("Ep", "epoch", "d"),
         Column("Dyn", "train.dynamics"),

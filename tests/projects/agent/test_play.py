@@ -19,7 +19,7 @@ from engines.runtime.attempt import carry_out
 from engines.training.engine import train
 from projects.agent.baselines import CEILING, LINEAR, REPEAT
 from projects.agent.export import ABOUT, WEIGHTS, export
-from projects.agent.layout import NONE, UNKNOWN
+from projects.agent.layout import NEWEST, NONE, UNKNOWN
 from projects.agent.look import draw
 from projects.agent.net import build
 from projects.agent.opened import Opened, open_agent, placed
@@ -87,6 +87,20 @@ def test_the_export_says_how_to_build_the_model(trained: RunDirectory) -> None:
     cloned = Listener()
     export({"run": str(trained.path), "stage": 2}, cloned)
     assert cloned.lines[0].startswith("epoch 2")
+
+
+def test_a_run_from_before_reward_8_opens_and_keeps_its_eight(tmp_path: Path) -> None:
+    """Its record says nothing of editions."""
+    stage = {"name": "world", "epochs": 1}
+    settings = config(games(tmp_path / "games"), training={"epochs": 1, "steps_per_epoch": 2, "stages": [stage]})
+    (tmp_path / "config.yaml").write_text(yaml12.write(settings.model_dump(mode="json", exclude_none=True)))
+    run = launch.prepare_training(tmp_path / "config.yaml", [], run_dir=tmp_path / "runs" / "old")
+    info = json.loads(run.info_file.read_text())
+    assert info.pop("edition") == NEWEST
+    run.info_file.write_text(json.dumps(info))
+    assert carry_out(run, 1, train) == 0
+    assert [row[0] for row in json.loads(run.report.read_text())["tables"]["Rewards"]["rows"]] == list(range(8))
+    assert open_agent(run).net.reward.offsets == 8
 
 
 def test_a_game_is_found_by_either_of_its_files(opened: Opened, tmp_path: Path) -> None:
