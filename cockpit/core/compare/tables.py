@@ -106,9 +106,7 @@ def values_table(compared: Comparison) -> Table:
     cells = tuple(
         (Cell(plain(row.name)), *(_words(one, row, place) for place, one in enumerate(row.values))) for row in rows
     )
-    notes = (
-        [f"{BEST_MARK} best run · losses and scores: best value, others: last"] if rows else ["no metric logged yet"]
-    )
+    notes = [KINDS_OF_VALUES if rows else "no metric logged yet"]
     if rows and _weighted_differently(compared):
         notes.append("loss weights differ: compare the losses of heads, or the score")
     if compared.several_projects:
