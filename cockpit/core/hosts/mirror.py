@@ -36,6 +36,8 @@ from engines.contract.rundir import RunDirectory
 MOST_RUNS = 10_000
 MOST_BYTES = 4 << 30
 """Of all files of one host."""
+ENTRY_BYTES = 1 << 12
+"""What a file or folder takes of the disk beside its content: a host could make millions of empty ones."""
 KEPT_BYTES = MOST_BYTES // 2
 """From here on curves and output are removed before a connection: those that are looked at come again."""
 LONGEST_WORDS = 1 << 20
@@ -82,6 +84,7 @@ class Mirror:
         """Take the first copy below `host` that no other process has. Raises OSError."""
         self.folder, self._taken = _take_copy(host)
         self._used = 0
+        self._runs: set[str] = set()
         self._arriving: tuple[Path, bytearray] | None = None
         """A file that is replaced once all of it is there."""
 
@@ -98,8 +101,9 @@ class Mirror:
                     size = status.st_size
                     end = os.pread(file.fileno(), KNOWN_AGAIN, max(size - KNOWN_AGAIN, 0))
                     files[name] = [size, status.st_mtime_ns if WHOLE.fullmatch(name) else tail_mark(end)]
-                    self._used += size
+                    self._used += size + ENTRY_BYTES
             found[run] = files
+        self._runs = {*found}
         if self._used > KEPT_BYTES:
             self._remove_bulk(found)
         return found
@@ -108,7 +112,7 @@ class Mirror:
         for run, files in found.items():
             for name in [name for name in files if BULK.fullmatch(name)]:
                 (self.folder / run / name).unlink(missing_ok=True)
-                self._used -= files.pop(name)[0]
+                self._used -= files.pop(name)[0] + ENTRY_BYTES
 
     def close(self) -> None:
         """Leave the copy to whoever comes next; nothing may be written after it."""
@@ -122,6 +126,9 @@ class Mirror:
             return
         if not is_name(said.run):
             raise Refused(f"it names a run {said.run[:80]!r}")
+        if said.run not in self._runs and len(self._runs) >= MOST_RUNS:
+            raise Refused(f"it has more than {MOST_RUNS:,} runs")
+        self._runs.add(said.run)
         if said.file:
             self._take_file(self._checked(said), said, data)
         if said.held is not None:
@@ -129,8 +136,11 @@ class Mirror:
 
     def _take_runs(self, names: list[str]) -> None:
         """Remove the runs that are no more."""
-        if len(names) > MOST_RUNS or not all(map(is_name, names)):
+        if len(names) > MOST_RUNS:
+            raise Refused(f"it has more than {MOST_RUNS:,} runs")
+        if not all(map(is_name, names)):
             raise Refused("it lists runs that cannot be")
+        self._runs &= {*names}
         for gone in set(os.listdir(self.folder)) - set(names):
             hidden = self.folder / f".gone-{secrets.token_hex(4)}"
             with contextlib.suppress(FileNotFoundError):  # another cockpit was faster
@@ -154,10 +164,10 @@ class Mirror:
         most = LARGEST_WHOLE if said.of is not None else LARGEST_GROWN
         if said.at < 0 or end > most or end > (said.of or end) or not 0 <= said.modified < LATEST:
             raise Refused(f"it sends too much of {name}")
-        self._used += said.bytes
+        path = self.folder / said.run / name
+        self._used += said.bytes + ENTRY_BYTES * (not path.exists())
         if self._used > MOST_BYTES:
             raise Refused("it sends more than 4 GiB")
-        path = self.folder / said.run / name
         make_directory(path.parent)
         return path
 

@@ -99,7 +99,7 @@ def test_curves_and_output_make_room_and_what_is_small_stays(tmp_path: Path, mon
 
 
 def test_a_host_cannot_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 10)
+    monkeypatch.setattr(module, "MOST_BYTES", 2 * module.ENTRY_BYTES + 10)
     mirror = Mirror(tmp_path)
     mirror.have()
     mirror.take(Said(run=RUN, file="events.jsonl", at=0, bytes=8), b"x" * 8)
@@ -108,6 +108,24 @@ def test_a_host_cannot_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     again.have()  # what is there counts
     with pytest.raises(Refused, match="more than"):
         again.take(Said(run=RUN, file="commands.jsonl", at=0, bytes=3), b"xxx")
+
+
+def test_a_host_cannot_fill_the_disk_with_what_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 8 * module.ENTRY_BYTES)
+    monkeypatch.setattr(module, "MOST_RUNS", 3)
+    mirror = Mirror(tmp_path)
+    mirror.have()
+    for number in range(1, 9):
+        mirror.take(Said(run=RUN, file=f"attempts/{number}.json", of=0), b"")
+    with pytest.raises(Refused, match="more than 4 GiB"):
+        mirror.take(Said(run=RUN, file="attempts/9.json", of=0), b"")
+    for name in "ab":
+        mirror.take(Said(run=name, held=True), b"")
+    with pytest.raises(Refused, match="more than 3 runs"):
+        mirror.take(Said(run="c", held=True), b"")
+    assert sorted(path.name for path in mirror.folder.iterdir()) == ["a", "b", RUN]
+    mirror.take(Said(runs=[RUN]), b"")
+    mirror.take(Said(run="another", held=True), b"")
 
 
 @pytest.mark.parametrize(
