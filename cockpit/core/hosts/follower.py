@@ -37,6 +37,8 @@ LOGS = re.compile(r"(events|commands|metrics/(train|val)_metrics)\.jsonl")
 BULK = re.compile(r"metrics/(steps|system)/[0-9]{1,9}\.f64|logs/(stdout|supervisor|rank_[0-9]{1,5})\.log")
 """Files that grow, and of which the list of runs needs nothing."""
 FOLDERS = ("", "attempts", "metrics", "metrics/steps", "metrics/system", "logs")
+BEAT_SECONDS = 1.0
+"""In a long look it says at least so often that it is there."""
 TICK_SECONDS = 0.3
 """Between two looks at the live runs."""
 LIST_SECONDS = 1.0
@@ -104,7 +106,7 @@ class Follower:
         self._listed: list[str] | None = None
         """As the other side knows them."""
         self._problem: str | None = None
-        self._list_due = self._all_due = 0.0
+        self._list_due = self._all_due = self._said_at = 0.0
 
     def say(self, data: bytes = b"", **words: Any) -> None:
         """One line, with the bytes that belong to it."""
@@ -113,6 +115,7 @@ class Follower:
         with self._one_at_a_time:
             self._out.write(json.dumps(words).encode() + b"\n" + data)
             self._out.flush()
+            self._said_at = time.monotonic()
 
     @property
     def is_behind(self) -> bool:
@@ -140,7 +143,9 @@ class Follower:
                 self.say(answer=number)
 
     def _try(self, tell: Callable[[str], None], name: str) -> None:
-        """A run on a disk that fails hides no other."""
+        """A run on a disk that fails hides no other, and many on a slow one do not look like a dead link."""
+        if time.monotonic() - self._said_at > BEAT_SECONDS:
+            self.say()
         try:
             tell(name)
         except BrokenPipeError:
