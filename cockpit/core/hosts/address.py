@@ -29,6 +29,7 @@ OPTIONS = (
     "Compression=yes",
     "ClearAllForwardings=yes",
     "RemoteCommand=none",
+    "ControlMaster=no",  # other connections of the user's would end with this one
 )
 
 
@@ -82,5 +83,6 @@ class Host:
 
     def typed(self, *command: str) -> str:
         """What the user types here to run a cockpit's command there: `ssh -t user@box 'cockpit resume amber'`."""
-        where = f"COCKPIT_RUNS={shlex.quote(self.runs)} " if self.runs else ""
+        runs = self.runs.removeprefix("~/") or "."  # a command begins in the home; a quoted ~ is no home
+        where = f"COCKPIT_RUNS={shlex.quote(runs)} " if self.runs else ""
         return shlex.join(["ssh", "-t", self.destination, f"{where}cockpit {shlex.join(command)}"])

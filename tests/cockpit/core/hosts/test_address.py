@@ -45,4 +45,7 @@ def test_a_command_for_the_machine_itself_survives_both_shells() -> None:
     here = shlex.split(Host.parse("me@box:/my runs").typed("resume", "it's; id"))
     assert here[:3] == ["ssh", "-t", "me@box"]
     assert shlex.split(here[3]) == ["COCKPIT_RUNS=/my runs", "cockpit", "resume", "it's; id"]
+    assert "COCKPIT_RUNS=runs " in Host.parse("box:~/runs").typed(
+        "ls"
+    )  # from the home there; no shell expands a quoted ~
     assert Host.parse("box").ssh("x")[-3:] == ["--", "box", "x"]
