@@ -33,8 +33,9 @@ def hosts(arguments: Namespace) -> int:
         say(typed("no other machines; `cockpit --host user@box` lists the runs of one"))
     else:
         show_table(("host", "runs", "live", ""), [tuple(map(str, one.values())) for one in facts])
+    failed = any(link.fault for link in links)
     close_links()
-    return codes.FAILED if any(link.fault for link in links) else codes.DONE
+    return codes.FAILED if failed else codes.DONE
 
 
 def connected(them: Sequence[Host]) -> list[Link]:
@@ -48,7 +49,7 @@ def connected(them: Sequence[Host]) -> list[Link]:
 def remember(written: Sequence[str]) -> None:
     """Show the runs of these hosts from now on. Raises `UserError`."""
     settings = _settings()
-    new = [Host.parse(one).written for one in written]
+    new = dict.fromkeys(Host.parse(one).written for one in written)
     if known := [one for one in new if one not in settings.value.hosts]:
         settings.change(hosts=[*settings.value.hosts, *known])
         if settings.problem:

@@ -14,6 +14,7 @@ case "$2" in
   bare) PATH=/nowhere;;
   noisy) echo "Welcome to noisy!";;
   liar) echo "cockpit follows from here"; echo '{"run": "../../x", "file": "run.json", "of": 1, "bytes": 1}'; exec cat;;
+  mute) echo "cockpit follows from here"; echo '{"synced": true}'; exec sleep 60;;
 esac
 exec /bin/sh -c "$3"
 """

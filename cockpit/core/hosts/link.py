@@ -199,6 +199,7 @@ class Link:
                 tries = len(RETRY_SECONDS)
                 self._drop(f"{type(error).__name__}: {error}")
             self._stopping.wait(RETRY_SECONDS[min(tries, len(RETRY_SECONDS) - 1)])
+        self._drop("it is no longer followed")  # nobody waits for an answer
         self._mirror.close()
 
     def _stand(self, standing: Standing) -> None:

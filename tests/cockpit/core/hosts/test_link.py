@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import io
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -153,6 +155,34 @@ def test_each_failure_is_said_with_what_to_do(connect: Connect, theirs: FakeRun,
     assert f"{tmp_path / 'runs'} cannot be listed" in connect().problem
     with pytest.raises(DataError, match="The command was not sent"):
         liar.send(theirs.id, cmd.Stop(attempt=1))
+
+
+def test_nobody_waits_for_an_answer_once_the_link_is_stopped(connect: Connect, theirs: FakeRun) -> None:
+    link, failed = connect("mute"), []
+
+    def send() -> None:
+        with pytest.raises(DataError, match="no longer followed") as why:
+            link.send(theirs.id, cmd.Stop(attempt=1))
+        failed.append(why)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    wait_for("the question", lambda: link._asked)
+    link.stop()
+    sending.join(5)
+    assert failed
+
+
+def test_a_long_look_says_that_it_goes_on(theirs: FakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "BEAT_SECONDS", -1.0)
+    FakeRun(theirs.run.path.parent, "controls-20261127-201400-birch").begin()
+    out = io.BytesIO()
+    looking = follower.Follower(theirs.run.path.parent, {}, out)
+    looking.look()
+    out.truncate(0)
+    looking._all_due = 0.0  # every file of every run, none of which has changed
+    looking.look()
+    assert out.getvalue().strip(b"\0").startswith(b"{}\n{}\n")
 
 
 @pytest.mark.parametrize("name", ["cockpit.core.hosts.follower", *SENT_ALONG[3:]])
