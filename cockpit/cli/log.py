@@ -25,14 +25,14 @@ def log(arguments: Namespace) -> int:
     if arguments.lines is not None and arguments.lines < 0:
         raise UserError(f"--lines {arguments.lines}: expected 0 or more.")
     run = _find_there(arguments.run, arguments.hosts) if arguments.hosts else find_run(arguments.run)
-    reader, file = RunReader(run), LogFile(run.stdout)
+    reader, file, link = RunReader(run), LogFile(run.stdout), link_of(run.path)
     while file.extend():
         pass
     printed = max(0, file.count - arguments.lines) if arguments.lines is not None else 0
     while True:
-        live = as_heard(
-            link_of(run.path), reader.status()
-        ).live  # asked before the file is read: what came last is in it
+        live = as_heard(link, reader.status()).live  # asked before the file is read: what came last is in it
+        if arguments.follow and not live and link is not None and not link.stale:
+            link.fetch(run.path.name)  # output comes after the records there
         while file.extend():
             pass
         following = arguments.follow and live
