@@ -76,7 +76,8 @@ class GivenOrders:
 
     def told(self, order: Order, asked: str) -> Content:
         """What was asked for and what became of it, in a colour that says so too."""
-        outcome = order.outcome_with(self.attempt if self.model.live else None)
+        may_live = self.model.live or self.model.status.state == "stale"
+        outcome = order.outcome_with(self.attempt if may_live else None)
         bad = outcome.startswith(("refused", "not applied"))
         colour = "$bad" if bad else "$good" if outcome.startswith("applied") else "$accent"
         return Content.assemble((f"{asked}: ", "$quiet"), (plain(outcome), colour))

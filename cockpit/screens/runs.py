@@ -138,6 +138,8 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         self._clock, self._settings = clock, settings
         self._lookout = Lookout(folder, clock)
         self._runs: dict[Path, RunSummary] = {}
+        self._alerts: dict[Path, float] = {}
+        """When the newest alert of each was raised; 0 without one."""
         self._loading = True
         self._any_live, self._shown_at = False, 0.0
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)
@@ -195,11 +197,12 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
     @on(Looked)
     def _take(self, message: Looked) -> None:
         for summary in message.news.changed:
-            self._tell_alert(self._runs.get(summary.path), summary)
+            self._tell_alert(summary)
             self._runs[summary.path] = summary
             self._steering.stopping.note(summary.path, summary.state)
         for path in message.news.gone:
             self._runs.pop(path, None)
+            self._alerts.pop(path, None)
             self.chosen.marked.discard(path)
         self._hosts.tell()
         self._arrange()
@@ -212,11 +215,13 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         else:
             self._throttle.ask()
 
-    def _tell_alert(self, before: RunSummary | None, now: RunSummary) -> None:
-        """Beyond the screen, on which it shows; what was there when the list was opened is no news."""
-        if now.alert is None or before is None or before.state == "reading":
+    def _tell_alert(self, now: RunSummary) -> None:
+        """Beyond the screen, on which it shows; what was there when the list was opened or its link dropped is old."""
+        if now.state in ("reading", "stale"):
             return
-        if before.alert is None or now.alert.time > before.alert.time:
+        time, known = now.alert.time if now.alert else 0.0, self._alerts.get(now.path)
+        self._alerts[now.path] = time
+        if now.alert is not None and known is not None and time > known:
             self.post_message(Notice(now.path.name, now.alert))
 
     def _arrange(self) -> None:

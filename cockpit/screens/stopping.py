@@ -48,7 +48,7 @@ class Stopping:
 
     def note(self, run: Path, state: Shown) -> None:
         """When `run` has ended, take back the question how to stop it, and say what remains of what was stopped."""
-        if is_live(state):
+        if is_live(state) or state == "stale":
             return
         if self._question is not None and self._question[1].run.path == run:
             question, self._question = self._question[0], None

@@ -86,7 +86,7 @@ def while_away(seen: Seen | None, rows: Sequence[RunSummary], now: float) -> Awa
     told.sort(key=lambda one: (one[0].state not in _GRAVE, not is_live(one[0].state), -one[0].created))
     names = Counter(run_word(row.id) for row, _ in told)
     happened = [
-        f"{run_word(row.id) if names[run_word(row.id)] == 1 else plain(row.id)}: {words}"
+        f"{row.on_host(run_word(row.id) if names[run_word(row.id)] == 1 else plain(row.id))}: {words}"
         for row, words in told[:MOST_RUNS]
     ]
     if len(told) > MOST_RUNS:

@@ -56,10 +56,11 @@ class ChosenRuns:
     def why_not_delete(self) -> str:
         """A sentence; empty when there is a run to delete among those meant."""
         meant = self.meant
-        if meant and all(row.host for row in meant):
+        here = [row for row in meant if not row.host]
+        if meant and not here:
             return only_there(meant[0].path, "delete")
-        if meant and all(is_live(row.state) for row in meant):
-            return f"{plain(meant[0].id)} is live: stop it before deleting it."
+        if here and all(is_live(row.state) for row in here):
+            return f"{plain(here[0].id)} is live: stop it before deleting it."
         return "" if meant else "No run to delete."
 
     # -- the queue -------------------------------------------------------------------------------------------------

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from cockpit.app import CockpitApp
 from cockpit.core.hosts.links import links
+from cockpit.core.run.control import Target
+from cockpit.core.runs.chosen import ChosenRuns
+from cockpit.core.runs.summary import RunSummary
 from cockpit.core.settings import SettingsFile
 from cockpit.screens.run import RunScreen
+from cockpit.screens.runs import RunsScreen
+from cockpit.screens.stopping import Stopping
 from cockpit.widgets.runs_table import RunsTable
 from engines.contract import commands as cmd
 from tests.cockpit.driving import commands_of, keys, shows, until
@@ -50,3 +57,32 @@ async def test_a_run_of_another_machine_is_steered_there(
             await until(pilot, lambda: shows(pilot, "~ stale", "box is stale since 20:40"))
             assert "pause" not in keys(pilot)
     assert not links()
+
+
+def test_a_link_that_drops_ends_no_stop_and_raises_no_alert_again(fake: FakeRun) -> None:
+    screen: Any = SimpleNamespace()
+    stopping, target = Stopping(screen), Target(fake.run, fake.id, 1, "running", False)
+    assert stopping.begins(target)
+    stopping.note(fake.run.path, "stale")  # nobody knows whether it has ended
+    assert not stopping.begins(target)
+
+    told: list[Any] = []
+    runs: Any = SimpleNamespace(_alerts={}, post_message=told.append)
+
+    def hear(state: Any, raised: float | None) -> int:
+        alert: Any = None if raised is None else SimpleNamespace(time=raised)
+        RunsScreen._tell_alert(runs, RunSummary(path=fake.run.path, id=fake.id, created=0.0, state=state, alert=alert))
+        return len(told)
+
+    assert [hear("stale", None), hear("running", 5.0), hear("stale", None), hear("running", 5.0)] == [0, 0, 0, 0]
+    assert [hear("running", 6.0), hear("running", None), hear("running", 7.0)] == [1, 1, 2]
+
+
+def test_a_run_of_another_machine_makes_no_live_one_deletable(tmp_path: Path) -> None:
+    chosen = ChosenRuns(lambda: None)
+    chosen.rows = [
+        RunSummary(path=tmp_path / "amber", id="amber", created=0.0, state="running"),
+        RunSummary(path=tmp_path / "birch", id="birch", created=0.0, state="finished", host="box"),
+    ]
+    chosen.marked = {row.path for row in chosen.rows}
+    assert chosen.why_not_delete() == "amber is live: stop it before deleting it."
