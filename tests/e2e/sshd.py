@@ -81,7 +81,8 @@ class SshServer:
     def thaw(self) -> None:
         """Let the frozen connections go on."""
         for process in self._serving:
-            process.resume()
+            with suppress(psutil.NoSuchProcess):  # a link that was given up may have ended it
+                process.resume()
 
 
 def _serves(process: psutil.Process) -> bool:
@@ -109,7 +110,11 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
         try:
             wait_for("the SSH server", lambda: _listens(folder) or started.poll() is not None)  # noqa: B023
             if started.poll() is None:
-                yield SshServer(folder, port, psutil.Process(started.pid))
+                server = SshServer(folder, port, psutil.Process(started.pid))
+                try:
+                    yield server
+                finally:
+                    server.thaw()
                 return
         finally:
             started.send_signal(signal.SIGTERM)
