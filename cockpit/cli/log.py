@@ -21,7 +21,7 @@ AT_ONCE = 10_000
 
 
 def log(arguments: Namespace) -> int:
-    """Print the log of a run, with `--follow` until the run ends. Raises `UserError`."""
+    """Print the log of a run, with `--follow` until the run ends. Raises `UserError`, also where its host is lost."""
     if arguments.lines is not None and arguments.lines < 0:
         raise UserError(f"--lines {arguments.lines}: expected 0 or more.")
     run = _find_there(arguments.run, arguments.hosts) if arguments.hosts else find_run(arguments.run)
@@ -30,16 +30,18 @@ def log(arguments: Namespace) -> int:
         pass
     printed = max(0, file.count - arguments.lines) if arguments.lines is not None else 0
     while True:
-        live = as_heard(link, reader.status()).live  # asked before the file is read: what came last is in it
-        if arguments.follow and not live and link is not None and not link.stale:
-            link.fetch(run.path.name)  # output comes after the records there
+        status = as_heard(link, reader.status())  # asked before the file is read: what came last is in it
+        if arguments.follow and link is not None and not status.live and status.state != "stale":
+            link.fetch(run.path.name)  # from there output comes after the records
         while file.extend():
             pass
-        following = arguments.follow and live
+        following = arguments.follow and status.live
         printed = _show(file, printed, file.count - following)  # a line that may still change is not shown yet
         if not following:
             break
         time.sleep(POLL_SECONDS)
+    if arguments.follow and status.state == "stale":
+        raise DataError(f"{status.detail}.")
     if not file.count:
         say(f"{run.info.id} has printed nothing")
     return codes.DONE

@@ -36,7 +36,7 @@ def test_runs_there_are_listed_and_read(cockpit: Cockpit, runs: Path, theirs: Fa
     assert f"box:{theirs.id}  finished" in cockpit("ls", "--host", host).stdout
     close_links()
     assert not (Host.parse(host).folder() / "1" / theirs.id / "logs").exists()  # a list needs no output
-    assert cockpit("log", "birch", "--host", host, "-n", "2").stdout == "line\nthe end\n"
+    assert cockpit("log", "birch", "--host", host, "-n", "2", "-f").stdout == "line\nthe end\n"
     close_links()
     assert SettingsFile(settings_path()).value.hosts == []  # only the screen remembers
     failed = cockpit("ls", "--host", "nobody@box")
