@@ -43,7 +43,8 @@ _WRAPPED = re.compile(  # a number as Python shows one of an array library
     r"|<tf\.(?:Tensor|Variable)[^<>]* numpy=([^\s<>\[\]]+)>"
 )
 _ARRAY = re.compile(
-    r"(?P<name>\w[\w./-]*)[\"']?\s*[:=]\s*(?P<value>(?:\w+\.)?(?:tensor|Tensor|Array|array|DeviceArray)\(.*?\))"
+    r"(?<![\w./-])[./-]*(?P<name>\w[\w./-]*)"
+    r"[\"']?\s*[:=]\s*(?P<value>(?:\w+\.)?(?:tensor|Tensor|Array|array|DeviceArray)\(.*?\))"
 )
 _NET_OUTPUT = re.compile(r"^(Train|Test) net output #\d+: ")  # Caffe
 _TO_MICROSECONDS = re.compile(r"([.,]\d{6})\d+")
