@@ -72,7 +72,7 @@ def _component(name: str, version: str) -> dict[str, Any]:
 def by_list(packages: Mapping[str, str], advisories: Iterable[Mapping[str, Any]]) -> list[str]:
     """Of the packages those that an advisory names in that version or in a range around it, a sentence each."""
     found = []
-    for advisory in advisories:
+    for advisory in (one for one in advisories if not one.get("withdrawn")):
         for affected in advisory.get("affected", ()):
             name = normal(affected.get("package", {}).get("name", ""))
             ecosystem = affected.get("package", {}).get("ecosystem")

@@ -45,6 +45,7 @@ def test_an_offline_list_is_asked_by_name_and_version(tmp_path: Path, capsys: py
     packages = {"py-yaml": "6.0.4", "rich": "15.0.0"}
     assert supply.by_list(packages, [ADVISORY, other, {"id": "x"}]) == ["py-yaml 6.0.4: PYSEC-2026-1 escapes"]
     assert supply.by_list({"py-yaml": "6.0.5"}, [ADVISORY]) == []
+    assert supply.by_list(packages, [{**ADVISORY, "withdrawn": "2026-11-01T00:00:00Z"}]) == []
     (tmp_path / "list.json").write_text(json.dumps([ADVISORY]))
     assert supply.main(["--out", str(tmp_path / "bom"), "--advisories", str(tmp_path / "list.json")]) == 0
     assert "none of them known to be vulnerable" in capsys.readouterr().err

@@ -25,7 +25,7 @@ def hosts(arguments: Namespace) -> int:
     settings = _settings()
     if arguments.forget:
         return _forget(settings, arguments.forget)
-    links = connected([Host.parse(written) for written in settings.value.hosts])
+    links = connected(_remembered(settings))
     facts = [_facts(link) for link in links]
     if arguments.json:
         show_json(facts)
@@ -51,9 +51,7 @@ def remember(written: Sequence[str]) -> None:
     settings = _settings()
     new = dict.fromkeys(Host.parse(one).written for one in written)
     if known := [one for one in new if one not in settings.value.hosts]:
-        settings.change(hosts=[*settings.value.hosts, *known])
-        if settings.problem:
-            raise UserError(settings.problem)
+        _change(settings, [*settings.value.hosts, *known])
 
 
 def _settings() -> SettingsFile:
@@ -61,6 +59,19 @@ def _settings() -> SettingsFile:
     if settings.problem:
         raise UserError(settings.problem)
     return settings
+
+
+def _change(settings: SettingsFile, hosts: list[str]) -> None:
+    settings.change(hosts=hosts)
+    if settings.problem:
+        raise UserError(settings.problem)
+
+
+def _remembered(settings: SettingsFile) -> list[Host]:
+    try:
+        return [Host.parse(written) for written in settings.value.hosts]
+    except UserError as error:
+        raise UserError(f"{settings.path}: {error}") from None
 
 
 def _facts(link: Link) -> dict[str, str | int]:
@@ -73,7 +84,7 @@ def _facts(link: Link) -> dict[str, str | int]:
 
 def _forget(settings: SettingsFile, names: Sequence[str]) -> int:
     """Each by its address or the name that it has in lists."""
-    kept = [Host.parse(written) for written in settings.value.hosts]
+    kept, gone = _remembered(settings), []
     for name in names:
         found = [host for host in kept if name in (host.written, host.destination, host.name)]
         if not found:
@@ -81,7 +92,9 @@ def _forget(settings: SettingsFile, names: Sequence[str]) -> int:
             raise UserError(f"No host is called {name!r}{nearest(name, known)}; `cockpit hosts` lists them.")
         for host in found:
             kept.remove(host)
-            host.forget()
-            show(f"{host.written} is forgotten; its runs stay there")
-    settings.change(hosts=[host.written for host in kept])
+        gone += found
+    _change(settings, [host.written for host in kept])
+    for host in gone:
+        host.forget()
+        show(f"{host.written} is forgotten; its runs stay there")
     return codes.DONE
