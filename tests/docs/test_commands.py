@@ -81,7 +81,9 @@ def test_extras_modules_and_options_of_other_programs_are_there() -> None:
         assert set(command.extras()) <= EXTRAS.keys(), command
         words = [word for word in command.words() if word != "-P"]
         if words[0] == "./test":
-            assert words[1:] in ([], ["--slow"], ["-m", "gpu"]), command
+            assert words[1:] in ([], ["--slow"], ["-m", "gpu"]) or words[1:3] == ["--slow", "-k"], command
+            tests = ROOT.joinpath("tests").rglob("test_*.py") if "-k" in words else ()
+            assert not tests or any(words[-1] in file.read_text(encoding="utf-8") for file in tests), command
         elif words[1:2] == ["-m"]:
             module = ROOT.joinpath(*words[2].split("."))
             source = (module / "__main__.py" if module.is_dir() else module.with_suffix(".py")).read_text(
@@ -151,6 +153,9 @@ OTHERWISE = {
     **{f"data make {what}": POD for what in ("agent OUT", "sim OUT", "melee OUT --set games=12 --set minutes=2")},
     "data stats STORE": "tests/projects/melee/test_stats.py",
     "thresholds RUN": STORY,
+    "--host gpu1 --host me@gpu2:/data/runs": "tests/e2e/test_hosts.py",
+    **{f"{what} gpu1": "tests/cockpit/cli/test_hosts.py" for what in ("hosts --forget", "ls --host")},
+    "data parse LOG data/rover --project sim": "tests/projects/sim/test_data_commands.py",
     "data parse LOG OUT --project sim": "tests/projects/sim/test_data_commands.py",
     "task CONFIG cache": "tests/projects/sim/test_data_commands.py",
     "train configs/agent_league.yaml": LONG,

@@ -15,6 +15,7 @@ from tests.e2e.conftest import COCKPIT, ROOT, Terminal
 from tests.projects.melee.tables import columns, write_table
 from tests.support.command import called
 from tests.support.here import engines_here
+from tests.support.near_ssh import use_near_ssh
 
 SMALL = (
     "model.d_model=16", "model.nhead=2", "model.num_layers=1", "model.dim_feedforward=16",
@@ -122,6 +123,7 @@ def story(tmp_path: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(steering, "ANSWER_SECONDS", 60.0)  # of an engine that loads torch on a busy machine
     monkeypatch.chdir(tmp_path)
+    use_near_ssh(tmp_path / "near", monkeypatch)
     with engines_here():
         yield Story(tmp_path)
 
@@ -209,14 +211,16 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     story.places["FILE"] = bundled
     assert story.run in story.tell("unbundle FILE")
     assert "torch" in story.tell("doctor")
+    assert "box:" in story.tell("ls --host user@box")
 
     story.tell("demo --headless", *story.small, "--set", "training.epochs=1")
-    for command in ("", "demo"):
+    for command in ("", "demo", "--host user@box"):
         screen = terminal(f"{COCKPIT} {command}; echo it has left; cat")
         screen.wait_text("cockpit")
         screen.press("q")
         screen.wait_text("it has left")
         story.left.discard(command)
+    assert "user@box" in story.tell("hosts")
     served = terminal(f"{COCKPIT} {story.fill('serve')} --port 0; echo it has left; cat")
     served.wait_text("/?token=")
     served.press("C-c")

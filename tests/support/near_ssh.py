@@ -23,7 +23,7 @@ exec /bin/sh -c "$3"
 def use_near_ssh(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Put it at the front of PATH, and what is kept of hosts below `folder`."""
     client = folder / "bin" / "ssh"
-    client.parent.mkdir()
+    client.parent.mkdir(parents=True)
     client.write_text(SSH)
     client.chmod(0o755)
     patch.setenv("PATH", str(client.parent), prepend=":")
