@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 import threading
 import time
 from pathlib import Path
 
-from cockpit.core.hosts.link import Link
+from cockpit.core.hosts.link import LARGEST_SIZE, Link
 from cockpit.core.metrics.steps import StepFollower, Steps
 from cockpit.core.times import clock
 from engines.basics.amounts import size
@@ -58,8 +57,8 @@ def _gpu(newest: Steps, number: int) -> Gpu:
 
 
 def _last(newest: Steps, column: str) -> float | None:
-    """The newest value of a column; None where there is none."""
+    """The newest value of a column; None where there is none, or one that no machine has."""
     if column not in newest.names or not newest.table.size:
         return None
     value = newest.last(column)
-    return value if value is not None and math.isfinite(value) else None
+    return value if value is not None and abs(value) <= LARGEST_SIZE else None  # which is false for NaN

@@ -33,7 +33,7 @@ def test_the_newest_record_is_the_reading_and_an_old_one_says_when_it_was(tmp_pa
 
     run.system.joinpath("00001.f64").unlink()
     writer = StepWriter(run.system, columns)
-    writer.append(np.array([[now - 3600, 1, 3.5, 2e9, 4e9, np.nan, np.nan, np.nan]]))
+    writer.append(np.array([[now - 3600, 1, 3.5, 2e9, 4e9, np.nan, -1e300, 1e300]]))
     old = machine.read(run.path)
     assert old.no_gpu.startswith("gpu1 at ")
     assert old.gpus == (Gpu("GPU 0", None, None, None, None, None, ""),)
