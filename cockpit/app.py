@@ -85,7 +85,7 @@ class CockpitApp(TerminalApp):
         # Installed, so that it lives on while another screen takes its place. Not stacked under that: what a screen in
         # the background changes, however little, paints the one above it whole (45 KB/s where 3 are enough).
         self._folder = folder or runs_folder()
-        self._wrong_hosts = self._connect()
+        self._wrong_hosts = self._connect() if watch is None else ""  # whoever watches logs sees no runs
         self._runs = RunsScreen(self._folder, clock, self.settings)
         self.install_screen(self._runs, RUNS)
         self._open_first = open_run

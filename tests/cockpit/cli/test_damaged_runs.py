@@ -133,9 +133,8 @@ def test_a_damaged_file_harms_no_other_run(kind: str, cockpit: Cockpit, runs: Pa
 def test_every_command_answers_a_damaged_file(
     kind: str, cockpit: Cockpit, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        starting, "_start", lambda *run, **options: 0
-    )  # a resume or a fork is prepared, no engine starts
+    # a resume or a fork is prepared, no engine starts
+    monkeypatch.setattr(starting, "_start", lambda *run, **options: 0)
     assert faults_of(kind, COMMANDS, cockpit, runs) == []
 
 
