@@ -18,6 +18,7 @@ ASCII_HELP = "draw with ASCII characters only"
 WHOSE_HELP = "the project the data belongs to; default: detected from the data"
 ASKED = "_ARGCOMPLETE"
 """Set by a shell that asks what could be typed here."""
+HOST: dict[str, Any] = {"action": "append", "metavar": "USER@BOX[:RUNS]"}
 TAKE_HOSTS = ("screen:cockpit", "showing:ls", "log:log")
 RUN_HELP = "an id, its last word, a label, a unique part of these, a path, or `last`"
 EPILOG = """\
@@ -64,7 +65,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"cockpit {__version__}")
     parser.add_argument("--ascii", action="store_true", help=ASCII_HELP)
-    _host_option(parser, "list the runs of another machine too, over ssh, from now on; can be repeated", default=[])
+    what = "list the runs of another machine too, over ssh, from now on; can be repeated"
+    parser.add_argument("--host", **HOST, default=[], dest="hosts", help=what)
     parser.set_defaults(command="screen:cockpit")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
     names = _add_all(commands)
@@ -76,6 +78,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if argv[:1] == ["check"]:
         _add_units(commands.choices["check"])
     arguments = parser.parse_args(argv)
+    arguments.hosts = [*arguments.hosts, *getattr(arguments, "hosts_of_command", ())]
     if arguments.hosts and arguments.command not in TAKE_HOSTS:
         parser.error("--host goes with the screen, `ls` and `log`; on the other machine every command works")
     return arguments
@@ -137,8 +140,9 @@ def _ascii_option(parser: Parser) -> None:
     parser.add_argument("--ascii", action="store_true", default=argparse.SUPPRESS, help=ASCII_HELP)
 
 
-def _host_option(parser: Parser, what: str, default: Any = argparse.SUPPRESS) -> None:
-    parser.add_argument("--host", action="append", default=default, metavar="USER@BOX[:RUNS]", dest="hosts", help=what)
+def _host_option(parser: Parser, what: str) -> None:
+    """Apart from those before the command, which argparse would replace."""
+    parser.add_argument("--host", **HOST, default=[], dest="hosts_of_command", help=what)
 
 
 def _run_command(commands: Commands[Parser], name: str, command: str, help: str) -> Parser:

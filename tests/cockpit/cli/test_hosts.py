@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.cli import arguments
 from cockpit.core.hosts.address import Host
 from cockpit.core.hosts.links import close_links
 from cockpit.core.settings import SettingsFile, settings_path
@@ -62,6 +63,11 @@ def test_hosts_are_remembered_asked_and_forgotten(cockpit: Cockpit, theirs: Fake
     assert theirs.run.info_file.is_file()
     assert SettingsFile(settings.path).value.hosts == ["nobody@far"]
     assert "No host is called 'fat' (did you mean 'far'?)" in cockpit("hosts", "--forget", "fat").stderr
+
+
+def test_hosts_before_and_after_a_command_are_all_asked() -> None:
+    assert arguments.parse(["--host", "a", "ls", "--host", "b", "--host", "c"]).hosts == ["a", "b", "c"]
+    assert arguments.parse(["ls"]).hosts == []
 
 
 def test_a_host_goes_with_no_command_that_would_act_on_this_machine(cockpit: Cockpit) -> None:
