@@ -61,6 +61,8 @@ def write(run: RunDirectory, content: Mapping[str, Any], ranks: Together) -> dic
     own: dict[str, int] | OSError
     try:
         own = {name: size for name, size in _files(path).items() if name.startswith(f"shard-{ranks.number + 1:05d}-")}
+        for name in own:
+            files.sync_file(path / name)  # torch's writer does it before the file's last bytes leave its buffer
         files.sync_directory(path)
         files.sync_directory(path.parent)
     except OSError as error:
