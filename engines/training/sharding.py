@@ -166,7 +166,9 @@ class Sharding:
 
     def _divided(self, value: Any, like: Tensor | None) -> Any:
         """A whole tensor divided as `like` is, where it is divided and has the same shape."""
-        if not isinstance(like, DTensor) or isinstance(value, DTensor) or value.shape != like.shape:
+        if not isinstance(like, DTensor) or not isinstance(value, Tensor) or isinstance(value, DTensor):
+            return value
+        if value.shape != like.shape:
             return value
         return distribute_tensor(value.to(like.device), self.mesh, like.placements, src_data_rank=None)
 
