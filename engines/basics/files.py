@@ -23,9 +23,18 @@ def make_directory(path: Path) -> None:
     path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
 
 
+def sync_file(path: Path) -> None:
+    """Make what was written into the file durable."""
+    _sync(path, os.O_RDONLY)
+
+
 def sync_directory(path: Path) -> None:
     """Make renames in `path` durable."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
     try:
         os.fsync(handle)
     finally:

@@ -118,6 +118,8 @@ class Spec:
     edition: int = 1
     """Goes up when the project defines something that a run shows in another way: new runs begin with it, and
     `Project.edition` says which one the run has that is resumed or replayed."""
+    edition_shapes: bool = False
+    """Whether editions differ in the shape of the weights: then a fork has its parent's, and not the newest."""
     demo: str | None = None
     """File name of the demo config under `configs/`."""
     demo_first: bool = False

@@ -10,7 +10,7 @@ import io
 import os
 import stat
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -38,7 +38,7 @@ def write_bundle(run: RunDirectory, out: Path, extras: Mapping[str, bytes], *, l
     record = msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(info, seal="")))
     wanted = [run.best] + [run.last] * (last or not run.best.is_file())
     checkpoints = [path.relative_to(run.path).as_posix() for path in wanted if path.is_file()]
-    shards = [file.relative_to(run.path).as_posix() for name in checkpoints for file in shard_files(run.path / name)]
+    shards = _shards(run, checkpoints)
     names = [*checkpoints, *shards, *(name for name in _SINGLE if _is_plain(run.path / name)), *_files_below(run.path)]
 
     def write(file: IO[bytes]) -> None:
@@ -50,9 +50,15 @@ def write_bundle(run: RunDirectory, out: Path, extras: Mapping[str, bytes], *, l
             for name in sorted(names):
                 with open(run.path / name, "rb") as source:
                     _add(archive, f"{info.id}/{name}", source, os.fstat(source.fileno()).st_size, info.created)
+        if _shards(run, checkpoints) != shards:
+            raise DataError(f"{info.id} saved a checkpoint in shards meanwhile; bundle it again, or stop it first.")
 
     replace_with(out, write)
     return checkpoints
+
+
+def _shards(run: RunDirectory, checkpoints: Iterable[str]) -> list[str]:
+    return [file.relative_to(run.path).as_posix() for name in checkpoints for file in shard_files(run.path / name)]
 
 
 def _files_below(path: Path) -> Iterator[str]:

@@ -217,11 +217,11 @@ def make_fork(plan: ForkPlan, *, label: str = "") -> tuple[RunDirectory, ForkPla
     if plan.ended:
         raise UserError(plan.ended)
     point, info = plan.point, plan.parent.info
-    where = plan.config.settings.output.dir
+    where, spec = plan.config.settings.output.dir, plan.config.spec
     fork = create_run(
         info.project, plan.config.dump(), kind="training", engine=info.engine, title=info.title,
         label=label or f"fork of {info.label or word_of(info.id)}", path=Path(where).expanduser() if where else None,
-        parent=info.id, fork_step=plan.saved.step, edition=plan.config.spec.edition,
+        parent=info.id, fork_step=plan.saved.step, edition=info.edition if spec.edition_shapes else spec.edition,
     )  # fmt: skip
     try:
         take_checkpoint(plan.parent.checkpoints / point.file, fork.fork)

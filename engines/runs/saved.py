@@ -5,8 +5,11 @@ Events tell it too, but a moment after the file has got its name: of a run that 
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import pickle
 import re
+import shutil
 import zipfile
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -26,6 +29,8 @@ SHARDS = re.compile(r"shards_\d{1,12}_\d{1,6}", re.ASCII)
 """The name of a folder of shards, beside the checkpoint that names it."""
 LARGEST = 1 << 26
 """Bytes of a checkpoint's index: all but its tensors' numbers."""
+TRIES = 5
+"""To take a checkpoint in shards from a run that saves meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +111,24 @@ def shard_files(path: Path) -> list[Path]:
 
 
 def take_checkpoint(source: Path, target: Path) -> None:
-    """Make `target` the same checkpoint as `source`, with its shards. Raises OSError."""
-    files.replace_by_link(source, target)
-    for file in shard_files(source):
-        files.make_directory(target.parent / file.parent.name)
-        files.replace_by_link(file, target.parent / file.parent.name / file.name)
+    """Make `target` the same checkpoint as `source`, with its shards. Raises OSError.
+
+    A live run replaces last.pt, and only then removes the shards of the older one: while `source` names the same
+    shards as `target`, all of these were there.
+    """
+    for _ in range(TRIES):
+        files.replace_by_link(source, target)
+        if not (folder := shards_of(target)):
+            return
+        place = target.parent / folder
+        with contextlib.suppress(FileNotFoundError):
+            for file in (source.parent / folder).glob("*.safetensors"):
+                files.make_directory(place)
+                files.replace_by_link(file, place / file.name)
+        if shards_of(source) == folder:
+            return
+        shutil.rmtree(place, ignore_errors=True)
+    raise OSError(errno.EBUSY, "the run saves faster than it can be copied", str(source))
 
 
 def epoch_of(path: Path) -> int | None:

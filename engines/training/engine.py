@@ -80,9 +80,8 @@ def resume(run: RunDirectory, trainer: Trainer) -> None:
             files.remove_stale_temporaries(folder)
     if (path := ranks.from_first(checkpoint.resume_point(run))) is None:
         return
-    content = trainer.checkpoints.read(path)
     try:
-        trainer.restore(content)
+        trainer.restore(trainer.checkpoints.read(path))
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         if is_out_of_memory(error):
             raise

@@ -168,7 +168,7 @@ class Trainer:
     def _steering(self, replay: Sequence[CommandAnswer]) -> Steering:
         return Steering(
             self.state, self.listener, self.phases, self.room, self.agreement, replay=replay,
-            weights_changed=self._weights_changed, save=partial(self.checkpoints.save, patient=False),
+            weights_changed=self._weights_changed, save=self.checkpoints.try_save,
             evaluate=self._evaluate_on_demand, measure=self.measure_gradients,
             trained=lambda: self.schedule.plan.on(self.state).heads,
         )  # fmt: skip

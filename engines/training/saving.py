@@ -108,16 +108,34 @@ class Checkpoints:
         finally:
             self._thread.shutdown()
 
-    def save(self, *, patient: bool = True) -> None:
-        """Write last.pt, after what waits, and wait for it; `patient` waits on a full disk until there is space.
+    def save(self) -> None:
+        """Write last.pt, after what waits, and wait for it; on a full disk until there is space.
 
         Raises OSError or `Diverged` with the older ones untouched.
         """
+        saves = self._saves_now()
+        with self._work.phases.during("saving"):
+            self._write_all(saves)
+
+    def try_save(self) -> str:
+        """The same without waiting for space: why it could not be written, empty where it was.
+
+        What else is refused, as the log of steps, is raised: all ranks are in this together until rank 0 writes.
+        """
+        saves = self._saves_now()
+        with self._work.phases.during("saving"):
+            try:
+                self._write_all(saves, patient=False)
+            except OSError as error:
+                return error.strerror or str(error) or type(error).__name__
+        return ""
+
+    def _saves_now(self) -> list[_Save]:
+        """What waits and what stands now; nothing on the ranks beside the first."""
         self._prepare()
         content, state = self.content(whole=False), self._work.state
-        with self._work.phases.during("saving"):
-            if self._work.ranks.first:
-                self._write_all([*self._waiting, _Save(lambda: content, state.step, state.epoch)], patient=patient)
+        now = _Save(lambda: content, state.step, state.epoch)
+        return [*self._waiting, now] if self._work.ranks.first else []
 
     def complete(self) -> None:
         """See that what waits and what stands now is on disk; waits on a full disk until there is space."""

@@ -55,7 +55,7 @@ class Sharding:
         shared = {id(one): one for one in model.buffers()}
         self._copy = copy.deepcopy(model, {**absent, **shared})
         """Of the same shape, with buffers in common; has parameters only inside `whole`."""
-        device = next(model.parameters()).device
+        self._device = device = next(model.parameters()).device
         self.mesh = DeviceMesh.from_group(dist.group.WORLD, device.type)  # type: ignore[arg-type]
         half = precision.half
         policy = MixedPrecisionPolicy(param_dtype=half, reduce_dtype=half and torch.float32, cast_forward_inputs=False)
@@ -86,10 +86,11 @@ class Sharding:
     def norm(self, gradients: Sequence[Tensor | None]) -> Tensor:
         """The L2 norm of all of them together, the same on every rank."""
         there = [gradient for gradient in gradients if gradient is not None]
-        parts = nn.utils.get_total_norm([local(one) for one in there if local(one) is not one]).double().square()
+        parts = nn.utils.get_total_norm([local(one) for one in there if local(one) is not one])
+        parts = parts.to(self._device).double().square()  # that of none is on the CPU, where NCCL adds nothing up
         self._ranks.add_up([parts])
-        wholes = nn.utils.get_total_norm([one for one in there if local(one) is one]).double().square()
-        return (parts + wholes.to(parts.device)).sqrt().float()
+        wholes = nn.utils.get_total_norm([one for one in there if local(one) is one]).to(self._device)
+        return (parts + wholes.double().square()).sqrt().float()
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[nn.Module]:
@@ -165,7 +166,9 @@ class Sharding:
 
     def _divided(self, value: Any, like: Tensor | None) -> Any:
         """A whole tensor divided as `like` is, where it is divided and has the same shape."""
-        if not isinstance(like, DTensor) or isinstance(value, DTensor) or value.shape != like.shape:
+        if not isinstance(like, DTensor) or not isinstance(value, Tensor) or isinstance(value, DTensor):
+            return value
+        if value.shape != like.shape:
             return value
         return distribute_tensor(value.to(like.device), self.mesh, like.placements, src_data_rank=None)
 

@@ -56,13 +56,23 @@ def write(run: RunDirectory, content: Mapping[str, Any], ranks: Together) -> dic
         if fault is None:
             raise RuntimeError(f"the shards could not be written: {causes[0]}") from None
     if fault is not None:
-        if ranks.first:
-            shutil.rmtree(path, ignore_errors=True)
+        _remove(path, ranks)
         raise fault
-    own = {name: size for name, size in _files(path).items() if name.startswith(f"shard-{ranks.number + 1:05d}-")}
-    files.sync_directory(path)
-    files.sync_directory(path.parent)
-    written = {name: size for each in ranks.gathered(own) for name, size in each.items()}  # a network disk lists late
+    own: dict[str, int] | OSError
+    try:
+        own = {name: size for name, size in _files(path).items() if name.startswith(f"shard-{ranks.number + 1:05d}-")}
+        for name in own:
+            files.sync_file(path / name)  # torch's writer does it before the file's last bytes leave its buffer
+        files.sync_directory(path)
+        files.sync_directory(path.parent)
+    except OSError as error:
+        own = error
+    written: dict[str, int] = {}  # as each rank sees its own: a network disk lists those of others late
+    for each in ranks.gathered(own):
+        if isinstance(each, OSError):
+            _remove(path, ranks)
+            raise each
+        written |= each
     shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
     return {**rest, "shards": {"folder": path.name, "files": written, "shapes": shapes}}
 
@@ -151,6 +161,11 @@ def _new_folder(run: RunDirectory, step: int) -> Path | str:
     except OSError as error:
         return error.strerror or str(error)
     return path
+
+
+def _remove(path: Path, ranks: Together) -> None:
+    if ranks.first:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _whole(name: str, shape: torch.Size, dtype: torch.dtype) -> Tensor:

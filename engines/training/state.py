@@ -1,5 +1,5 @@
-"""Where a run stands: counters, live edits, early stopping, sums of the running epoch. Everything a checkpoint needs
-beside model, optimizer and random state."""
+"""Where a run stands: counters, live edits, early stopping. What a checkpoint needs beside model, optimizer, random
+state and the sums of the running epoch."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Steering:
         agreement: Agreement,
         *,
         weights_changed: Callable[[], None],
-        save: Callable[[], None],
+        save: Callable[[], str],
         evaluate: Callable[[], bool],
         measure: Callable[[], None],
         trained: Callable[[], Collection[str]],
@@ -126,18 +126,13 @@ class Steering:
             case cmd.MeasureGradients():
                 self._try_measure()
             case cmd.SaveCheckpoint():
-                self._try_save()
+                if reason := self._save():
+                    raise Refused(f"the checkpoint could not be written: {reason}")
             case cmd.Evaluate():
                 if not self._evaluate():
                     raise Refused("the run is stopping")
             case cmd.SetLossWeights() | cmd.SetLrScale() | cmd.SetEpochs() | cmd.SetPatience():
                 self._edit(command)
-
-    def _try_save(self) -> None:
-        try:
-            self._save()
-        except OSError as error:
-            raise Refused(f"the checkpoint could not be written: {error.strerror}") from None
 
     def _try_measure(self) -> None:
         """Whatever goes wrong in it, as when the GPU is out of memory, the training of one rank goes on."""

@@ -74,7 +74,9 @@ class TrainStep:
         self._model: nn.Module = torch.compile(model) if compiled else model  # type: ignore[assignment]
         self._compiled, self._fit, self._graph = compiled, fit, graph
         self._update = Update(optimizer, precision)
-        self._ranks, self._sharding, self._reached = ranks, sharding, frozenset[int]()
+        self._ranks, self._sharding = ranks, sharding
+        self._reached: frozenset[int] | None = None
+        """Places of what the ranks add up, once a step of the stage has said it."""
         self._heads = list(heads)
         self._clip, self._parts = math.inf, parts
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -97,7 +99,7 @@ class TrainStep:
 
     def enter_stage(self, heads: frozenset[str], grad_clip: float) -> None:
         """Take the loss terms of a stage: not in the step, since making a tensor of Python numbers waits for a GPU."""
-        self._clip, self._unreached, self._reached = grad_clip, None, frozenset()
+        self._clip, self._unreached, self._reached = grad_clip, None, None
         if self._compiled:
             torch.compiler.reset()  # each stage compiles its own: too many variants would go on uncompiled, unsaid
         if self._graph is not None:
@@ -233,7 +235,7 @@ class TrainStep:
 
         Which parameters a stage reaches is asked once, in its first step: the others get no gradient, as on one rank.
         """
-        if not self._reached:
+        if self._reached is None:  # it may be empty: shards are added up by the backward pass
             mine = [place for place, one in enumerate(self._added) if one.grad is not None]
             self._reached = frozenset(place for one in self._ranks.gathered(mine) for place in one)
         for place in self._reached:

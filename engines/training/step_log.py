@@ -65,14 +65,15 @@ class StepLog:
             return bad_steps
         block = self._block[: len(self._host)].cpu().numpy()
         counts, numbers = np.split(block, [len(self._heads)], axis=1)
-        self._sums.add(numbers[:, 1:-2], counts, numbers[:, 0], numbers[:, -1] != 0)
-        numbers[:, 1:-2] /= np.where(counts > 0, counts, 1)
-        numbers = numbers.astype(np.float64)
+        totals, losses, skips = numbers[:, 1:-2], numbers[:, 0], numbers[:, -1] != 0
+        numbers = numbers.astype(np.float64)  # a copy: on a CPU the block is the one that a further try would read
+        numbers[:, 1:-2] = totals / np.where(counts > 0, counts, 1)
         numbers[:, 1:-2][counts == 0] = ABSENT  # a head that is off, or of which the batch has nothing, has no loss
         waits = np.array([[Clock.seconds(*wait)] for wait in self._waits])
         rows = np.concatenate([np.array(self._host), waits, numbers], axis=1)
         if self._writer is not None:
             self._room.when_possible(partial(self._writer.append, rows))
+        self._sums.add(totals, counts, losses, skips)
         for skipped in numbers[:, -1]:
             bad_steps = bad_steps + 1 if skipped else 0
         self._alert(numbers, bad_steps)

@@ -11,6 +11,7 @@ SPEC = Spec(
     config="projects.agent.config:AgentConfig",
     project="projects.agent.project:Agent",
     edition=NEWEST,
+    edition_shapes=True,
     columns=(
         Column("Ep", "epoch", "d"),
         Column("Dyn", "train.dynamics"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engines.basics.errors import UserError
+from engines.basics.errors import DataError, UserError
 from engines.basics.lock import ELSEWHERE, lock_holder
 from engines.contract.rundir import RunInfo
 from engines.runs import bundle
@@ -75,6 +75,18 @@ def test_a_bundle_cannot_say_that_its_run_is_alive_elsewhere(tmp_path: Path, run
         archive.addfile(tarfile.TarInfo(f"{ID}/{ELSEWHERE}"))
     run = unbundle(tmp_path / "a.tar")
     assert lock_holder(run.lock) is None
+
+
+def test_shards_that_are_replaced_meanwhile_leave_no_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = trained(tmp_path / "here")
+    shards = [fake.run.checkpoints / f"shards_{step}_1" / "1.safetensors" for step in (8, 16)]
+    for file in shards:
+        file.parent.mkdir()
+        file.write_bytes(b"shard")
+    monkeypatch.setattr(bundle, "shard_files", lambda path: [shards.pop(0)] if path == fake.run.last else [])
+    with pytest.raises(DataError, match="saved a checkpoint in shards meanwhile"):
+        write_bundle(fake.run, tmp_path / "a.tar", {}, last=True)
+    assert not (tmp_path / "a.tar").exists()
 
 
 def test_the_last_checkpoint_goes_along_where_asked_or_where_there_is_no_best(tmp_path: Path) -> None:

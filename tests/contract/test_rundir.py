@@ -13,7 +13,7 @@ import pytest
 from engines.basics import files
 from engines.basics.errors import DataError, UserError
 from engines.contract.rundir import Attempt, ProcessMark, RunDirectory
-from engines.runs import launch
+from engines.runs import launch, saved
 from engines.runs.store import WORDS, create_run, find_run, find_training, list_runs, new_run_id
 from tests.support.fake_run import FakeRun
 
@@ -310,3 +310,31 @@ def test_a_start_refuses_what_would_be_written_elsewhere(tmp_path: Path) -> None
         place.unlink()
         if kept.exists():
             kept.rename(place)
+
+
+def test_a_run_that_saves_while_its_shards_are_taken_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here a checkpoint is a file that says nothing but which shards it has."""
+    source, target, real = tmp_path / "run" / "last.pt", tmp_path / "fork" / "fork.pt", files.replace_by_link
+    monkeypatch.setattr(saved, "shards_of", lambda path: path.read_text())
+
+    def save(folder: str) -> None:
+        files.make_directory(source.parent / folder)
+        for name in ("1.safetensors", "2.safetensors"):
+            (source.parent / folder / name).write_text(folder)
+        files.replace_bytes(source, folder.encode())
+
+    def link(one: Path, other: Path) -> None:
+        real(one, other)
+        if one.name == "1.safetensors" and one.read_text() == "shards_1_1":  # the run saves just now
+            save("shards_2_1")
+            shutil.rmtree(source.parent / "shards_1_1")
+
+    files.make_directory(target.parent)
+    save("shards_1_1")
+    monkeypatch.setattr(files, "replace_by_link", link)
+    saved.take_checkpoint(source, target)
+    assert target.read_text() == "shards_2_1"
+    taken = {file.relative_to(target.parent).as_posix() for file in target.parent.glob("*/*")}
+    assert taken == {"shards_2_1/1.safetensors", "shards_2_1/2.safetensors"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import threading
 import time
@@ -18,9 +20,9 @@ from engines.basics.line_writer import append_line
 from engines.contract import commands as cmd
 from engines.contract.events import CommandAnswer
 from engines.contract.rundir import Attempt, ProcessMark
-from engines.contract.steps import read_series
+from engines.contract.steps import StepWriter, read_series
 from engines.runs.state import RunReader
-from engines.training import steering
+from engines.training import checkpoint, steering
 from engines.training.finish import finish
 from engines.training.steering import edits_after
 from tests.engines.conftest import PATIENCE, LiveRun, wait_for
@@ -225,6 +227,28 @@ def test_evaluate_now_is_logged_and_changes_nothing(tmp_path: Path) -> None:
     assert [(row["step"], row["on_demand"]) for row in rows] == [(4, True), (8, False), (16, False), (24, False)]
     for ours, theirs in zip(asked.model.parameters(), plain.model.parameters(), strict=True):
         assert bool((ours == theirs).all())
+
+
+def test_a_refused_save_goes_on_and_a_refused_log_of_steps_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a log that lacks steps no checkpoint is worth its resume; on ranks all have to leave the save together."""
+    broken = OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def refuse(*_: Any, **__: Any) -> None:
+        monkeypatch.undo()
+        raise broken
+
+    toy, save = ToyRun(tmp_path / "save"), cmd.SaveCheckpoint(attempt=1, at_step=5)
+    send(toy, save)
+    monkeypatch.setattr(checkpoint, "write", refuse)
+    assert toy.train() == "finished"
+    assert final_answers(toy)[save.id] == [("refused", 5, "the checkpoint could not be written: Input/output error")]
+    toy, save = ToyRun(tmp_path / "log"), cmd.SaveCheckpoint(attempt=1, at_step=5)
+    send(toy, save)
+    monkeypatch.setattr(StepWriter, "append", refuse)
+    with pytest.raises(OSError, match="Input/output error"):
+        toy.train()
 
 
 def test_an_evaluation_that_draws_random_numbers_changes_nothing_either(tmp_path: Path) -> None:

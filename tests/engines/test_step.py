@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from engines.contract.commands import SetLrScale
 from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
 from engines.contract.schedule import learning_rate
-from engines.contract.steps import read_series
+from engines.contract.steps import StepWriter, read_series
 from engines.runs import launch
 from engines.runtime.listener import CommandListener
 from engines.runtime.room import Room
@@ -327,6 +329,26 @@ def test_overflows_of_a_settling_loss_scale_are_no_alarm(
         bad_steps = log.flush(bad_steps)
     assert bad_steps == steps
     assert run.events.read_text().count('"nonfinite"') == told
+
+
+def test_steps_whose_log_was_refused_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RunDirectory(tmp_path)
+    run.make()
+    events, sums = EventWriter(run.events, 1), EpochSums(["all"], ["all"])
+    log = StepLog(run, Room(run, events, CommandListener(run, 1, events)), ["all"], sums, 8, torch.device("cpu"))
+    for step in range(2):
+        log.add(torch.tensor([4.0, 0.5, 6.0, 1.0, 0.0]), step=step, epoch=1, lr=0.1, data_wait=(0.0, 0.0))
+
+    def refuse(*_: Any) -> None:
+        monkeypatch.undo()
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(StepWriter, "append", refuse)
+    with pytest.raises(OSError, match="Input/output"):
+        log.flush(0)
+    log.flush(0)
+    assert sums.numbers.tolist() == [12.0, 8.0, 1.0, 2.0]
+    assert read_series(run.steps, "all")[1].tolist() == [1.5, 1.5]
 
 
 def test_bf16_is_off_on_a_processor_without_it(

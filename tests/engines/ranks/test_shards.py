@@ -29,6 +29,7 @@ from engines.runs.fork import prepare_fork
 from engines.runs.saved import read_saved, shard_files
 from engines.runs.unbundle import unbundle
 from engines.training import checkpoint
+from engines.training.ranks import Together
 from engines.training.sharding import refuse_shared
 from tests.engines.conftest import LiveRun, tensors
 from tests.support.ranks import logged, loop_alone, trained
@@ -138,7 +139,15 @@ def test_a_step_that_is_not_finite_on_one_rank_is_skipped_by_all(
         found = losses(self, model, batch, ctx)
         return {name: replace(loss, total=loss.total * factor) for name, loss in found.items()}
 
+    gathered, calls = Together.gathered, [0]
+
+    def few(self: Together, value: Any) -> list[Any]:
+        calls[0] += 1
+        assert calls[0] <= 8, "the hosts wait for each other in each step"
+        return gathered(self, value)
+
     monkeypatch.setattr(spiral, "losses", infinite_on_rank_1)
+    monkeypatch.setattr(Together, "gathered", few)
     stopped(live, 2)
     assert list(logged(live.run)["skipped"]) == [0, 0, 0, 1, 0, 0]
     assert all(tensor.isfinite().all() for name, tensor in tensors(live.run.last).items() if name.startswith("/model/"))

@@ -15,6 +15,7 @@ from engines.basics.errors import DataError
 from engines.contract.rundir import RunDirectory
 from engines.contract.scenes import Box, Gauge, Line, Scene, Text, Words, encode
 from engines.runs import launch
+from engines.runs.fork import prepare_fork
 from engines.runtime.attempt import carry_out
 from engines.training.engine import train
 from projects.agent.baselines import CEILING, LINEAR, REPEAT
@@ -89,8 +90,9 @@ def test_the_export_says_how_to_build_the_model(trained: RunDirectory) -> None:
     assert cloned.lines[0].startswith("epoch 2")
 
 
-def test_a_run_from_before_reward_8_opens_and_keeps_its_eight(tmp_path: Path) -> None:
-    """Its record says nothing of editions."""
+def test_a_run_from_before_reward_8_opens_and_keeps_its_eight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its record says nothing of editions; a fork of it has its weights, so their shape too."""
+    monkeypatch.setenv("COCKPIT_RUNS", str(tmp_path / "runs"))
     stage = {"name": "world", "epochs": 1}
     settings = config(games(tmp_path / "games"), training={"epochs": 1, "steps_per_epoch": 2, "stages": [stage]})
     (tmp_path / "config.yaml").write_text(yaml12.write(settings.model_dump(mode="json", exclude_none=True)))
@@ -101,6 +103,8 @@ def test_a_run_from_before_reward_8_opens_and_keeps_its_eight(tmp_path: Path) ->
     assert carry_out(run, 1, train) == 0
     assert [row[0] for row in json.loads(run.report.read_text())["tables"]["Rewards"]["rows"]] == list(range(8))
     assert open_agent(run).net.reward.offsets == 8
+    fork, _ = prepare_fork(run, ["training.stages.0.epochs=2", "training.epochs=2"])
+    assert fork.info.edition == 1
 
 
 def test_a_game_is_found_by_either_of_its_files(opened: Opened, tmp_path: Path) -> None:
