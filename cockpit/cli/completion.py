@@ -127,7 +127,7 @@ def _settings(prefix: str, parsed_args: Namespace, **rest: Any) -> dict[str, str
     from engines.basics.errors import UserError
 
     try:
-        fields = open_form(Path(parsed_args.config)).fields
+        fields = open_form(Path(parsed_args.config).expanduser()).fields
     except (AttributeError, TypeError, UserError):
         return {}
     return {f"{field.name}=": field.help for field in fields[1:] if field.name.startswith(prefix)}

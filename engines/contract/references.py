@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import importlib.util
 import re
+import shlex
 import sys
 import traceback
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import Any
 
 from engines.basics.errors import UserError, nearest
 
+PIP_INSTALL = f"{shlex.quote(sys.executable)} -m pip install"
+"""Of this interpreter: a `pip` on PATH may be of another, as where pipx has installed the program."""
 _OF_EXTRA = re.compile(r"""([\w.-]+).*\bextra == ['"]([\w-]+)['"]""")
 
 
@@ -63,9 +66,9 @@ def missing(error: ModuleNotFoundError) -> str:
     if extra := _extra_with(package):
         return (
             f"the package {package} is not installed; start with `COCKPIT_EXTRAS={extra} ./run …`, "
-            f"or `pip install 'cockpit[{extra}]'`"
+            f"or `{PIP_INSTALL} 'cockpit[{extra}]'`"
         )
-    return f"the package {package} is not installed; install it, as with `pip install {package}`"
+    return f"the package {package} is not installed; install it, as with `{PIP_INSTALL} {package}`"
 
 
 def _extra_with(package: str) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from engines.contract.references import PIP_INSTALL
+
 PACKAGES = {"tensorboard": None, "wandb": "wandb"}
 """The package that each writer needs. Event files are written by our own code; only looking at them needs a package."""
 
@@ -17,4 +19,6 @@ def why_not(name: str) -> str:
     package = PACKAGES[name]
     if package is None or find_spec(package) is not None:
         return ""
-    return f"output.writers: {name} needs the package {package}, which is not installed: pip install 'cockpit[{name}]'."
+    return (
+        f"output.writers: {name} needs the package {package}, which is not installed: {PIP_INSTALL} 'cockpit[{name}]'."
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from importlib import metadata
@@ -43,8 +44,8 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("good:", "'good:': expected"),
         ("good:a b", "'good:a b': expected"),
         ("good:Rover", r"good:Rover: good has no 'Rover' \(did you mean 'Rovers'\?\)\."),
-        ("nowhere:X", "nowhere:X cannot be imported: the package nowhere is not installed; .*`pip install nowhere`"),
-        ("lacks:X", "the package no_such_package is not installed; install it, as with `pip install no_such_package`"),
+        ("nowhere:X", "nowhere:X cannot be imported: the package nowhere is not installed; .*-m pip install nowhere`"),
+        ("lacks:X", "package no_such_package is not installed; install it, as with `.*-m pip install no_such_package`"),
         (
             "needs_extra:X",
             r"wandb_core is not installed; start with `COCKPIT_EXTRAS=sim \./run …`, or .*\[sim\]",
@@ -86,5 +87,6 @@ def test_a_package_that_is_missed_while_an_engine_works_is_its_last_sentence(
         raise AssertionError
 
     assert attempts.carry_out(run, 1, work) == 1
-    sentence = "the package no_such_package is not installed; install it, as with `pip install no_such_package`."
+    command = f"{shlex.quote(sys.executable)} -m pip install no_such_package"
+    sentence = f"the package no_such_package is not installed; install it, as with `{command}`."
     assert capfd.readouterr().err.splitlines() == [sentence]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,9 +115,8 @@ def test_a_writer_that_hangs_is_ended(tmp_path: Path, fake_wandb: Path, monkeypa
 
 def test_a_missing_package_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(writers.PACKAGES, "wandb", "no_such_package")
-    sentence = (
-        "output.writers: wandb needs the package no_such_package, which is not installed: pip install 'cockpit[wandb]'."
-    )
+    command = f"{shlex.quote(sys.executable)} -m pip install 'cockpit[wandb]'"
+    sentence = f"output.writers: wandb needs the package no_such_package, which is not installed: {command}."
     assert writers.why_not("wandb") == sentence
     assert writers.why_not("tensorboard") == ""
     assert alerts(toy_run(tmp_path / "run", "wandb")) == [sentence]

@@ -13,14 +13,17 @@ from engines.basics.reading import read_text
 from engines.contract import spec as specs
 from engines.contract.spec import BrokenSpec
 
+ROOT = Path(engines.__file__).parent.parent
+CLONE = (ROOT / "pyproject.toml").is_file()
+"""Whether this is a clone, not an installed wheel."""
+
 
 def _shipped() -> Path:
     """The folder of the configs that come with the program: of a clone its own, else where the wheel put them."""
-    clone = Path(engines.__file__).parent.parent
-    if (clone / "pyproject.toml").is_file():
-        return clone / "configs"
+    if CLONE:
+        return ROOT / "configs"
     found = [file for file in metadata.files("cockpit") or () if file.match("share/cockpit/configs/*.yaml")]
-    return Path(str(found[0].locate())).resolve().parent if found else clone / "configs"
+    return Path(str(found[0].locate())).resolve().parent if found else ROOT / "configs"
 
 
 SHIPPED = _shipped()

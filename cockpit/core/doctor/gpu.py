@@ -8,14 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cockpit.core.config.configs import CLONE
 from cockpit.core.doctor.finding import Finding, fail, ok, warn
 from cockpit.core.engine_question import EngineQuestion
 from engines.basics.errors import UserError
+from engines.contract.references import PIP_INSTALL
 from engines.host.machine import open_nvml
 
-KERNELS = ".venv/bin/pip install --no-build-isolation 'mamba-ssm==2.3.1' causal-conv1d"
-REBUILT = "rm -rf .venv && COCKPIT_TORCH='{}' ./run --version"
+KERNELS = f"{PIP_INSTALL} --no-build-isolation 'mamba-ssm==2.3.1' causal-conv1d"
+REBUILT = "rm -rf .venv && COCKPIT_TORCH='{}' ./run --version" if CLONE else f"{PIP_INSTALL} --force-reinstall '{{}}'"
 """Set up again with another torch."""
+REPAIRED = "rm -rf .venv && ./run --version" if CLONE else REBUILT.format("torch")
 NEWEST = "torch>=2.6"
 BUILDS = {13: NEWEST, 12: "torch==2.9.1"}
 """The newest torch on the package index whose build is for this CUDA, by its major number."""
@@ -67,7 +70,7 @@ def gpu_findings(facts: GpuFacts) -> Iterator[Finding]:
         newest = ".".join(map(str, facts.cuda))
         yield ok("GPU", f"{', '.join(facts.cards)}; driver {facts.driver} runs CUDA up to {newest}.")
     if not facts.torch:
-        yield fail("torch", f"torch does not import: {facts.torch_error}.", "rm -rf .venv && ./run --version")
+        yield fail("torch", f"torch does not import: {facts.torch_error}.", REPAIRED)
         return
     yield _torch(facts)
     if facts.torch["available"]:

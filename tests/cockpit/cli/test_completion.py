@@ -67,10 +67,13 @@ def test_runs_by_word_and_label_as_text(completed: Completed, runs: Path) -> Non
 
 
 @pytest.mark.behaviour("shell-completes")
-def test_configs_and_the_keys_of_the_one_that_was_typed(completed: Completed, tmp_path: Path) -> None:
+def test_configs_and_the_keys_of_the_one_that_was_typed(
+    completed: Completed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine.yaml").write_text("project: controls\ndata:\n  path: x\n")
     assert completed("cockpit train mi") == ["mine.yaml"]
-    keys = completed("cockpit train mine.yaml --set training.ba")
+    keys = completed("cockpit train ~/mine.yaml --set training.ba")
     assert keys == ["training.batch_size="]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -81,9 +82,11 @@ def test_the_wheel_alone_has_configs_and_starts(tmp_path: Path) -> None:
     python(
         "pip", "install", "--quiet", "--no-deps", "--ignore-installed", "--prefix", str(tmp_path / "venv"), str(wheel)
     )
-    code = "from cockpit.core.config.configs import SHIPPED; print(SHIPPED)"
-    (elsewhere / "where.py").write_text(code)
-    where = Path(python("where").strip())
+    code = "from cockpit.core.config.configs import SHIPPED\nfrom cockpit.core.doctor.gpu import REPAIRED\n"
+    (elsewhere / "where.py").write_text(f"{code}print(SHIPPED, REPAIRED, sep='\\n')")
+    place, repaired = python("where").splitlines()
+    assert repaired == f"{shlex.quote(sys.executable)} -m pip install --force-reinstall 'torch'"
+    where = Path(place)
     assert where.is_relative_to(tmp_path / "venv")
     assert {file.name for file in where.glob("*.yaml")} == shipped
     python("cockpit", "init", "controls")

@@ -153,6 +153,7 @@ def test_mamba_and_a_torch_that_is_broken() -> None:
     assert "undefined symbol" in mamba(version="2.3.1", error="undefined symbol: _ZN").text
     broken = by_name(gpu_findings(GpuFacts("no NVIDIA driver", torch_error="ImportError: libcudart")))
     assert broken["torch"].text == "torch does not import: ImportError: libcudart."
+    assert broken["torch"].fix == "rm -rf .venv && ./run --version"
     assert "mamba-ssm" not in broken
     alone = by_name(gpu_findings(GpuFacts("no NVIDIA driver", torch={**TORCH, "cuda": None, "available": False})))
     assert alone["torch"].level == "ok"
