@@ -50,6 +50,7 @@ def start_there(client: Path, runs: Path, data: Path, folder: Path) -> None:
     subprocess.run([client / "ssh", "near", f"cd {shlex.quote(str(folder))} && {words}"], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.behaviour("runs-of-other-machines")
 def test_two_machines_are_one_list(
     terminal: Callable[..., Terminal],
@@ -94,6 +95,7 @@ def test_two_machines_are_one_list(
         end_runs(theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.behaviour("runs-of-other-machines")
 def test_a_frozen_link_is_noticed_and_replaced(far: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing comes through and nobody is told: its runs are stale, commands are refused, and a new link takes over."""
