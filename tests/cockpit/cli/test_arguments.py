@@ -26,7 +26,7 @@ def test_the_version_imports_almost_nothing() -> None:
         line.rpartition("|")[2].strip() for line in answer.stderr.splitlines() if line.startswith("import time:")
     }
     ours = {name for name in imported if name.partition(".")[0] in ("cockpit", "engines", "projects")}
-    files = ("cli", "cli.arguments", "cli.codes", "core", "core.typed")
+    files = ("cli", "cli.arguments", "cli.codes", "cli.options", "cli.run_commands", "core", "core.typed")
     assert ours == {"cockpit", *(f"cockpit.{file}" for file in files)}
     assert not imported & {"msgspec", "pydantic", "yaml", "rich", "textual", "numpy", "torch", "asyncio", "subprocess"}
 
