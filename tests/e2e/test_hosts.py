@@ -46,11 +46,11 @@ def start_there(client: Path, runs: Path, data: Path, folder: Path) -> None:
     """A training on the machine `near`, as its user would start it there."""
     config = folder / "there.yaml"
     config.write_text(CONFIG.format(data=data))
-    words = shlex.join(["env", f"COCKPIT_RUNS={runs}", str(COCKPIT), "train", str(config), "--detach"])
+    endless = ["--set", "training.patience=4000"]  # else it may stop by itself as it is stopped from here
+    words = shlex.join(["env", f"COCKPIT_RUNS={runs}", str(COCKPIT), "train", str(config), "--detach", *endless])
     subprocess.run([client / "ssh", "near", f"cd {shlex.quote(str(folder))} && {words}"], check=True)
 
 
-@pytest.mark.slow
 @pytest.mark.behaviour("runs-of-other-machines")
 def test_two_machines_are_one_list(
     terminal: Callable[..., Terminal],
@@ -95,7 +95,6 @@ def test_two_machines_are_one_list(
         end_runs(theirs)
 
 
-@pytest.mark.slow
 @pytest.mark.behaviour("runs-of-other-machines")
 def test_a_frozen_link_is_noticed_and_replaced(far: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing comes through and nobody is told: its runs are stale, commands are refused, and a new link takes over."""
