@@ -11,11 +11,11 @@ from cockpit.core.hosts.links import links
 if TYPE_CHECKING:
     from cockpit.core.hosts.link import Link
 
-TOLD_SECONDS = 20
+NOTICE_SECONDS = 20
 
 
 class HostNews:
-    """How the links of `screen` stand, told when that changes."""
+    """The state of every link, and notices on `screen` when one changes."""
 
     def __init__(self, screen: Screen[None]) -> None:
         self._screen = screen
@@ -23,7 +23,7 @@ class HostNews:
         self.folders = [link.folder for link in self._links]
         self.words: tuple[str, ...] = ()
         """What is wrong with each, in a few words."""
-        self._told: dict[Link, str] = {}
+        self._noticed: dict[Link, str] = {}
 
     def poll(self) -> bool:
         """Look again; whether anything changed."""
@@ -31,12 +31,12 @@ class HostNews:
         self.words = tuple(filter(None, (link.in_short for link in self._links)))
         return self.words != before
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Say which host has stopped answering, why, and which answers again."""
         for link in self._links:
-            before, now = self._told.get(link, ""), link.problem
+            before, now = self._noticed.get(link, ""), link.problem
             if now and not before:
-                self._screen.notify(now, severity="warning", timeout=TOLD_SECONDS, markup=False)
+                self._screen.notify(now, severity="warning", timeout=NOTICE_SECONDS, markup=False)
             elif before and link.standing.fresh and not now:
                 self._screen.notify(f"{link.host.name} answers again.", markup=False)
-            self._told[link] = now or ("" if link.standing.fresh else before)
+            self._noticed[link] = now or ("" if link.standing.fresh else before)

@@ -204,7 +204,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
             self._runs.pop(path, None)
             self._alerts.pop(path, None)
             self.chosen.marked.discard(path)
-        self._hosts.tell()
+        self._hosts.notify()
         self._arrange()
         if self._loading and not message.news.loading:
             self._loading = False

@@ -46,7 +46,7 @@ class RunsTitle(Steady):
         self._has_price = bool(spans)
 
     def show(self, now: float, *, reading: bool, hosts: Sequence[str] = ()) -> None:
-        """As much as there is room for: first today's money goes, then the tasks, then this month's money.
+        """As much as fits: first today's money goes, then the tasks, then this month's money.
 
         `hosts`: what is wrong with other machines, which always stays.
         """

@@ -97,7 +97,7 @@ def test_two_machines_are_one_list(
 
 @pytest.mark.behaviour("runs-of-other-machines")
 def test_a_frozen_link_is_noticed_and_replaced(far: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing comes through and nobody is told: its runs are stale, commands are refused, and a new link takes over."""
+    """Nothing comes through, without an error: its runs are stale, commands are refused, and a new link takes over."""
     monkeypatch.setenv("PATH", str(client_with(tmp_path, {"far": far})), prepend=":")
     other = FakeRun(tmp_path / "runs far").begin().started().epochs(1)
     link = Link(Host.parse(f"far:{other.run.path.parent}"))

@@ -158,6 +158,22 @@ def dream_of_an_agent(story: Story, terminal: Callable[..., Terminal]) -> None:
     play.wait_text("it has left")
 
 
+def open_screens(story: Story, terminal: Callable[..., Terminal]) -> None:
+    """The demo without a screen and with one, the screen alone, that of another machine, and one in a browser."""
+    story.tell("demo --headless", *story.small, "--set", "training.epochs=1")
+    for command in ("", "demo", "--host user@box"):
+        screen = terminal(f"{COCKPIT} {command}; echo it has left; cat")
+        screen.wait_text("cockpit")
+        screen.press("q")
+        screen.wait_text("it has left")
+        story.left.discard(command)
+    assert "user@box" in story.tell("hosts")
+    served = terminal(f"{COCKPIT} {story.fill('serve')} --port 0; echo it has left; cat")
+    served.wait_text("/?token=")
+    served.press("C-c")
+    served.wait_text("it has left")
+
+
 def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: Callable[..., Terminal]) -> None:
     story.tell("init controls")
     assert "complete" in story.tell("completion bash")
@@ -213,16 +229,5 @@ def test_every_command_of_the_readme_does_what_it_says(story: Story, terminal: C
     assert "torch" in story.tell("doctor")
     assert "box:" in story.tell("ls --host user@box")
 
-    story.tell("demo --headless", *story.small, "--set", "training.epochs=1")
-    for command in ("", "demo", "--host user@box"):
-        screen = terminal(f"{COCKPIT} {command}; echo it has left; cat")
-        screen.wait_text("cockpit")
-        screen.press("q")
-        screen.wait_text("it has left")
-        story.left.discard(command)
-    assert "user@box" in story.tell("hosts")
-    served = terminal(f"{COCKPIT} {story.fill('serve')} --port 0; echo it has left; cat")
-    served.wait_text("/?token=")
-    served.press("C-c")
-    served.wait_text("it has left")
+    open_screens(story, terminal)
     assert not story.left, f"in the README but not tried here: {sorted(story.left)}"

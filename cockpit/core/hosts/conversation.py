@@ -75,7 +75,7 @@ class Conversation:
                 self._do_the_rest(ready, selector)
 
     def _want_to_send(self, selector: selectors.BaseSelector) -> None:
-        """Be told when there is room in the pipe, while there is something to send."""
+        """Watch for space in the pipe, but only while there is something to send."""
         wanted = self._in in selector.get_map()
         if self._unsent and not wanted:
             selector.register(self._in, selectors.EVENT_WRITE)

@@ -57,7 +57,7 @@ OUTPUT_KEPT = 1 << 20
 KNOWN_AGAIN = 64
 """Bytes by which a file that grew is known from one that was replaced."""
 ALONE_SECONDS = 60
-"""It ends so long after the last word from the other side: a link may die without telling anybody."""
+"""It ends so long after the last word from the other side: a link may die without a sign."""
 
 
 def tail_mark(data: bytes) -> int:
@@ -84,14 +84,14 @@ def _mark_at(handle: int, grown: Grown) -> int:
 
 
 class Follower:
-    """One runs folder, told over one connection."""
+    """Sends what lies in one runs folder over one connection."""
 
     def __init__(
         self, folder: Path, have: dict[str, dict[str, list[int]]], out: BinaryIO, wanted: Sequence[str] = ()
     ) -> None:
         """`have`: of each run the files that the other side has, as size and time (or the mark of its end).
 
-        `wanted`: the runs of which curves and output are told too.
+        `wanted`: the runs of which curves and output are sent too.
         """
         self._folder, self._out = folder, out
         self._wanted = dict.fromkeys(wanted, 0)
@@ -133,21 +133,21 @@ class Follower:
         if now >= self._all_due:
             self._all_due, looked = now + ALL_SECONDS, self._names
         for name in looked:
-            self._try(self._tell_records, name)
+            self._try(self._send_records, name)
         self.say(synced=True)
         for name in looked:
             if name in self._wanted:
-                self._try(self._tell_bulk, name)
+                self._try(self._send_bulk, name)
             if name not in self._behind and (number := self._wanted.get(name)):
                 self._wanted[name] = 0
                 self.say(answer=number)
 
-    def _try(self, tell: Callable[[str], None], name: str) -> None:
+    def _try(self, send: Callable[[str], None], name: str) -> None:
         """A run on a disk that fails hides no other, and many on a slow one do not look like a dead link."""
         if time.monotonic() - self._said_at > BEAT_SECONDS:
             self.say()
         try:
-            tell(name)
+            send(name)
         except BrokenPipeError:
             raise
         except OSError:
@@ -191,12 +191,12 @@ class Follower:
         changed, self._stamps[name] = stamp != self._stamps.get(name), stamp
         return changed
 
-    def _tell_records(self, name: str) -> None:
-        """Facts are read in the order in which they change and told the other way round: no end is ever missed."""
+    def _send_records(self, name: str) -> None:
+        """Facts are read in the order in which they change and sent in the opposite one: no end is ever missed."""
         folder = self._folder / name
         held = _is_held(folder / "engine.lock")
         if held:
-            self._tell_held(name, True)
+            self._send_held(name, True)
         files = list(_files(folder))
         whole = [one for one in (self._changed(name, file) for file in files if WHOLE.fullmatch(file)) if one]
         for file in files:
@@ -208,14 +208,14 @@ class Follower:
                 self.say(part, run=name, file=file, at=at, of=len(content), modified=modified)
             self._whole[name, file] = (len(content), modified)
         if not held:
-            self._tell_held(name, False)
+            self._send_held(name, False)
 
-    def _tell_held(self, name: str, held: bool) -> None:
+    def _send_held(self, name: str, held: bool) -> None:
         if self._held.get(name) != held:
             self._held[name] = held
             self.say(run=name, held=held)
 
-    def _tell_bulk(self, name: str) -> None:
+    def _send_bulk(self, name: str) -> None:
         self._behind.discard(name)
         left = BULK_AT_ONCE
         for file in _files(self._folder / name):
@@ -344,7 +344,7 @@ def _opened(path: Path) -> int | None:
 
 
 def _listen(follower: Follower, heard: BinaryIO) -> None:
-    """Hear the other side until it hangs up: in a thread of its own, so that no command waits for a file."""
+    """Read from the other side until it closes: in a thread of its own, so that no command waits for a file."""
     for line in iter(heard.readline, b""):
         signal.alarm(ALONE_SECONDS)
         asked = json.loads(line)

@@ -97,7 +97,7 @@ class Link:
         self._thread.start()
 
     def stop(self) -> None:
-        """Hang up; the host's runs go on. Waits a moment at most."""
+        """Close the link; the host's runs go on. Waits a moment at most."""
         self._stopping.set()
         self._wake()
         self._thread.join(LEAVING_SECONDS)

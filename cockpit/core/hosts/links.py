@@ -35,7 +35,7 @@ def open_links(hosts: Iterable[Host]) -> list[Link]:
 
 
 def close_links() -> None:
-    """Hang up everywhere; all runs go on."""
+    """Close every link; all runs go on."""
     for link in links():
         link.stop()
     _LINKS.clear()  # not before: until then a run of theirs is none of this machine

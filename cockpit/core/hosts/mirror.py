@@ -62,7 +62,7 @@ class Said(msgspec.Struct, kw_only=True):
     runs: list[str] | None = None
     """All that there are."""
     synced: bool = False
-    """All that had changed has been told, but for curves and output; said again and again."""
+    """All that had changed was sent, but for curves and output; said after every look."""
     machine: tuple[float, float, float] | None = None
     """Cores, bytes of memory, bytes of disk."""
     problem: str | None = None

@@ -80,18 +80,18 @@ class RunFollower:
         self._knows_family = False
         self._log = LogTail(run.stdout)
         self._budget = BudgetReader(run.config)
-        self._told: dict[str, Any] = {"damaged": (), "problem": "", "budget_usd": None, "reading": False}
+        self._given: dict[str, Any] = {"damaged": (), "problem": "", "budget_usd": None, "reading": False}
 
     @property
     def live(self) -> bool:
         """Whether the run was alive at the last look."""
-        status = self._told.get("status")
+        status = self._given.get("status")
         return isinstance(status, Status) and status.live
 
     @property
     def reading(self) -> bool:
         """Whether a long history is not read to its end yet."""
-        return bool(self._told["reading"])
+        return bool(self._given["reading"])
 
     def poll(self) -> News | None:
         """What is new, None when nothing is. Never raises for what the run's files hold."""
@@ -114,9 +114,9 @@ class RunFollower:
         return None if news == NOTHING else news
 
     def _changed(self, **values: Any) -> dict[str, Any]:
-        """Those of `values` that differ from what was told last."""
-        new = {key: value for key, value in values.items() if key not in self._told or self._told[key] != value}
-        self._told |= new
+        """Those of `values` that differ from what was given last."""
+        new = {key: value for key, value in values.items() if key not in self._given or self._given[key] != value}
+        self._given |= new
         return new
 
     def _look_at_info(self) -> dict[str, Any]:
@@ -130,11 +130,11 @@ class RunFollower:
         events = tuple(self._reader.poll())
         restarted = self._reader.history is not history
         self._whole = (self._whole and not restarted) or not self._reader.behind
-        told = self._changed(attempts=attempts, damaged=self._damaged())
+        found = self._changed(attempts=attempts, damaged=self._damaged())
         if self._whole:
             status = self._reader.status_from(locked, attempts[-1] if attempts else None)
-            told |= self._changed(status=as_heard(self._link, status))
-        return told | {"events": events, "restarted": restarted}
+            found |= self._changed(status=as_heard(self._link, status))
+        return found | {"events": events, "restarted": restarted}
 
     def _look_at_commands(self) -> dict[str, Any]:
         return {"commands": tuple(self._commands.poll())}

@@ -45,7 +45,7 @@ class Fleet:
         self._unread: list[Path] = []
         self._changed: dict[Path, RunSummary] = {}
         self._gone: set[Path] = set()
-        """News that no poll has told yet, as `_changed`."""
+        """News that no poll has given yet, as `_changed`."""
         self._scan_due = 0.0
         self._one_at_a_time = threading.Lock()
 
