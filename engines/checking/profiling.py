@@ -148,7 +148,8 @@ def advice(found: Profile) -> list[str]:
         lower = " training.amp=tf32 launches fewer kernels than bf16;" if found.amp in ("bf16", "fp16") else ""
         lines.append(
             f"the GPU is idle {1 - found.busy:.0%} of the time, and a step has {found.launches:.0f} kernels:{lower} "
-            "training.compile=true joins some; a larger training.batch_size uses the rest, with another recipe."
+            "training.compile=true joins some, training.graph=true launches all at once where the project allows it; a "
+            "larger training.batch_size uses the rest, with another recipe."
         )
     if found.busy is not None and found.busy > MUCH_BUSY and found.amp == "off":
         lines.append("the GPU is busy in fp32: try training.amp=tf32 or bf16; `cockpit check` times them.")

@@ -3,8 +3,8 @@
 A graph holds what was launched when it was captured, numbers included. So whatever changes from step to step is a
 tensor: the batch (copied into the graph's own), the learning rate, the loss weights, random numbers (which torch
 advances with each replay). What changes more makes it be captured again: another stage, a restore, a new optimizer
-state, all of which come with `TrainStep.enter_stage`. The first steps after that are eager, so that everything is made
-that is made once. A batch of another shape is computed eagerly.
+state, all of which come with `TrainStep.enter_stage`. The first steps after that are not captured: they make what is made
+once, as the kernels of a compiled model. A batch of another shape is computed without the graph.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engines.training.precision import Precision
 from engines.training.project import Batch, Project
 
 WARM_UP = 3
-"""Eager steps before a capture: kernels are chosen, the optimizer's state and the constants of a stage are made."""
+"""Steps before a capture: the model is compiled, kernels are chosen, the state and constants of a stage are made."""
 Compute = Callable[[Batch], Tensor]
 
 
@@ -110,8 +110,8 @@ def why_not(
         return "it needs a GPU"
     if not project.graph_safe:
         return f"{type(project).__name__} does not say that its losses can be replayed (graph_safe)"
-    if training.compile or training.micro_batches != 1:
-        return "it works neither with training.compile nor with micro-batches"
+    if training.micro_batches != 1:
+        return "it does not work with micro-batches"
     if precision.scaler.is_enabled():
         return "the loss scale of fp16 is kept on the host"
     if not getattr(optimizer, "_step_supports_amp_scaling", False):

@@ -3,6 +3,7 @@ tensors, undoes what that computed, and does the same operations on the same ten
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.backends.registry import lookup_backend
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -85,6 +87,16 @@ class NeverReplayed(StepGraph):
         return compute(batch)
 
 
+class AheadOfTime:
+    """A backend of torch.compile without a compiler of kernels; `calls` of it."""
+
+    calls = 0
+
+    def __call__(self, graph: Any, inputs: Any) -> Any:
+        self.calls += 1
+        return lookup_backend("aot_eager")(graph, inputs)
+
+
 class BadSource(ToySource):
     """A batch that is not a number, once in a while."""
 
@@ -132,14 +144,23 @@ def outcome(toy: ToyRun) -> tuple[Any, Any]:
     return {part: content[part] for part in ("model", "optimizer", "sums")}, repr(series)
 
 
-def test_replayed_steps_are_the_eager_ones_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With dropout, a rate that changes every step, edits of weights and rate, skipped steps, and two stages."""
-    found = []
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+def test_replayed_steps_are_the_eager_ones_to_the_bit(
+    compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With dropout, a rate that changes every step, edits of weights and rate, skipped steps, and two stages.
+
+    A compiled model is compiled once a stage, before the capture.
+    """
+    found, plain = [], torch.compile
     for replayed in (True, False):
         prepared(monkeypatch, replayed=replayed)
-        toy = run(tmp_path / str(replayed), *EDITS)
+        compiler = AheadOfTime()
+        monkeypatch.setattr(torch, "compile", functools.partial(plain, backend=compiler))
+        toy = run(tmp_path / str(replayed), *EDITS, compile=compiled)
         assert toy.train() == "finished"
         found.append(outcome(toy))
+        assert compiler.calls == 2 * compiled
         if replayed:
             graph = toy.trainer.step._graph
             assert graph is not None

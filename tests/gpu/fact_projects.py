@@ -251,9 +251,9 @@ class Projects:
         live.trainer.evaluate()
         return {"step": step, "evaluation": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.memory_reserved()}
 
-    def replayed(self, project: str) -> dict[str, Any]:
-        """The engine's own graph of the whole step: ms, and what differs after thirty steps from eager ones."""
-        live, eager = (self._trainer(project, "training.graph=true") for _ in range(2))
+    def replayed(self, project: str, *changes: str) -> dict[str, Any]:
+        """The engine's own graph of the whole step: ms, and what differs after thirty steps from those without it."""
+        live, eager = (self._trainer(project, "training.graph=true", *changes) for _ in range(2))
         found: dict[str, Any] = {"why not": "" if live.trainer.step._graph else "see the log"}
         eager.trainer.step._graph = NeverReplayed()  # type: ignore[assignment]
         for name, one in (("eager", eager), ("replayed", live)):

@@ -129,7 +129,9 @@ def facts(device: torch.device, folder: Path) -> Iterator[Fact]:
     for project in CONFIGS:
         yield Fact(f"{project}: memory", 15, partial(measured.memory, project), True)
         if project == "controls":
-            yield Fact("controls: steps replayed by the engine", 25, partial(measured.replayed, project), True)
+            replayed = partial(measured.replayed, project)
+            yield Fact("controls: steps replayed by the engine", 25, replayed, True)
+            yield Fact("controls: compiled steps replayed", 60, partial(replayed, "training.compile=true"), True)
         yield Fact(f"{project}: forward and backward as a CUDA graph", 20, partial(measured.graph, project), True)
 
 
