@@ -3,8 +3,8 @@
 A graph holds what was launched when it was captured, numbers included. So whatever changes from step to step is a
 tensor: the batch (copied into the graph's own), the learning rate, the loss weights, random numbers (which torch
 advances with each replay). What changes more makes it be captured again: another stage, a restore, a new optimizer
-state, all of which come with `TrainStep.enter_stage`. The first steps after that are not captured: they make what is made
-once, as the kernels of a compiled model. A batch of another shape is computed without the graph.
+state, all of which come with `TrainStep.enter_stage`. The first steps after that are not captured: they make what is
+made once, as the kernels of a compiled model. A batch of another shape is computed without the graph.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CudaCapture:
 
 
 class StepGraph:
-    """Does steps, replayed where that is possible. The row of a replay is overwritten by the next one."""
+    """Does steps, replayed where that is possible."""
 
     captures = 0
 
@@ -89,7 +89,7 @@ class StepGraph:
             tensor.copy_(batch[name])
         self._replay()
         assert self._row is not None
-        return self._row
+        return self._row.clone()  # the next replay writes over it
 
     def _fits(self, batch: Batch) -> bool:
         return batch.keys() == self._static.keys() and all(

@@ -81,7 +81,7 @@ class Trainer:
         scaled = precision.scaler.is_enabled()
         columns = [*names, *metrics]
         self.sums = EpochSums(columns, names)
-        self.step_log = StepLog(run, self.room, columns, self.sums, self.training.log_every, device, scaled=scaled)
+        self.step_log = StepLog(run, self.room, columns, self.sums, self.training.log_every, scaled=scaled)
         self.records = EpochRecorder(run, self.room)
         self.schedule = Schedule(self.work, StagePlan(self.training, heads))
         self.evaluate = Evaluator(self.work, self.schedule, self.fit)

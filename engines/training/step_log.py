@@ -34,7 +34,6 @@ class StepLog:
         heads: Sequence[str],
         sums: EpochSums,
         every: int,
-        device: torch.device,
         *,
         scaled: bool = False,
     ) -> None:
@@ -42,7 +41,8 @@ class StepLog:
         self._writer = StepWriter(run.steps, columns) if room.writes else None
         self._room = room
         self._heads, self._sums = list(heads), sums
-        self._block = torch.zeros(every, 2 * len(heads) + 3, device=device)
+        self._every = every
+        self._rows: list[Tensor] = []
         self._host: list[tuple[float, ...]] = []
         self._waits: list[tuple[Moment, Moment]] = []
         self._bad_before = False
@@ -51,11 +51,11 @@ class StepLog:
     @property
     def due(self) -> bool:
         """Whether the block is full."""
-        return len(self._host) == len(self._block)
+        return len(self._host) == self._every
 
     def add(self, row: Tensor, *, step: int, epoch: int, lr: float, data_wait: tuple[Moment, Moment]) -> None:
         """Keep one step's `row: (2 heads + 3,)` on the device; nothing is transferred. `data_wait`: its ends."""
-        self._block[len(self._host)].copy_(row)
+        self._rows.append(row)
         self._host.append((step, self._room.attempt, epoch, time.time(), lr))
         self._waits.append(data_wait)
 
@@ -63,33 +63,31 @@ class StepLog:
         """Write what was gathered. Gives the number of non-finite steps in a row, `bad_steps` being those before."""
         if not self._host:
             return bad_steps
-        block = self._block[: len(self._host)].cpu().numpy()
-        counts, numbers = np.split(block, [len(self._heads)], axis=1)
-        totals, losses, skips = numbers[:, 1:-2], numbers[:, 0], numbers[:, -1] != 0
-        numbers = numbers.astype(np.float64)  # a copy: on a CPU the block is the one that a further try would read
-        numbers[:, 1:-2] = totals / np.where(counts > 0, counts, 1)
-        numbers[:, 1:-2][counts == 0] = ABSENT  # a head that is off, or of which the batch has nothing, has no loss
+        names = len(self._heads)
+        counts, totals, rest = np.split(torch.stack(self._rows).cpu().numpy(), [names, 2 * names], axis=1)
+        losses, skips = rest[:, 0], rest[:, -1] != 0
+        means = (totals / np.where(counts > 0, counts, 1)).astype(np.float64)
+        means[counts == 0] = ABSENT  # a head that is off, or of which the batch has nothing, has no loss
         waits = np.array([[Clock.seconds(*wait)] for wait in self._waits])
-        rows = np.concatenate([np.array(self._host), waits, numbers], axis=1)
+        rows = np.column_stack([np.array(self._host), waits, losses, means, rest[:, 1:]])
         if self._writer is not None:
             self._room.when_possible(partial(self._writer.append, rows))
         self._sums.add(totals, counts, losses, skips)
-        for skipped in numbers[:, -1]:
+        for skipped in skips:
             bad_steps = bad_steps + 1 if skipped else 0
-        self._alert(numbers, bad_steps)
+        self._alert(losses, skips, bad_steps)
+        self._rows.clear()
         self._host.clear()
         self._waits.clear()
         return bad_steps
 
-    def _alert(self, numbers: np.ndarray, bad_steps: int) -> None:
-        """Tell the first non-finite step of a series, once. A loss scale that settles makes gradients overflow."""
-        bad = numbers[:, -1] != 0
-        if self._scaled and bad_steps < ORDINARY_OVERFLOWS:
-            bad &= ~np.isfinite(numbers[:, 0])
-        skipped = np.flatnonzero(bad)
+    def _alert(self, losses: np.ndarray, skips: np.ndarray, bad_steps: int) -> None:
+        """Report the first non-finite step of a series, once. A loss scale that settles makes gradients overflow."""
+        ordinary = self._scaled and bad_steps < ORDINARY_OVERFLOWS
+        skipped = np.flatnonzero(skips & ~np.isfinite(losses) if ordinary else skips)
         if len(skipped) and not self._bad_before:
             step, _, epoch, *_ = self._host[int(skipped[0])]
-            loss = numbers[skipped[0], 0]
+            loss = losses[skipped[0]]
             what = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient is not finite"
             text = f"step {step:.0f} of epoch {epoch:.0f} was skipped: {what}; stop the run or lower the learning rate"
             self._room.write(Alert(code=NONFINITE, level="error", text=text, step=int(step)))

@@ -17,6 +17,7 @@ class Update:
 
     def __init__(self, optimizer: torch.optim.Optimizer, precision: Precision) -> None:
         self._optimizer, self._scaler = optimizer, precision.scaler
+        self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
         self._looks_itself = bool(getattr(optimizer, "_step_supports_amp_scaling", False))
 
     def __call__(self, skipped: Tensor) -> None:
@@ -28,7 +29,8 @@ class Update:
             self._optimizer.found_inf, self._optimizer.grad_scale = skipped, None  # type: ignore[attr-defined]
             self._optimizer.step()
         self._scaler.update()
-        self._optimizer.zero_grad(set_to_none=True)
+        for parameter in self._parameters:  # as zero_grad does, without the time it takes to note itself for profilers
+            parameter.grad = None
 
     @torch.no_grad()
     def _move_or_stay(self, bad: Tensor) -> None:

@@ -312,32 +312,32 @@ def test_a_gpu_that_only_emulates_bf16_computes_in_fp16(
 
 
 @pytest.mark.parametrize(
-    ("scaled", "loss", "steps", "told"),
+    ("scaled", "loss", "steps", "alerts"),
     [(True, 0.5, 3, 0), (True, float("nan"), 3, 1), (True, 0.5, 16, 1), (False, 0.5, 3, 1)],
 )
 def test_overflows_of_a_settling_loss_scale_are_no_alarm(
-    tmp_path: Path, scaled: bool, loss: float, steps: int, told: int
+    tmp_path: Path, scaled: bool, loss: float, steps: int, alerts: int
 ) -> None:
     run = RunDirectory(tmp_path)
     run.make()
     events = EventWriter(run.events, 1)
     room = Room(run, events, CommandListener(run, 1, events))
-    log = StepLog(run, room, ["all"], EpochSums(["all"], ["all"]), 8, torch.device("cpu"), scaled=scaled)
+    log = StepLog(run, room, ["all"], EpochSums(["all"], ["all"]), 8, scaled=scaled)
     bad_steps = 0
     for step in range(steps):
         log.add(torch.tensor([4.0, loss, loss, float("inf"), 1.0]), step=step, epoch=1, lr=0.1, data_wait=(0.0, 0.0))
         bad_steps = log.flush(bad_steps)
     assert bad_steps == steps
-    assert run.events.read_text().count('"nonfinite"') == told
+    assert run.events.read_text().count('"nonfinite"') == alerts
 
 
 def test_steps_whose_log_was_refused_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = RunDirectory(tmp_path)
     run.make()
     events, sums = EventWriter(run.events, 1), EpochSums(["all"], ["all"])
-    log = StepLog(run, Room(run, events, CommandListener(run, 1, events)), ["all"], sums, 8, torch.device("cpu"))
+    log = StepLog(run, Room(run, events, CommandListener(run, 1, events)), ["all"], sums, 8)
     for step in range(2):
-        log.add(torch.tensor([4.0, 0.5, 6.0, 1.0, 0.0]), step=step, epoch=1, lr=0.1, data_wait=(0.0, 0.0))
+        log.add(torch.tensor([4.0, 6.0, 0.5, 1.0, 0.0]), step=step, epoch=1, lr=0.1, data_wait=(0.0, 0.0))
 
     def refuse(*_: Any) -> None:
         monkeypatch.undo()
