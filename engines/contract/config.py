@@ -219,7 +219,9 @@ def read_config(path: Path) -> tuple[Any, dict[yaml12.Key, int], str]:
     try:
         text = read_text(path)
     except FileNotFoundError:
-        raise UserError(f"{path}: no such config file.") from None
+        from engines.contract.shipped import instead_of
+
+        raise UserError(f"{path}: no such config file; {instead_of(path)}.") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read as a config ({error.strerror}).") from None
     except UnicodeDecodeError as error:
