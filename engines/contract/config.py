@@ -152,7 +152,7 @@ def _spec(tree: Any, places: _Places, given: Sequence[Override] = ()) -> Spec:
 
 
 def _must_weigh_its_heads(spec: Spec, settings: RunConfig) -> None:
-    """A slip of whoever wrote the project, told before the loop would fail on it."""
+    """A slip of whoever wrote the project, reported before the loop would fail on it."""
     heads, weights = [head.name for head in spec.heads], list(settings.loss_weights.model_dump())
     if set(heads) != set(weights):
         raise UserError(
