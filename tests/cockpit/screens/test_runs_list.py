@@ -22,7 +22,8 @@ from cockpit.screens.order import OrderScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.widgets.away_panel import AwayPanel
-from cockpit.widgets.runs_table import MARK, RunsTable
+from cockpit.widgets.runs_columns import MARK
+from cockpit.widgets.runs_table import RunsTable
 from engines.contract.rundir import Attempt
 from tests.cockpit.conftest import NOW
 from tests.cockpit.driving import keys, text, until
