@@ -35,7 +35,7 @@ def end_with_the_terminal() -> None:
 
 def _wait(terminal: int) -> None:
     hang_up = select.poll()
-    hang_up.register(terminal, 0)  # it is told without being asked for
+    hang_up.register(terminal, 0)  # it is reported without being asked for
     hang_up.poll()
     os._exit(128 + signal.SIGHUP)  # the main thread may wait for a write that will never be
 

@@ -3,7 +3,7 @@
 Textual hands a key to the focused widget; only what no widget wants comes back to the app, which then looks for a
 binding. Of keys that arrive together, as over a slow line, the second reaches the widget before the first one's binding
 has moved cursor or focus: `↓ 5` would set the number above, `/delete` would open a dialog. So each key waits until the
-one before has been through, and with it what it led to: enter in a field is told in messages from widget to widget
+one before has been through, and with it what it led to: enter in a field is passed on in messages from widget to widget
 until one of them moves the focus. What is pasted waits as one key. Keys of the first moments are held until the screen
 that they are meant for is filled.
 """

@@ -119,7 +119,7 @@ class TerminalApp(OrderedKeysApp):
         super()._display(screen, renderable)
 
     def on_resize(self) -> None:
-        """Also told when the program goes on after it was suspended."""
+        """Also called when the program goes on after it was suspended."""
         self._picture.forget()
 
     def action_redraw(self) -> None:

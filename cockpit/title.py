@@ -1,4 +1,4 @@
-"""The title of the terminal's window or tab: told on change, given back on leaving."""
+"""The title of the terminal's window or tab: set on change, given back on leaving."""
 
 from __future__ import annotations
 

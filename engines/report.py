@@ -58,8 +58,8 @@ def _harmless(
 class Reporter:
     """One run of a script. Use it as a context manager, so that its end is on record.
 
-    After the start nothing here raises: a full disk, or a value that is no number, is told once on stderr. Threads may
-    share it; in a forked child, such as a data loader's worker, it does nothing. Of several ranks one reports.
+    After the start nothing here raises: a full disk, or a value that is no number, is reported once on stderr. Threads
+    may share it; in a forked child, such as a data loader's worker, it does nothing. Of several ranks one reports.
     """
 
     def __init__(self, name: str, *, total_epochs: int = 0, label: str = "") -> None:

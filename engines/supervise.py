@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.basics import files, yaml12
-from engines.basics.errors import DataError, UserError
+from engines.basics.errors import UserError
 from engines.basics.jsonl import last_lines
 from engines.basics.lock import RunLock
 from engines.basics.reading import read_text
@@ -29,15 +29,14 @@ from engines.contract import on_finish as on_finish_of
 from engines.contract import spec as specs
 from engines.contract.rundir import Attempt, End, RunDirectory
 from engines.contract.spec import Spec
-from engines.host.facts import boot_id, device_name, device_names
-from engines.host.queue import Place
+from engines.host.facts import boot_id
 from engines.runs import provenance, resumption
 from engines.runs.resumption import Resumption
 from engines.runs.state import RunReader, describe_end
 from engines.supervisor import notify, on_finish, processes
 from engines.supervisor.budget import Budget
 from engines.supervisor.recorder import Recorder
-from engines.supervisor.waiting import QueueWait
+from engines.supervisor.waiting import Places
 from engines.supervisor.watchdog import Watchdog
 
 HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
@@ -64,11 +63,6 @@ def _no_room(run: RunDirectory, error: OSError) -> str:
     return f"{run.path} cannot be written: {error.strerror}; free some space, then resume"
 
 
-def _amount(config: Any, section: str, key: str) -> float:
-    value = yaml12.find(config, section, key)
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
 class Supervisor:
     """One attempt at a run, from taking the lock to recording the end."""
 
@@ -81,21 +75,13 @@ class Supervisor:
         self._stalled = ""
         """What the watchdog said of a run that is stopped because it hangs."""
         config = _read_config(run, resume)
-        price = _amount(config, "cost", "usd_per_hour")
-        self.budget = Budget(run, _amount(config, "cost", "budget_usd"), price)
-        self._device = str(yaml12.find(config, "launch", "device") or "")
-        self._queue = yaml12.find(config, "launch", "queue") is True
+        price = yaml12.amount(config, "cost", "usd_per_hour")
+        self.budget = Budget(run, yaml12.amount(config, "cost", "budget_usd"), price)
+        self.places = Places(run, config, HEARD)
         self._commands = on_finish_of.commands_in(config)
         self._idle_minutes = on_finish_of.idle_minutes(config)
         self._several = any(yaml12.find(config, "launch", key) not in (None, 1) for key in ("devices", "nodes"))
-        ranks = yaml12.find(config, "launch", "devices")
-        self._ranks = ranks if isinstance(ranks, int) or ranks == "auto" else 1
-        self._restarts = int(_amount(config, "launch", "restarts"))
-        share = _amount(config, "launch", "share")
-        self._share = share if share and 0 < share < 1 else 1.0
-        self._place: Place | None = None
-        self._further: list[Place] = []
-        """At the other GPUs of a run with several ranks."""
+        self._restarts = int(yaml12.amount(config, "launch", "restarts"))
 
     def supervise(self) -> int:
         """Run the engine to its end and give the exit code to leave with. Raises `UserError` when the run is taken."""
@@ -104,7 +90,7 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
         files.remove_stale_temporaries(self.run.attempts)
         seconds_left = self.budget.seconds_left
-        trouble = self._take_place() if seconds_left != 0 else ""
+        trouble = self.places.take() if seconds_left != 0 else ""
         attempt = self._new_attempt(trouble)  # from here on the launcher goes on, and may start the next in the queue
         end = attempt.ended = attempt.ended or self._change_settings() or self._live(attempt, seconds_left)
         self._record_end(attempt)
@@ -124,7 +110,7 @@ class Supervisor:
         """What the config wants of the machine when the run is over."""
         self._let_go()
         afterwards = on_finish.Afterwards(self.run, attempt, self._commands)
-        unseen = self._queue or self._started_again
+        unseen = self.places.queue or self._started_again
         due = on_finish.due(self.run, attempt, self._commands, unseen=unseen, stalled=bool(self._stalled))
         if due and afterwards.carry_out(due):
             return
@@ -173,52 +159,12 @@ class Supervisor:
             return End(reason="failed", time=time.time(), error=_no_room(self.run, error))
         return None
 
-    def _take_place(self) -> str:
-        """Take a place among the runs of the device; why there is none, if so.
-
-        Only a training keeps others waiting: tasks (making data, play) are no work for the whole device.
-        """
-        info = self.run.info
-        if info.kind != "training":
-            return ""
-        device = device_name(self._device)
-        try:
-            self._place = self._place_at(device, waiting=self._queue)
-            if not self._queue:
-                self._further = [self._place_at(name, waiting=False) for name in self._further_devices()]
-        except (DataError, OSError) as error:
-            if not self._queue:
-                print(f"Runs waiting for {device} will not wait for this one: {error}", file=sys.stderr)
-            return f"it cannot wait for {device}: {error}"
-        return ""
-
-    def _place_at(self, device: str, *, waiting: bool) -> Place:
-        return Place(device, self.run.info.id, self.run.path, waiting=waiting, share=self._share)
-
-    def _further_devices(self) -> list[str]:
-        return device_names(self._device, self._ranks)[1:]
-
     def _await_turn(self, attempt: Attempt) -> End | None:
         """Wait where that is asked for; the end, if it never comes to its turn."""
-        if not attempt.queued or self._place is None:
+        if not attempt.queued:
             return None
-        device = self._place.device
-        saved = [event.step for event in RunReader(self.run).poll() if isinstance(event, ev.Checkpoint)]
-
-        def turn_comes(place: Place) -> bool:
-            wait = QueueWait(self.run, attempt.number, place, step=max(saved, default=0), heard=HEARD)
-            return wait.until_turn()
-
-        try:
-            came = turn_comes(self._place)
-            for device in self._further_devices() if came and not self._further else ():
-                # one after the other, in the order of the cards: two runs cannot wait for each other
-                self._further.append(self._place_at(device, waiting=True))
-                came = came and turn_comes(self._further[-1])
-        except (DataError, OSError) as error:
-            return End(reason="failed", time=time.time(), error=f"it cannot wait for {device}: {error}")
-        if not came:
-            return End(reason="stopped", time=time.time(), exit_code=3, error=f"ended while waiting for {device}")
+        if (end := self.places.await_turn(attempt.number)) is not None:
+            return end
         attempt.queued, attempt.started = False, time.time()
         attempt.versions, attempt.git = provenance.versions(), provenance.git_hash()
         with contextlib.suppress(OSError):  # on a full disk the engine's mark, or the end, will say it
@@ -283,9 +229,7 @@ class Supervisor:
     def _let_go(self) -> None:
         """Let the next one have its turn, and whoever resumes this run have it."""
         self.lock.release()
-        for place in (self._place, *self._further):
-            if place is not None:
-                place.release()
+        self.places.release()
 
     def _post_end(self, end: End) -> None:
         if end.reason in WORTH_A_NOTICE and notify.is_wanted():
@@ -297,11 +241,11 @@ class Supervisor:
         attempt = Attempt(
             number=max(self.run.attempt_numbers(), default=0) + 1,
             started=time.time(),
-            queued=self._queue and self.run.info.kind == "training",
+            queued=self.places.queue and self.run.info.kind == "training",
             supervisor=processes.mark(os.getpid()),
             boot_id=boot_id(),
             host=platform.node(),
-            device=self._device,
+            device=self.places.device,
             usd_per_hour=self.budget.usd_per_hour,
             versions=provenance.versions(),
             git=provenance.git_hash(),
@@ -339,9 +283,7 @@ class Supervisor:
             answer = signal.sigtimedwait(HEARD, min(max(0.0, deadline - time.monotonic()), FRESH_SECONDS))
             heard = answer.si_signo if answer is not None else None
             if answer is None:
-                for place in (self._place, *self._further):
-                    if place is not None:
-                        place.keep_fresh()
+                self.places.keep_fresh()
             if time.monotonic() >= deadline:
                 heard = signal.SIGQUIT if self._over_budget or self._stalled else signal.SIGTERM
                 deadline, self._over_budget = time.monotonic() + BUDGET_GRACE, not self._stalled

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 
 from cockpit.cli import codes
 from cockpit.cli.printing import say, show_json, show_table
 from cockpit.core.format import number
-from cockpit.core.runs.prune import freed, remove, surplus_of
+from cockpit.core.runs.prune import Surplus, freed, remove, surplus_of
 from engines.basics.amounts import size
 from engines.basics.errors import DataError, UserError
 from engines.runs.keeping import KeepRule
@@ -29,9 +30,12 @@ def prune(arguments: Namespace) -> int:
     total = freed(surplus)
     if surplus and not arguments.json:
         shown = [
-            (one.run.path.name, one.file.name, one.epoch, number(one.score), size(one.file.stat().st_size))
+            (
+                one.run.path.name, one.file.name, one.epoch, number(one.score),
+                size(sum(file.lstat().st_size for file in one.files())),
+            )
             for one in surplus
-        ]
+        ]  # fmt: skip
         show_table(("run", "file", "epoch", "score", "size"), shown)
     if arguments.yes:
         remove(surplus)
@@ -40,9 +44,19 @@ def prune(arguments: Namespace) -> int:
             {"run": one.run.path.name, "file": str(one.file), "epoch": one.epoch, "score": one.score} for one in surplus
         ]
         show_json({"removed": arguments.yes, "freed": total, "files": rows})
-    what = f"{len(surplus)} checkpoint{'s' if len(surplus) != 1 else ''}, {size(total)}"
+    what = f"{' and '.join(_counted(surplus))}, {size(total)}"
     if not surplus:
         say("no checkpoint to remove")
     else:
         say(f"removed {what}" if arguments.yes else f"would remove {what}; add --yes to do it")
     return codes.DONE
+
+
+def _counted(surplus: Sequence[Surplus]) -> list[str]:
+    """`3 checkpoints`, `1 folder of shards that no checkpoint names`."""
+    folders = sum(one.epoch is None for one in surplus)
+    checkpoints = len(surplus) - folders
+    return [
+        *([f"{checkpoints} checkpoint{'s' if checkpoints != 1 else ''}"] if checkpoints else []),
+        *([f"{folders} folder{'s' if folders != 1 else ''} of shards that no checkpoint names"] if folders else []),
+    ]

@@ -28,7 +28,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     hosts: list[str] = []
     """Other machines whose runs are listed too: `user@box` or `user@box:FOLDER`."""
     notify: str = ""
-    """How an alert is told beyond the screen: `bell`, `osc9` (a notice of the terminal's), or an address that the
+    """How an alert is sent beyond the screen: `bell`, `osc9` (a notice of the terminal's), or an address that the
     run's supervisor posts it to, with or without a cockpit; empty: not at all."""
 
 

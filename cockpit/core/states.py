@@ -1,4 +1,4 @@
-"""A glyph beside every state's word, so that no state is told by colour alone."""
+"""A glyph beside every state's word, so that no state is shown by colour alone."""
 
 from __future__ import annotations
 

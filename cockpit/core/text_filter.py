@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 TAG = "tag:"
@@ -18,21 +18,21 @@ class TextFilter:
 
     text: str = ""
     problem: str = ""
-    _matches: Callable[[str], object] = lambda words: True
+    _matches: Callable[[str, Collection[str]], object] = lambda searched, marks: True
 
     @classmethod
     def parse(cls, text: str) -> TextFilter:
         """`amber cuda`: both words, in any case and order. `/amber|birch/`: a regular expression, in any case.
 
-        A word that begins with `tag:` or `kind:` is a whole line of what is searched: `tag:good` is not `tag:goodbye`.
-        No other word is found in a line of `kind:`.
+        Among runs a word that begins with `tag:` or `kind:` is a whole mark: `tag:good` does not find `tag:goodbye`.
         """
         text = text.strip()
         if not text.startswith("/"):
             words = text.casefold().split()
-            return cls(text, "", lambda searched: all(_occurs(word, searched.casefold()) for word in words))
+            return cls(text, "", lambda searched, marks: all(_occurs(word, searched, marks) for word in words))
         try:
-            return cls(text, "", re.compile(text[1:].removesuffix("/"), re.IGNORECASE | re.MULTILINE).search)
+            pattern = re.compile(text[1:].removesuffix("/"), re.IGNORECASE | re.MULTILINE)
+            return cls(text, "", lambda searched, marks: pattern.search(searched))
         except re.error as error:
             return cls(text, f"Not a regular expression, {error.msg}")
         except (OverflowError, RecursionError):
@@ -43,13 +43,12 @@ class TextFilter:
         """Whether it may leave something out."""
         return bool(self.text) and not self.problem
 
-    def lets_through(self, text: str) -> bool:
-        """Whether `text`, of whatever is listed, is to be shown."""
-        return not self.active or bool(self._matches(text))
+    def lets_through(self, text: str, marks: Collection[str] = ()) -> bool:
+        """Whether `text`, of whatever is listed, is to be shown; of a run `marks` say its kind and tags."""
+        return not self.active or bool(self._matches(text, marks))
 
 
-def _occurs(word: str, searched: str) -> bool:
-    lines = searched.splitlines()
-    if word.startswith((TAG, KIND)):
-        return word in lines
-    return any(word in line for line in lines if not line.startswith(KIND))
+def _occurs(word: str, searched: str, marks: Collection[str]) -> bool:
+    if marks and word.startswith((TAG, KIND)):
+        return any(word == mark.casefold() for mark in marks)
+    return word in searched.casefold()

@@ -63,7 +63,7 @@ class SaveScreen(Dialog[Path | None]):
         super().__init__()
         self._form, self._suggestion = form, suggestion
         self._to_replace: Path | None = None
-        """The file that the person was told is there."""
+        """The file that the user knows is there."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog", id="save") as dialog:

@@ -120,7 +120,7 @@ class ResumeScreen(Dialog[Choice | None]):
         return going_on.look_at_resume(self.run, overrides)
 
     def _look_back(self) -> None:
-        """In a worker: it reads data. Where it cannot be told, the answer about the settings says why."""
+        """In a worker: it reads data. Where it is not known, the answer about the settings says why."""
         with contextlib.suppress(UserError, OSError):
             self.post_message(self.Since(going_on.changed_since(self.run)))
 

@@ -35,6 +35,7 @@ from cockpit.screens.run_overview import WIDE, RunOverview
 from cockpit.screens.run_tabs import TABS, RunTabs, Shown
 from cockpit.screens.steering import Steering
 from cockpit.widgets.away_panel import AwayPanel
+from cockpit.widgets.events_pane import EventsPane
 from cockpit.widgets.footer import Footer
 from cockpit.widgets.run_banner import RunBanner
 from cockpit.widgets.run_header import RunHeader
@@ -265,11 +266,14 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
         self.query_one(RunHeader).show(self.model, now)
         if self.model.reading:
             return
-        beside = False
+        reading = self._reading
+        advice = self.model.advice if self.model.status.state == "running" else None
         if isinstance(pane, RunOverview):
             pane.show_numbers(self.model, self._reading, now)
-            beside = pane.shows_machine
-        self.query_one(StatusLine).show(self.model, None if beside else self._reading, self._order_in_flight())
+            reading = None if pane.shows_machine else reading
+        if isinstance(pane, EventsPane) or (isinstance(pane, RunOverview) and pane.shows_events):
+            advice = None  # it is beside their title
+        self.query_one(StatusLine).show(self.model, reading, advice, self._order_in_flight())
 
     def _order_in_flight(self) -> Order | None:
         """The last order from here, while it is news."""

@@ -45,6 +45,11 @@ class RunOverview(Container):
         """Whether there is room for the machine."""
         return self.query_one(MachineView).display
 
+    @property
+    def shows_events(self) -> bool:
+        """Whether there is room for the events."""
+        return self.query_one(EventsView).display
+
     @on(ChartWall.Resized)
     async def _wall_resized(self) -> None:
         await self._show_charts()

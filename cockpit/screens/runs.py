@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -17,15 +16,13 @@ from textual.widgets import Static
 
 from cockpit.core import titles
 from cockpit.core.poller import Poller
-from cockpit.core.run.alerts import sentence
 from cockpit.core.run.control import Action
 from cockpit.core.runs import removal, run_order
 from cockpit.core.runs.away import Lookout
 from cockpit.core.runs.baseline import Pins
 from cockpit.core.runs.chosen import ChosenRuns
 from cockpit.core.runs.fleet import PIECE, Fleet, FleetNews
-from cockpit.core.runs.run_order import ordered
-from cockpit.core.runs.summary import RunSummary
+from cockpit.core.runs.listed import ListedRuns
 from cockpit.core.settings import SettingsFile
 from cockpit.core.states import is_live
 from cockpit.core.text import plain
@@ -44,9 +41,9 @@ from cockpit.screens.working import in_thread
 from cockpit.widgets.away_panel import AwayPanel
 from cockpit.widgets.filter_line import FilterLine
 from cockpit.widgets.footer import Footer
+from cockpit.widgets.runs_detail import RunsDetail
 from cockpit.widgets.runs_table import RunsTable
 from cockpit.widgets.runs_title import RunsTitle
-from cockpit.widgets.steady import Steady
 from cockpit.widgets.throttle import Throttle
 from engines.contract.rundir import RunDirectory
 from engines.host.queue import Where
@@ -106,17 +103,17 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     @dataclass
     class Open(Message):
-        """The person wants to see this run."""
+        """The user wants to see this run."""
 
         run: RunDirectory
 
     @dataclass
     class New(Message):
-        """The person wants to start a run."""
+        """The user wants to start a run."""
 
     @dataclass
     class Compare(Message):
-        """The person wants to see these runs side by side."""
+        """The user wants to see these runs side by side."""
 
         runs: tuple[RunDirectory, ...]
 
@@ -137,14 +134,13 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         self._pins = Pins(folder)
         self._clock, self._settings = clock, settings
         self._lookout = Lookout(folder, clock)
-        self._runs: dict[Path, RunSummary] = {}
-        self._alerts: dict[Path, float] = {}
-        """When the newest alert of each was raised; 0 without one."""
+        self._listed = ListedRuns()
         self._loading = True
         self._any_live, self._shown_at = False, 0.0
         self._throttle = Throttle(self, SHOW_SECONDS, self._show)
         self._keys_throttle = Throttle(self, KEYS_SECONDS, self.refresh_keys)
         self._title, self._table, self._filter, self._away = RunsTitle(), RunsTable(), FilterLine(), AwayPanel()
+        self._detail = RunsDetail(self.key_of)
         self._keeper = Poller("seen", self._keep)
         self._tidied = False
         self.chosen = ChosenRuns(lambda: self._table.cursor)
@@ -160,7 +156,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
             yield Static(
                 Content.from_markup(EMPTY, folder=plain(str(self.fleet.folder)), program=program()), id="empty"
             )
-        yield Steady(id="detail", markup=False)
+        yield self._detail
         yield self._away
         yield Footer()
 
@@ -196,14 +192,11 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
 
     @on(Looked)
     def _take(self, message: Looked) -> None:
+        for path, alert in self._listed.take(message.news):  # beyond the screen, on which it shows
+            self.post_message(Notice(path.name, alert))
         for summary in message.news.changed:
-            self._tell_alert(summary)
-            self._runs[summary.path] = summary
             self._steering.stopping.note(summary.path, summary.state)
-        for path in message.news.gone:
-            self._runs.pop(path, None)
-            self._alerts.pop(path, None)
-            self.chosen.marked.discard(path)
+        self.chosen.marked.difference_update(message.news.gone)
         self._hosts.notify()
         self._arrange()
         if self._loading and not message.news.loading:
@@ -215,18 +208,9 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         else:
             self._throttle.ask()
 
-    def _tell_alert(self, now: RunSummary) -> None:
-        """Beyond the screen, on which it shows; what was there when the list was opened or its link dropped is old."""
-        if now.state in ("reading", "stale"):
-            return
-        time, known = now.alert.time if now.alert else 0.0, self._alerts.get(now.path)
-        self._alerts[now.path] = time
-        if now.alert is not None and known is not None and time > known:
-            self.post_message(Notice(now.path.name, now.alert))
-
     def _arrange(self) -> None:
         now = self._clock()
-        self.chosen.rows = ordered(self._runs.values(), self._settings.value.runs_sort, now)
+        self.chosen.rows = self._listed.ordered(self._settings.value.runs_sort, now)
         self._any_live = any(is_live(row.state) for row in self.chosen.rows)
         self._title.take(self.chosen.rows, now)
 
@@ -238,7 +222,7 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
             self._throttle.ask()
 
     def _show(self) -> None:
-        if not self.is_active or not self.query("#detail"):
+        if not self.is_active or not self.query(RunsDetail):
             return  # under another screen every change would paint that one whole; a closing one has no widgets
         self._shown_at = self._clock()
         chosen = self._filter.filter
@@ -266,21 +250,10 @@ class RunsScreen(PollingScreen, ChangingKeysScreen):
         return titles.of_runs(self.chosen.rows)
 
     def _show_detail(self) -> None:
-        row, chosen = self._table.cursor, self._filter.filter
-        words = self._words_on(row) if row else ""
-        if chosen.problem:
-            words = f"{chosen.problem}; showing all runs."
-        elif row is None and chosen.active:
-            words = f"No run matches {plain(chosen.text)}; escape shows all."
-        self.query_one("#detail", Steady).update(Text(words), layout=False)
-
-    def _words_on(self, row: RunSummary) -> str:
-        """What there is no room for in its line; of one that waits first its place, and the keys that change it."""
-        if row.alert is not None:
-            return f"! {sentence(row.alert, self.key_of)}"
-        parts = ["baseline" * (row.path in self._pins.paths), row.label, row.notes, row.title]
-        parts = [row.detail, self._queueing.hint(), *parts] if row.queued else [*parts, row.detail]
-        return " · ".join(plain(part) for part in (*parts, row.id) if part)
+        row = self._table.cursor
+        baseline = row is not None and row.path in self._pins.paths
+        hint = self._queueing.hint() if row is not None and row.queued else ""
+        self._detail.show(row, self._filter.filter, is_baseline=baseline, hint=hint)
 
     @on(RunsTable.Highlighted)
     def _moved(self) -> None:

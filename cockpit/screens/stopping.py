@@ -1,4 +1,4 @@
-"""Stopping a run from a screen: the first press asks nothing; what is stronger, and what then remains, is told."""
+"""Stopping a run from a screen: the first press asks nothing; what is stronger, and what then remains, is shown."""
 
 from __future__ import annotations
 

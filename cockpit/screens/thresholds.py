@@ -207,7 +207,7 @@ class ThresholdsScreen(ReviewingScreen):
         }.get(_NEEDS.get(action, ""), "")
 
     def _try(self, change: Callable[[Tuning, str], object], *, every: bool = False) -> None:
-        """Change something of the selected head; what is refused is told."""
+        """Change something of the selected head; what is refused is reported."""
         if (tuning := self.tuning) is None:
             return
         name = self.query_one(ThresholdsTable).selected

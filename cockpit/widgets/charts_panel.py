@@ -144,7 +144,7 @@ class ChartsPanel(Vertical):
             self._poller.pause()
 
     def look_at_once(self) -> None:
-        """The source has been told to show something else: an answer to a key waits for nothing."""
+        """The source was asked to show something else: an answer to a key waits for nothing."""
         self._hurried = True
         self._poller.hurry()
 

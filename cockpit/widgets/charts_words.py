@@ -49,7 +49,7 @@ def legend_words(
 ) -> Content:
     """The looks of lines and the signs on the axis, of those that are there; `names` of roles where not their own.
 
-    Runs that have no name here are told of elsewhere.
+    Runs that have no name here are named elsewhere.
     """
     legend: list[tuple[str, str]] = []
     roles: set[str] = {role for members in charts.values() for role, _ in members}

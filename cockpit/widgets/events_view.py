@@ -34,9 +34,10 @@ class EventsView(LineView):
 
     def show(self, model: RunModel) -> None:
         """Take what happened so far; only what is new is put into words, and drawn."""
-        known, self._advice = model.notable, model.advice
-        if known is self._known:
+        known, advice = model.notable, model.advice
+        if known is self._known and advice == self._advice:
             return
+        self._advice = advice
         before, self._known = self._known, known
         same = next((n for n, (old, new) in enumerate(zip(before, known, strict=False)) if old is not new), None)
         kept = min(len(before), len(known)) if same is None else same

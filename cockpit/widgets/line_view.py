@@ -25,7 +25,7 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
     fixed = 0
     """Cells at the left that stay while the rest moves sideways."""
     ends: Sequence[int] = ()
-    """Cells at which columns end: one without room is left out whole, half a number being another, and is told of."""
+    """Cells at which columns end: one without room is left out whole, half a number being another, and is counted."""
     COLUMN = "column"
 
     def __init__(self, *, id: str, title: str) -> None:
@@ -80,7 +80,7 @@ class LineView(ScrollView, KeptStyles, can_focus=True):
     def _tell_title(self) -> None:
         """The same words again cost nothing, where Textual would paint the whole view."""
         if not self.room:
-            return  # never shown yet: told when it is
+            return  # never shown yet: said when it is
         seen = self._seen_to
         beyond = sum(end > seen for end in self.ends)
         words = f"  → {beyond} more {self.COLUMN}{'s' * (beyond > 1)}" if beyond else ""

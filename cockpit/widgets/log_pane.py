@@ -115,7 +115,7 @@ class LogPane(Pane, Searchable):
         self._indexed = False
         """Whether all lines were counted once; until then only the end is shown."""
         self._behind = False
-        """Whether the log has changed since it was told."""
+        """Whether the log has changed since it was shown."""
         self._told, self._told_at = Window(), 0.0
         self._search = Search(self._file, TextFilter())
         # said in the screen's thread, done in the pane's
@@ -158,7 +158,7 @@ class LogPane(Pane, Searchable):
             return 1.0
 
     def _read_window(self) -> None:
-        """Have the lines around the view ready; what only grew is told no more than every `SHOW_SECONDS`."""
+        """Have the lines around the view ready; what only grew is shown no more than every `SHOW_SECONDS`."""
         before, first = self._told, not self._indexed
         due = first or (self._behind and time.monotonic() - self._told_at >= SHOW_SECONDS)
         total = self._file.count if due else before.count

@@ -57,7 +57,7 @@ class NumbersTable(LineView):
         self.post_message(self.Told(sentence))
 
     def take_typed(self) -> bool:
-        """Take what was typed; False when it cannot be, which is told. Nothing typed is fine."""
+        """Take what was typed; False when it cannot be, which is said. Nothing typed is fine."""
         if not self.typed:
             return True
         fault, self.typed = self.take(self.typed), ""

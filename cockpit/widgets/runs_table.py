@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -15,81 +14,14 @@ from textual import events
 from textual.binding import Binding
 from textual.message import Message
 
-from cockpit.core.format import fitted
 from cockpit.core.runs.summary import RunSummary
-from cockpit.core.sparkline import sparkline
-from cockpit.core.states import WIDTH as STATE_WIDTH
-from cockpit.core.states import is_live, label
 from cockpit.core.text import fit_apart, fit_left, fit_right, plain
-from cockpit.core.times import date
 from cockpit.widgets.line_view import LineView
-from cockpit.widgets.run_header import tone
-from engines.basics.amounts import money, short_duration
-from engines.host.queue import ordinal
-from engines.runs import spending
+from cockpit.widgets.runs_columns import CURSOR, GAP, MARK, NOTE_WIDTH, Column, cells, columns_for, note, progress
 
-GAP = " "
 BETWEEN = " · "
 """Between a label and a word."""
 LEAST_LABEL = 12
-NOTE_WIDTH = 20
-CURSOR, MARK = ">", "*"
-"""Signs before the line and before the name: seen also where there is no colour."""
-
-
-@dataclass(frozen=True)
-class _Column:
-    title: str
-    width: int
-    left: bool
-    from_width: int = 0
-    """Width of the pane from which on there is room for it."""
-    order: str = ""
-    """What a click on its title orders by."""
-    most: int = 0
-    """Width that it takes where there is room to spare."""
-    least: int = 0
-    """Width that it gives up to where there is too little room."""
-
-
-PROJECT = "Project"
-"""Shown where the runs are not all of one."""
-COLUMNS = (
-    _Column("State", STATE_WIDTH, True, order="state"),
-    _Column("Run", 30, True, order="name", most=48, least=12),
-    _Column(PROJECT, 9, True, 100),
-    _Column("Epoch", 7, False, order="epoch", most=11),
-    _Column("Score", 5, False, order="score"),
-    _Column("", 14, True, 112),
-    _Column("Spent", 7, False, order="spent"),
-    _Column("Age", 5, False, order="age"),
-    _Column("Device", 8, True, 122),
-    _Column("Date", 10, True, 148),
-)
-
-
-@cache
-def columns_for(width: int, *, projects: bool, longest: int, epochs: int) -> dict[int, _Column]:
-    """The columns for which a pane of `width` has room, by their places in COLUMNS; with `projects` that of those.
-
-    `epochs`: cells of the longest count of epochs, which is whole in every width. What is left lets the names grow up
-    to the `longest`, then what a note does not need the others.
-    """
-    there = {
-        place: replace(column, width=min(max(column.width, epochs), column.most)) if column.order == "epoch" else column
-        for place, column in enumerate(COLUMNS)
-        if column.from_width <= width and (projects or column.title != PROJECT)
-    }
-    # the sign at the start takes a cell, and no gap follows the last column
-    spare = width - len(CURSOR) - sum(column.width + len(GAP) for column in there.values()) + len(GAP)
-    for place, column in there.items():
-        note = NOTE_WIDTH + len(GAP)
-        free = spare - note if spare >= note and column.order != "name" else spare
-        most = max(column.width, min(column.most, longest)) if column.order == "name" else column.most or column.width
-        fitting = min(max(column.width + free, column.least or column.width), most)
-        there[place] = replace(column, width=fitting)
-        spare -= fitting - column.width
-    return there
 
 
 class RunsTable(LineView):
@@ -218,7 +150,7 @@ class RunsTable(LineView):
 
     def _measure_epochs(self) -> None:
         """Find the longest count of epochs; the column never shrinks."""
-        longest = max((len(_progress(row)) for row in self._rows), default=0)
+        longest = max((len(progress(row)) for row in self._rows), default=0)
         if longest > self._epochs:
             self._epochs = longest
             self._shown.clear()
@@ -312,11 +244,11 @@ class RunsTable(LineView):
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
-    def _columns(self) -> Collection[_Column]:
+    def _columns(self) -> Collection[Column]:
         return self._placed.values()
 
     @property
-    def _placed(self) -> dict[int, _Column]:
+    def _placed(self) -> dict[int, Column]:
         """By their places in COLUMNS."""
         return columns_for(self._room, projects=self._projects, longest=self._longest, epochs=self._epochs)
 
@@ -336,7 +268,7 @@ class RunsTable(LineView):
         return self._shown.get(index) or self._compose_line(self._rows[index])
 
     def _compose_line(self, row: RunSummary) -> Text:
-        texts = self._cells(row)
+        texts = cells(row, self._names.get(row.path) or row.name, self._now)
         line = Text(no_wrap=True).append(CURSOR if row.path == self._key else " ", self._style("runs--sign"))
         for place, column in self._placed.items():
             text, style = texts[place]
@@ -346,26 +278,11 @@ class RunsTable(LineView):
             line.append(MARK if marked else GAP, self._style("runs--sign"))
         room = self._room - line.cell_len
         if room >= NOTE_WIDTH:
-            line.append(fit_left(_note(row, row.path in self._pinned), room), self._style("runs--quiet"))
+            line.append(fit_left(note(row, row.path in self._pinned), room), self._style("runs--quiet"))
         if row.path == self._key:
             line.append(" " * max(0, self._room - line.cell_len))
             line.stylize(self._style("runs--cursor"))
         return line
-
-    def _cells(self, row: RunSummary) -> list[tuple[str, str]]:
-        """Text and style of every column, in their order."""
-        return [
-            (_state(row), "state--bad" if row.alert else f"state--{tone(row.state)}"),
-            (self._names.get(row.path) or row.name, "runs--name"),
-            (plain(row.project), "runs--project"),
-            (_progress(row), "runs--number"),
-            ("—" if row.score is None else fitted(row.score, ".3f", 5), "runs--number"),
-            (sparkline(row.scores, 14), "runs--spark"),
-            (_spent(row, self._now), "runs--number"),
-            (short_duration(self._now - row.created) if row.created else "—", "runs--quiet"),
-            (plain(row.device) or "—", "runs--quiet"),
-            (date(row.created) if row.created else "—", "runs--quiet"),
-        ]
 
     def _style(self, name: str) -> Style:
         return self.component_style(name)
@@ -379,27 +296,3 @@ def _label(row: RunSummary) -> str:
 def _dated(row: RunSummary) -> str:
     """`20261110-093000-amber`: the id, but for the project that most of a list share."""
     return row.on_host(plain(row.id).removeprefix(f"{plain(row.project)}-"))
-
-
-def _state(row: RunSummary) -> str:
-    return label(row.state, row.alert) + (f" {ordinal(row.queued[1])}" if row.queued else "")
-
-
-def _progress(row: RunSummary) -> str:
-    return f"{row.done:,.0f}/{row.total:,.0f}" if row.total else "—"
-
-
-def _spent(row: RunSummary, now: float) -> str:
-    if not row.spans:
-        return "—"
-    usd = spending.usd_spent(row.spans, now)
-    return short_duration(spending.seconds_spent(row.spans, now)) if usd is None else money(usd)
-
-
-def _note(row: RunSummary, is_baseline: bool) -> str:
-    """What is wrong with it, else a person's own words, else why it ended as it did, else what it runs."""
-    if row.alert is not None:
-        return plain(row.alert.text)
-    tags = " ".join(f"#{tag}" for tag in row.tags)
-    own = " · ".join(part for part in ("baseline" * is_baseline, tags, row.notes, row.inherited) if part)
-    return plain(own or ("" if is_live(row.state) else row.detail) or row.title)

@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cockpit.core.runs.summary import RunSummary
-from cockpit.core.states import Shown, is_live
+from cockpit.core.states import Shown
 from cockpit.core.times import first_of_month, midnight
 from cockpit.widgets.heading import heading
 from cockpit.widgets.steady import Steady
 from engines.basics.amounts import money
 from engines.runs import spending
 
+RUNNING: frozenset[Shown] = frozenset({"running", "stopping"})
 COUNTED: tuple[tuple[str, frozenset[Shown]], ...] = (
-    ("running", frozenset({"running", "stopping"})),
+    ("running", RUNNING),
     ("starting", frozenset({"starting"})),
     ("queued", frozenset({"queued"})),
     ("paused", frozenset({"paused"})),
@@ -30,8 +31,7 @@ class RunsTitle(Steady):
     def __init__(self) -> None:
         super().__init__(id="title", markup=False)
         self._states: Counter[Shown] = Counter()
-        self._tasks: Counter[bool] = Counter()
-        """How many are live, and how many are not."""
+        self._tasks: Counter[Shown] = Counter()
         self._priced: list[spending.Span] = []
         """What has cost money this month."""
         self._has_price = False
@@ -39,7 +39,7 @@ class RunsTitle(Steady):
     def take(self, rows: Sequence[RunSummary], now: float) -> None:
         """Count all runs again."""
         self._states = Counter(row.state for row in rows if not row.is_task)
-        self._tasks = Counter(is_live(row.state) for row in rows if row.is_task)
+        self._tasks = Counter(row.state for row in rows if row.is_task)
         spans = [span for row in rows for span in row.spans if span.usd_per_hour]
         month = first_of_month(now)
         self._priced = [span for span in spans if span.ended is None or span.ended > month]
@@ -69,10 +69,10 @@ class RunsTitle(Steady):
         return [f"{number:,} {name}" for name, number in counts if number]
 
     def _task_count(self) -> list[str]:
-        live, tasks = self._tasks[True], self._tasks.total()
-        return (
-            [f"{tasks:,} task{'' if tasks == 1 else 's'}" + (f" ({live:,} running)" if live else "")] if tasks else []
-        )
+        if not (tasks := self._tasks.total()):
+            return []
+        running = sum(self._tasks[state] for state in RUNNING)
+        return [f"{tasks:,} task{'' if tasks == 1 else 's'}" + (f" ({running:,} running)" if running else "")]
 
     def _money(self, now: float) -> tuple[str, str]:
         """What was spent today and this month, in words."""

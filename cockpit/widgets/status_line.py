@@ -7,6 +7,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from cockpit.core.format import count, fitted, rate
+from cockpit.core.run.advice import Advice
 from cockpit.core.run.model import RunModel
 from cockpit.core.run.orders import Order
 from cockpit.widgets.machine_view import in_short
@@ -24,9 +25,12 @@ class StatusLine(Widget):
         self._numbers: list[Text] = []
         self._rest: list[Text] = []
 
-    def show(self, model: RunModel, reading: Reading | None, order: Order | None) -> None:
-        """Take the newest numbers; draws only if a character changes. An order in flight hides all to the right."""
-        rest = [self._order(order)] if order else [*self._machine(reading), *self._advice(model, bool(reading))]
+    def show(self, model: RunModel, reading: Reading | None, advice: Advice | None, order: Order | None) -> None:
+        """Take the newest numbers; draws only if a character changes. An order in flight hides all to the right.
+
+        `reading` and `advice` are None where another pane in view shows them.
+        """
+        rest = [self._order(order)] if order else [*self._machine(reading), *self._advice(advice, bool(reading))]
         numbers = self._newest(model)
         if (numbers, rest) != (self._numbers, self._rest):
             self._numbers, self._rest = numbers, rest
@@ -65,9 +69,8 @@ class StatusLine(Widget):
             Text().append(f" · {word}" if place else word, self._style("quiet")) for place, word in enumerate(words)
         ]
 
-    def _advice(self, model: RunModel, beside: bool) -> list[Text]:
-        """The last to find room: in full it is told in the events."""
-        advice = model.advice if model.status.state == "running" else None
+    def _advice(self, advice: Advice | None, beside: bool) -> list[Text]:
+        """The last to find room: the events always show it."""
         return [] if advice is None else [Text(f"{' · ' if beside else ''}{advice}", self._style("quiet"))]
 
     def _order(self, order: Order) -> Text:

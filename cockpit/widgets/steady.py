@@ -8,7 +8,7 @@ from textual.widgets import Static
 
 
 class Steady(Static):
-    """A `Static` that may be told the same again and again."""
+    """A `Static` that may be given the same again and again."""
 
     def update(self, content: VisualType = "", *, layout: bool = True) -> None:
         before = self.content

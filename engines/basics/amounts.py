@@ -1,4 +1,4 @@
-"""Amounts as a person reads them, the same wherever they are told: time, money, memory."""
+"""Amounts as a user reads them, the same wherever they are shown: time, money, memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The lock of a run on a volume without record locks: a file beside it that names the holder's process.
 
-A process is told from a later one with the same id by its start time and the boot. It guards a run among the processes
-of one machine; a record of another boot, as of a pod that is gone, holds nothing.
+A process is distinguished from a later one with the same id by its start time and the boot. It guards a run among the
+processes of one machine; a record of another boot, as of a pod that is gone, holds nothing.
 """
 
 from __future__ import annotations

@@ -130,6 +130,12 @@ def find(tree: Any, *keys: str) -> Any:
     return tree
 
 
+def amount(tree: Any, *keys: str) -> float:
+    """The number at `keys` in what was read; 0 where there is none."""
+    value = find(tree, *keys)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
 def write(value: Any) -> str:
     """`value` as YAML that `read` gives back unchanged."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)

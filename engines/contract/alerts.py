@@ -81,8 +81,8 @@ def plateau(rows: Sequence[Epoch], tried: int, *, told: bool = False) -> Finding
 def overfit(rows: Sequence[Epoch], tried: int, *, told: bool = False) -> Finding | None:
     """Since the lowest validation loss the training loss fell and the validation loss rose, both beyond doubt.
 
-    `rows` are epochs of one stage with the same loss weights, `tried` as for `plateau`. Not told while the score still
-    improves: it alone says what is kept, and validation loss often rises under a rising score.
+    `rows` are epochs of one stage with the same loss weights, `tried` as for `plateau`. Not raised while the score
+    still improves: it alone says what is kept, and validation loss often rises under a rising score.
     """
     known = [(whole_loss(row.train), whole_loss(row.validation), row) for row in rows]
     losses = [(train, seen, row) for train, seen, row in known if train is not None and seen is not None]

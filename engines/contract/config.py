@@ -152,7 +152,7 @@ def _spec(tree: Any, places: _Places, given: Sequence[Override] = ()) -> Spec:
 
 
 def _must_weigh_its_heads(spec: Spec, settings: RunConfig) -> None:
-    """A slip of whoever wrote the project, told before the loop would fail on it."""
+    """A slip of whoever wrote the project, reported before the loop would fail on it."""
     heads, weights = [head.name for head in spec.heads], list(settings.loss_weights.model_dump())
     if set(heads) != set(weights):
         raise UserError(
@@ -219,7 +219,9 @@ def read_config(path: Path) -> tuple[Any, dict[yaml12.Key, int], str]:
     try:
         text = read_text(path)
     except FileNotFoundError:
-        raise UserError(f"{path}: no such config file.") from None
+        from engines.contract.shipped import instead_of
+
+        raise UserError(f"{path}: no such config file; {instead_of(path)}.") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read as a config ({error.strerror}).") from None
     except UnicodeDecodeError as error:

@@ -120,7 +120,7 @@ class Strip(msgspec.Struct, frozen=True):
 
 
 class Action(msgspec.Struct, frozen=True):
-    """Something the engine does when told to. `key` is a key's name as Textual has it, or several with commas."""
+    """Something the engine does when asked to. `key` is a key's name as Textual has it, or several with commas."""
 
     id: str
     key: str

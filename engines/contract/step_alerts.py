@@ -26,9 +26,9 @@ def usual_norm(norms: Floats) -> float | None:
 
 
 def exploding(norms: Floats, usual: float | None, *, told: bool = False) -> Finding | None:
-    """The median norm of the newest twenty steps, of `norms: (n,)`, is ten times `usual`; once told until it is three.
+    """The median norm of the newest twenty steps, of `norms: (n,)`, is ten times `usual`; once `told`, until three.
 
-    A median, since single spikes are what clipping is for. Norms that are not finite are told by the loop.
+    A median, since single spikes are what clipping is for. Norms that are not finite are reported by the loop.
     """
     recent = norms[-RECENT_STEPS:]
     recent = recent[np.isfinite(recent)]
@@ -42,10 +42,10 @@ def exploding(norms: Floats, usual: float | None, *, told: bool = False) -> Find
 
 
 def starving(times: Floats, waits: Floats, *, told: bool = False) -> Finding | None:
-    """Half of the time of the steps goes into waiting for their batches; once told until it is two fifths.
+    """Half of the time of the steps goes into waiting for their batches; once `told`, until two fifths.
 
     `times` are Unix seconds at the steps' ends and `waits` seconds, both `(n,)`, of the last minutes. A step lasts
-    from the end of the one before; nothing is told of less than a minute of steps.
+    from the end of the one before; nothing is said of less than a minute of steps.
     """
     lasted, waited = np.diff(times), waits[1:]
     sound = np.isfinite(lasted) & np.isfinite(waited)

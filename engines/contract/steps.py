@@ -30,7 +30,7 @@ DATA_WAIT = "data_wait"
 """Column of the seconds that a step waited for its batch."""
 _ABSENT_BITS = np.uint64(0x7FF80000000007A2)
 ABSENT = float(_ABSENT_BITS.view(np.float64))
-"""Stands where a record has no value of a column: a NaN told from a measured one by its payload (1954, as R's NA)."""
+"""In a record without a value of a column: a NaN, unlike a measured one by its payload (1954, as R's NA)."""
 
 
 def logged(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:

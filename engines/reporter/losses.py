@@ -1,4 +1,4 @@
-"""Losses that a script reports and that are not finite: told once, and again when all are finite."""
+"""Losses that a script reports and that are not finite: reported once, and again when all are finite."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LossWatch:
         self._bad: set[str] = set()
 
     def look(self, step: int, values: Mapping[str, float]) -> Alert | None:
-        """What is to be told of `values`, reported at `step`."""
+        """What is to be said of `values`, reported at `step`."""
         losses = {name: value for name, value in values.items() if is_loss(name)}
         before = bool(self._bad)
         fresh = {name: value for name, value in losses.items() if not math.isfinite(value)}

@@ -177,7 +177,7 @@ class History:
         return started.resumed_step // started.steps_per_epoch if started and started.steps_per_epoch else 0
 
     def applied(self) -> Iterator[CommandAnswer]:
-        """What was applied since the plan was told last, the newest first: a resume that still loads has told none."""
+        """What was applied since the plan was last reported, the newest first: none by a resume that still loads."""
         since = self.started.attempt if self.started else 0
         return (answer for answer in reversed(self.effective) if answer.attempt >= since)
 

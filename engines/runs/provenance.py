@@ -1,7 +1,7 @@
 """What the numbers of an attempt come from beside its config: code, versions, machine and data.
 
 An engine records it when it starts, in `attempts/<n>.provenance.json`; nothing here needs torch, so that a replay or a
-resume can be told before it starts what has changed since.
+resume can show before it starts what has changed since.
 """
 
 from __future__ import annotations

@@ -106,8 +106,11 @@ def shards_of(path: Path) -> str:
 
 def shard_files(path: Path) -> list[Path]:
     """The files of its shards, in order; none of a checkpoint that is whole."""
-    folder = shards_of(path)
-    return sorted((path.parent / folder).glob("*.safetensors")) if folder else []
+    return _shards_in(path.parent / folder) if (folder := shards_of(path)) else []
+
+
+def _shards_in(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.glob("*.safetensors") if file.is_file())
 
 
 def take_checkpoint(source: Path, target: Path) -> None:
@@ -122,7 +125,7 @@ def take_checkpoint(source: Path, target: Path) -> None:
             return
         place = target.parent / folder
         with contextlib.suppress(FileNotFoundError):
-            for file in (source.parent / folder).glob("*.safetensors"):
+            for file in _shards_in(source.parent / folder):
                 files.make_directory(place)
                 files.replace_by_link(file, place / file.name)
         if shards_of(source) == folder:

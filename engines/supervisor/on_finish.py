@@ -144,7 +144,7 @@ class Afterwards:
 def other_work(run: RunDirectory) -> str:
     """The name of something that runs or waits on this machine, this run too if somebody has resumed it.
 
-    Raises `DataError` where that cannot be told.
+    Raises `DataError` where that cannot be found out.
     """
     busy = [place.run for place in places()]
     busy += [one.path for one in list_runs() if (lock_holder(one.lock) or 0) > 0]  # none of another machine

@@ -30,7 +30,7 @@ class Recorder(threading.Thread):
     """A thread of the supervisor. Nothing that goes wrong in it touches the training, and nobody waits for its end."""
 
     def __init__(self, folder: Path, attempt: int, engine: int, machine: Machine | None = None) -> None:
-        """`engine` is the id of the process whose memory is told, with that of all that descend from it."""
+        """`engine` is the id of the process whose memory is recorded, with that of all that descend from it."""
         super().__init__(name="recorder", daemon=True)
         self._folder, self._attempt, self._engine = folder, attempt, engine
         self._machine = machine

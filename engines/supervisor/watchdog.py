@@ -49,7 +49,7 @@ class Watchdog(threading.Thread):
 
     `proxies` are those of the project's spec. `on_stall` is called with the text of a stall's alert.
 
-    `least_silence`: seconds without a sign of life that are never told; 0 leaves it to the phase.
+    `least_silence`: seconds without a sign of life that are never reported; 0 leaves it to the phase.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Watchdog(threading.Thread):
         self._warned = False
 
     def stop(self) -> None:
-        """End it, when what was told last has been posted or has had its time."""
+        """End it, when what was reported last has been posted or has had its time."""
         self._stopping.set()
         self.join(notify.SECONDS + 1)
 

@@ -104,7 +104,8 @@ def looks_whole(path: Path) -> bool:
 
 def resume_point(run: RunDirectory) -> Path | None:
     """The checkpoint to go on from: last.pt, the newest kept epoch, what a fork began with, best.pt, or None."""
-    kept = sorted(run.checkpoints.glob("epoch_*.pt"), key=lambda file: int(file.stem.removeprefix("epoch_")))
+    epochs = {file: file.stem.removeprefix("epoch_") for file in run.checkpoints.glob("epoch_*.pt")}
+    kept = sorted((file for file, epoch in epochs.items() if epoch.isdecimal()), key=lambda file: int(epochs[file]))
     return next((file for file in (run.last, *reversed(kept), run.fork, run.best) if file.is_file()), None)
 
 

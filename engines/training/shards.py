@@ -147,8 +147,8 @@ def _divided(content: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, A
 
 
 def _files(folder: Path) -> dict[str, int]:
-    """Bytes by name."""
-    return {one.name: one.stat().st_size for one in folder.iterdir()}
+    """Bytes of each shard by name; whatever else lies there is not read."""
+    return {one.name: one.stat().st_size for one in folder.glob("*.safetensors")}
 
 
 def _new_folder(run: RunDirectory, step: int) -> Path | str:

@@ -1,7 +1,7 @@
 """Writers mirror a run to other programs: `output.writers: [tensorboard, wandb]`.
 
 Each is a process of its own beside the engine. It reads what the engine logs anyway, the run directory, so the loop
-hands nothing over and waits for nothing: a slow writer lags, a failing one is told of once, and no row is lost.
+hands nothing over and waits for nothing: a slow writer lags, a failing one is reported once, and no row is lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The writers of an attempt as the engine has them: started beside it, told its end, never waited for in between."""
+"""The writers of an attempt as the engine has them: started beside it, given its end, never waited for in between."""
 
 from __future__ import annotations
 

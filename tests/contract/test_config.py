@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engines.basics import yaml12
 from engines.basics.errors import UserError
 from engines.contract.config import ConfigError, check_config, load_config, with_recorded_environment
+from engines.contract.shipped import SHIPPED
 
 MINIMAL = "project: controls\ndata:\n  path: /data/recordings\n"
 
@@ -194,6 +195,8 @@ def test_a_file_that_is_no_config_is_told_with_its_line(tmp_path: Path, text: st
 def test_a_config_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such config file"):
         load_config(tmp_path / "absent.yaml")
+    with pytest.raises(UserError, match=f"no such config file; {SHIPPED / 'melee_mlp.yaml'} comes with the program"):
+        load_config(tmp_path / "configs" / "melee_mlp.yaml")
     with pytest.raises(UserError, match=r"cannot be read as a config \(Is a directory\)"):
         load_config(tmp_path)
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")

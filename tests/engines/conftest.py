@@ -188,3 +188,19 @@ def effective_table(run: RunDirectory) -> list[dict[str, Any]]:
         if event.get("type") == "epoch":
             rows[event["epoch"]] = {k: v for k, v in event.items() if k not in ("time", "attempt", "seq", "seconds")}
     return [rows[epoch] for epoch in sorted(rows)]
+
+
+def end_of(run: RunDirectory) -> tuple[str, str]:
+    """State and detail once the supervisor is gone."""
+    wait_for("the lock to be free", lambda: lock_holder(run.lock) is None)
+    status = RunReader(run).status()
+    return status.state, status.detail
+
+
+def engine_of(run: RunDirectory) -> int:
+    def started() -> int | None:
+        attempt = run.newest_attempt()
+        return attempt.engine.pid if attempt and attempt.engine else None
+
+    pid: int = wait_for("the engine to start", started)
+    return pid

@@ -20,8 +20,7 @@ from engines.training.evaluate import evaluate
 from engines.training.finish import finish
 from engines.training.project import Batch, Context, Evaluation, Piece, Result, Split, Table
 from tests.engines.conftest import Killed, LiveRun, effective_table
-from tests.engines.test_steering import send
-from tests.engines.toy import ToyConfig, ToyEvaluation, ToyProject, ToyRun
+from tests.engines.toy import ToyConfig, ToyEvaluation, ToyProject, ToyRun, send
 
 GAMES = 4
 

@@ -17,8 +17,7 @@ from engines.contract.events import GradientNorms
 from engines.runs.state import RunReader
 from engines.training.project import Batch, Context, Loss, Split
 from tests.engines.conftest import tensors
-from tests.engines.test_steering import events_of, final_answers, send
-from tests.engines.toy import ToyConfig, ToyProject, ToyRun
+from tests.engines.toy import ToyConfig, ToyProject, ToyRun, events_of, final_answers, send
 
 
 class TwoHeads(nn.Module):

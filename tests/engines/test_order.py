@@ -17,8 +17,7 @@ from engines.training.order import MixedOrder, Order, ShuffledOrder
 from engines.training.project import Split
 from engines.training.samples import Ranges, Samples
 from tests.engines.conftest import Killed, effective_table
-from tests.engines.test_steering import send
-from tests.engines.toy import ToyConfig, ToyProject, ToyRun, ToySource
+from tests.engines.toy import ToyConfig, ToyProject, ToyRun, ToySource, send
 
 RANGES = Ranges(np.array([100, 10, 50, 300]), np.array([107, 33, 50, 341]))
 IN_RANGES = [*range(100, 107), *range(10, 33), *range(300, 341)]

@@ -18,8 +18,7 @@ from engines.contract.config import load_config
 from engines.runs.saved import read_saved
 from engines.training import checkpoint, engine
 from engines.training.project import Batch, Context, Loss, Project, Split
-from tests.engines.test_steering import send
-from tests.engines.toy import ToyConfig, ToyProject, ToyRun, ToySource
+from tests.engines.toy import ToyConfig, ToyProject, ToyRun, ToySource, send
 
 
 class Student(nn.Module):

@@ -198,7 +198,7 @@ from pathlib import Path
 from engines.contract.rundir import RunDirectory
 from engines.supervise import Supervisor
 supervisor = Supervisor(RunDirectory(Path(sys.argv[1])))
-trouble = supervisor._take_place()
+trouble = supervisor.places.take()
 print(supervisor._await_turn(supervisor._new_attempt(trouble)), flush=True)
 sys.stdin.read()
 """

@@ -18,8 +18,7 @@ from engines.contract.steps import DATA_WAIT, read_series
 from engines.training import engine
 from engines.training.project import Batch, Context, Loss, Split
 from tests.engines.conftest import Killed, effective_table
-from tests.engines.test_steering import send
-from tests.engines.toy import ToyConfig, ToyProject, ToyRun, ToySource
+from tests.engines.toy import ToyConfig, ToyProject, ToyRun, ToySource, send
 
 PATIENCE = 60.0
 STAGES = [{"name": "some", "epochs": 2, "data": "half"}, {"name": "all", "patience": 2}]

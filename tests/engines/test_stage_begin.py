@@ -22,8 +22,7 @@ from engines.training.project import Batch, Context, Loss, Project, Result, Spli
 from engines.training.stages import StagePlan
 from tests.engines.conftest import effective_table, tensors
 from tests.engines.test_stages import epochs_of
-from tests.engines.test_steering import send
-from tests.engines.toy import ToyConfig, ToyEvaluation, ToyProject, ToyRun
+from tests.engines.toy import ToyConfig, ToyEvaluation, ToyProject, ToyRun, send
 
 SCORES = [0.1, 0.9, 0.2, 0.3, 0.8, 0.4]
 """Of each epoch: the second is the best of the first three, the fifth of the last three."""

@@ -29,8 +29,7 @@ from engines.runs.resumption import Resumption
 from engines.runs.state import RunReader
 from engines.runs.store import create_run
 from engines.supervise import Supervisor
-from tests.engines.conftest import PATIENCE, LiveRun, alive, wait_for
-from tests.support.example_project import ExampleProject
+from tests.engines.conftest import LiveRun, alive, end_of, engine_of, wait_for
 
 ENGINES = {
     "sleeps": "import time\nwhile True: time.sleep(0.05)",
@@ -79,13 +78,6 @@ def supervised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
             os.kill(holder, signal.SIGQUIT)
 
 
-def end_of(run: RunDirectory) -> tuple[str, str]:
-    """State and detail once the supervisor is gone."""
-    wait_for("the lock to be free", lambda: lock_holder(run.lock) is None)
-    status = RunReader(run).status()
-    return status.state, status.detail
-
-
 def kill(run: RunDirectory) -> None:
     """All of it, when its engine has started."""
     engine_of(run)
@@ -93,15 +85,6 @@ def kill(run: RunDirectory) -> None:
     assert supervisor is not None
     os.kill(supervisor, signal.SIGQUIT)
     end_of(run)
-
-
-def engine_of(run: RunDirectory) -> int:
-    def started() -> int | None:
-        attempt = run.newest_attempt()
-        return attempt.engine.pid if attempt and attempt.engine else None
-
-    pid: int = wait_for("the engine to start", started)
-    return pid
 
 
 @pytest.mark.behaviour("engine-session-own-terminal")
@@ -395,64 +378,3 @@ def test_what_does_not_start_in_time_is_ended(tmp_path: Path, monkeypatch: pytes
         launch.start(run)
     assert lock_holder(run.lock) is None
     assert run.attempt_numbers() == []
-
-
-class Foreground:
-    """`python -m engines.train` on the example, with a pipe for a terminal."""
-
-    def __init__(self, example: ExampleProject, folder: Path) -> None:
-        self.run = RunDirectory(folder)
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "engines.train", "--config", str(example.config), "--run-dir", str(folder),
-             "--set", "training.epochs=100000", "--set", "training.patience=100000", "--set", "launch.threads=1"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=example.env,
-        )  # fmt: skip
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline() == f"run {folder}\n".encode()
-
-
-@pytest.fixture
-def foreground(example: ExampleProject, tmp_path: Path) -> Iterator[Foreground]:
-    """A training in the foreground; the run is killed at the end of the test where it still lives."""
-    made = Foreground(example, tmp_path / "run")
-    yield made
-    if (holder := lock_holder(made.run.lock)) is not None:
-        os.kill(holder, signal.SIGQUIT)
-    made.process.kill()
-    made.process.communicate()
-
-
-@pytest.mark.behaviour("engine-session-own-terminal")
-def test_the_foreground_engine_survives_its_terminal(foreground: Foreground) -> None:
-    """Killed with SIGKILL: the run goes on without it."""
-    engine = engine_of(foreground.run)
-    foreground.process.kill()
-    foreground.process.wait()
-    reader = RunReader(foreground.run)
-    wait_for("an epoch after the foreground is gone", lambda: reader.poll() and len(reader.history.epochs) >= 2)
-    assert alive(engine)
-    launch.send(foreground.run, cmd.Stop(attempt=1))
-    assert end_of(foreground.run)[0] == "stopped"
-
-
-@pytest.mark.behaviour("stop-saves-stops-pressed")
-def test_ctrl_c_in_the_foreground_saves_and_stops(foreground: Foreground) -> None:
-    reader = RunReader(foreground.run)
-    wait_for("the training", lambda: reader.status().state == "running")
-    foreground.process.send_signal(signal.SIGINT)
-    output, errors = foreground.process.communicate(timeout=PATIENCE)
-    assert foreground.process.returncode == 130
-    assert end_of(foreground.run)[0] == "stopped"
-    assert foreground.run.last.is_file()
-    assert foreground.run.stdout.read_bytes() == output
-    assert b"Traceback" not in errors
-
-
-def test_the_foreground_ends_when_the_run_is_lost(foreground: Foreground) -> None:
-    engine_of(foreground.run)
-    supervisor = lock_holder(foreground.run.lock)
-    assert supervisor is not None
-    os.kill(supervisor, signal.SIGKILL)
-    _, errors = foreground.process.communicate(timeout=PATIENCE)
-    assert foreground.process.returncode == 1
-    assert b"no engine and no end recorded" in errors

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engines.basics.line_writer import append_line
+from engines.contract import commands as cmd
 from engines.contract.events import EventWriter
 from engines.contract.rundir import RunDirectory
 from engines.contract.settings import Data, RunConfig, Section
@@ -131,3 +134,23 @@ class ToyRun:
         torch.set_rng_state(self._random)
         with self.listener:
             return self.trainer.train()
+
+
+def events_of(toy: ToyRun, kind: str) -> list[dict[str, Any]]:
+    lines = toy.run.events.read_bytes().splitlines()
+    return [event for event in map(msgspec.json.decode, lines) if event["type"] == kind]
+
+
+def send(toy: ToyRun, *commands: cmd.Command) -> None:
+    for command in commands:
+        append_line(toy.run.commands, cmd.encode(command))
+
+
+def final_answers(toy: ToyRun) -> dict[str, list[tuple[str, int, str]]]:
+    """Command id → its answers other than `seen`."""
+    found: dict[str, list[tuple[str, int, str]]] = {}
+    for event in events_of(toy, "command"):
+        if event["state"] != "seen":
+            answer = (event["state"], event["step"], event["reason"])
+            found.setdefault(event["command"]["id"], []).append(answer)
+    return found

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cockpit.core.compare.settings import Settings, read_settings
+from cockpit.core.hosts.links import on_host
 from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.text import plain, run_word
@@ -31,13 +32,18 @@ class Entry:
     problem: str = ""
     gone: bool = False
 
+    @property
+    def word(self) -> str:
+        """Its word: `amber`; of another machine `gpu1:amber`."""
+        return _word(self.run)
+
 
 class Entries:
     """Runs that are read in pieces, then looked at again and again."""
 
     def __init__(self, runs: Sequence[RunDirectory], fleet: Fleet) -> None:
         self._fleet = fleet
-        self._looked: list[Entry] = [Entry(run, run_word(run.path.name)) for run in runs]
+        self._looked: list[Entry] = [Entry(run, _word(run)) for run in runs]
         self._configs: list[tuple[int, tuple[CommandAnswer, ...]] | None] = [None] * len(runs)
         """Of each run the time of its config and the edits, as they were when that was read."""
         self._read = 0
@@ -63,7 +69,7 @@ class Entries:
             self._looked[place] = self._look(place, next(told) if here else None)
         if all(new is old for new, old in zip(self._looked[start:stop], before, strict=True)):
             return False
-        names = told_apart([(entry.run.path.name, _called(entry)) for entry in self._looked])
+        names = told_apart(self._looked)
         self.all = tuple(
             entry if entry.name == name else replace(entry, name=name)
             for entry, name in zip(self._looked, names, strict=True)
@@ -99,19 +105,18 @@ def _modified(run: RunDirectory) -> int:
         return 0
 
 
-def _called(entry: Entry) -> str:
-    label = entry.summary.label if entry.summary is not None else ""
-    return plain(label) or run_word(entry.run.path.name)
+def _word(run: RunDirectory) -> str:
+    return on_host(run.path, run_word(run.path.name))
 
 
-def told_apart(runs: Sequence[tuple[str, str]]) -> list[str]:
-    """Names of (id, name): of the same name with their words too, which come first; if that is not enough, ids."""
-    names = [name for _, name in runs]
-    longer: tuple[Callable[[str, str], str], ...] = (
-        lambda id, name: f"{run_word(id)} · {name}",
-        lambda id, name: plain(id),
+def told_apart(entries: Sequence[Entry]) -> list[str]:
+    """Their labels, else their words: of the same name with words too, which come first; if that is not enough, ids."""
+    names = [(plain(entry.summary.label) if entry.summary is not None else "") or entry.word for entry in entries]
+    longer: tuple[Callable[[Entry, str], str], ...] = (
+        lambda entry, name: f"{entry.word} · {name}",
+        lambda entry, name: on_host(entry.run.path, plain(entry.run.path.name)),
     )
     for make in longer:
         often = Counter(names)
-        names = [make(id, name) if often[name] > 1 else name for (id, _), name in zip(runs, names, strict=True)]
+        names = [make(entry, name) if often[name] > 1 else name for entry, name in zip(entries, names, strict=True)]
     return names

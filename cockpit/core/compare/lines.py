@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cockpit.core.compare.entries import Entry
-from cockpit.core.text import plain, run_word
+from cockpit.core.text import plain
 
 Key = tuple[Path, bool]
 """Names a line as long as its runs stay together."""
@@ -87,7 +87,7 @@ def _common_name(entries: Sequence[Entry]) -> str:
     """What their labels share, as `K=10` of `K=10 seed=1` and `K=10 seed=2`; else the first one's name and a count."""
     labels = [plain(entry.summary.label).split() if entry.summary else [] for entry in entries]
     shared = [word for word in labels[0] if all(word in label for label in labels)]
-    return " ".join(shared) or f"{run_word(entries[0].run.path.name)} +{len(entries) - 1}"
+    return " ".join(shared) or f"{entries[0].word} +{len(entries) - 1}"
 
 
 def opened(line: Line) -> list[Line]:

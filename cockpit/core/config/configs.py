@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
-import engines
 from engines.basics import yaml12
 from engines.basics.reading import read_text
 from engines.contract import spec as specs
+from engines.contract.shipped import SHIPPED
 from engines.contract.spec import BrokenSpec
 
-ROOT = Path(engines.__file__).parent.parent
-CLONE = (ROOT / "pyproject.toml").is_file()
-"""Whether this is a clone, not an installed wheel."""
-
-
-def _shipped() -> Path:
-    """The folder of the configs that come with the program: of a clone its own, else where the wheel put them."""
-    if CLONE:
-        return ROOT / "configs"
-    found = [file for file in metadata.files("cockpit") or () if file.match("share/cockpit/configs/*.yaml")]
-    return Path(str(found[0].locate())).resolve().parent if found else ROOT / "configs"
-
-
-SHIPPED = _shipped()
 TEXT_BYTES = 64 * 1024
 """More than this of a file is not shown."""
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cockpit.core.config.configs import CLONE
 from cockpit.core.doctor.finding import Finding, fail, ok, warn
 from cockpit.core.engine_question import EngineQuestion
 from engines.basics.errors import UserError
 from engines.contract.references import PIP_INSTALL
+from engines.contract.shipped import CLONE
 from engines.host.machine import open_nvml
 
 KERNELS = f"{PIP_INSTALL} --no-build-isolation 'mamba-ssm==2.3.1' causal-conv1d"

@@ -24,7 +24,7 @@ RESULTS = frozenset(
     perplexity ppl precision psnr recall return reward rmse rouge score sensitivity smape spearman specificity ssim
     success wer""".split()
 )
-"""Words of the names of what a training is watched for: by them a line that tells no step is told from prose."""
+"""Words of the names of what a training is watched for: by them a line without a step is distinguished from prose."""
 LONGEST_MARK = 2
 """Letters that may stand before such a word: `mIoU`, `aAcc`, `FWIoU`."""
 LEFT_OUT = frozenset({"eta", "v_num"})

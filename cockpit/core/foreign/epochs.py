@@ -46,7 +46,7 @@ def epoch_rows(place: Floats, values: Floats) -> list[EpochRow]:
 def _ends(place: Floats, values: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Numbers of the rows, and the place of the last record that belongs to each.
 
-    What says no epoch belongs to the next one that is told: evaluations tell theirs, and end it.
+    What says no epoch belongs to the next one that is named: evaluations name theirs, and end it.
     """
     step, epoch = place[0], place[1]
     if len(told := np.flatnonzero(np.isfinite(epoch))):

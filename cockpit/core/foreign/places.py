@@ -52,7 +52,7 @@ class StepCounter:
     """Gives every row of a log a step on one line from its start to its end.
 
     Many loops count steps again in every epoch: their step goes back while the epoch goes forward, which no restart
-    does. Such epochs are put one behind another. A row without a step stands where the log last was, if it ever told.
+    does. Such epochs are put one after another. A row without a step is where the log last was, if it ever had one.
     """
 
     def __init__(self) -> None:

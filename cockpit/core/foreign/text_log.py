@@ -1,6 +1,6 @@
 """Text that programs print for people: lines of numbers under names, headings above them, tables.
 
-Steps are told by the line itself, or by the heading above it (`Epoch 3/10`, `Learning iteration 7/1500`).
+Steps are named by the line itself, or by the heading above it (`Epoch 3/10`, `Learning iteration 7/1500`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class TextParser:
     def __init__(self) -> None:
         self._lines = LineShapes()
         self._placed = False
-        """Whether any row told where it stands: what follows without a step then stands behind it."""
+        """Whether any row had a step: what follows without one then comes after it."""
         self._heading: Row | None = None
-        """The place that the newest heading tells, as long as no line told a step of its own since."""
+        """The place that the newest heading names, as long as no line had a step of its own since."""
         self._epoch = self._result_epoch = math.nan
         """Of the newest heading, and of the newest line with values and no step."""
         self._table: dict[str, str] = {}

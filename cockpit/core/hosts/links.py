@@ -56,6 +56,12 @@ def host_of(run: Path) -> str:
     return link.host.name if link is not None else ""
 
 
+def on_host(run: Path, words: str) -> str:
+    """`words` for the run at `run` after the name of its machine, where it is another one: `gpu1:amber`."""
+    host = host_of(run)
+    return f"{host}:{words}" if host else words
+
+
 def want(run: Path) -> None:
     """Curves and output of the run are looked at: they come from another machine only then."""
     if (link := link_of(run)) is not None:

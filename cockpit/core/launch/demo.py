@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cockpit.core.config.configs import SHIPPED
 from engines.basics.errors import UserError
 from engines.contract import spec as specs
 from engines.contract.rundir import RunDirectory
+from engines.contract.shipped import SHIPPED
 from engines.contract.spec import Spec
 from engines.runs import launch
 from engines.runs.demo_data import making_run

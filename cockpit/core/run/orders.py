@@ -1,4 +1,4 @@
-"""An order to a run and what became of it, in the same words wherever it is told."""
+"""An order to a run and what became of it, in the same words wherever it is shown."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _table(name: str, table: object) -> NamedTable:
 
 def no_report(run: RunDirectory, state: State) -> str:
     """Why there is none yet, or never will be, in a sentence."""
-    with contextlib.suppress(DataError):  # told of by whoever shows the run
+    with contextlib.suppress(DataError):  # reported by whoever shows the run
         if run.info.foreign:
             return "No report: runs of external programs write none."
         if run.info.kind == "task":

@@ -136,7 +136,7 @@ class Lookout:
         self._before, self._opened = read(self._path), clock()
 
     def away(self, rows: Sequence[RunSummary]) -> Away | None:
-        """What happened before the cockpit was opened; told once."""
+        """What happened before the cockpit was opened; shown once."""
         before, self._before = self._before, None
         return while_away(before, rows, self._opened)
 

@@ -102,7 +102,7 @@ class Pins:
         self.paths: frozenset[Path] = frozenset()
 
     def poll(self) -> bool:
-        """Look again; whether others are pinned. A damaged file pins none: who pins or compares is told."""
+        """Look again; whether others are pinned. A damaged file pins none: who pins or compares gets the error."""
         try:
             stamp = (self._folder / FILE).stat().st_mtime_ns
         except OSError:

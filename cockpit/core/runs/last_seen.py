@@ -64,6 +64,6 @@ class Attention:
             self._before = self._last.seen(self._run_id)
         if self._kept is None or now - self._kept >= SEEN_SECONDS:
             self._kept = now
-            with contextlib.suppress(OSError):  # where nothing can be written, nothing is told next time
+            with contextlib.suppress(OSError):  # where nothing can be written, nothing is reported next time
                 self._last.see(self._run_id, now)
         return self._before

@@ -1,19 +1,20 @@
-"""Checkpoints that a rule takes away from runs that have ended: which, and what that frees."""
+"""What goes of runs that have ended: checkpoints by a rule, shards that none of them names; and what that frees."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engines.basics.errors import UserError
+from engines.basics.errors import DataError, UserError
 from engines.basics.lock import RunLock, lock_holder
 from engines.contract.rundir import RunDirectory
 from engines.runs.keeping import KeepRule, Scored
-from engines.runs.saved import shard_files
+from engines.runs.saved import SHARDS, read_saved, shard_files, shards_of
 from engines.runs.state import RunReader
 
 _KEPT = re.compile(r"epoch_(\d{3,9})\.pt")
@@ -23,12 +24,18 @@ OVER = ("finished", "early-stopped")
 
 @dataclass(frozen=True)
 class Surplus:
-    """A checkpoint that goes."""
+    """A checkpoint that goes with its shards; without an epoch, a folder of shards that no checkpoint names."""
 
     run: RunDirectory
     file: Path
-    epoch: int
+    epoch: int | None
     score: float | None
+
+    def files(self) -> list[Path]:
+        """All that goes with it."""
+        if self.epoch is None:
+            return [file for file in self.file.rglob("*") if file.is_symlink() or not file.is_dir()]
+        return [self.file, *shard_files(self.file)]
 
 
 def surplus_of(run: RunDirectory, rule: KeepRule, *, last: bool) -> list[Surplus]:
@@ -43,19 +50,42 @@ def surplus_of(run: RunDirectory, rule: KeepRule, *, last: bool) -> list[Surplus
     found = []
     for file in sorted(run.checkpoints.glob("epoch_*.pt")):
         match = _KEPT.fullmatch(file.name)
-        if match and int(match[1]) in epochs and int(match[1]) not in kept:
+        if match and int(match[1]) in epochs and int(match[1]) not in kept and file.is_file():
             found.append(Surplus(run, file, int(match[1]), epochs[int(match[1])].score))
     if last and state in OVER and run.last.is_file() and run.best.is_file():
         newest = max(epochs.values(), key=lambda one: one.epoch, default=Scored(0, "", None))
         found.append(Surplus(run, run.last, newest.epoch, newest.score))
-    return found
+    return found + [Surplus(run, folder, None, None) for folder in unnamed_shards(run)]
+
+
+def unnamed_shards(run: RunDirectory) -> list[Path]:
+    """Folders of shards whose checkpoint was never written, or is gone; none while a checkpoint cannot be read.
+
+    Forks have shards of their own, beside the checkpoint they began with.
+    """
+    folders = sorted(path for path in run.checkpoints.glob("shards_*") if _is_shards(path))
+    if not folders:
+        return []
+    named = set()
+    for file in run.checkpoints.iterdir():  # also one that its user has renamed
+        if file.is_file():
+            try:
+                named.add(read_saved(file).shards)
+            except DataError:
+                if file.suffix == ".pt":
+                    return []
+    return [folder for folder in folders if folder.name not in named]
+
+
+def _is_shards(path: Path) -> bool:
+    return SHARDS.fullmatch(path.name) is not None and path.is_dir() and not path.is_symlink()
 
 
 def freed(surplus: Sequence[Surplus]) -> int:
     """Bytes that removing all of them gives back: a file with another name beside them (best.pt) gives none."""
     names: Counter[tuple[int, int]] = Counter()
     sizes: dict[tuple[int, int], tuple[int, int]] = {}
-    for file in (file for one in surplus for file in (one.file, *shard_files(one.file))):
+    for file in (file for one in surplus for file in one.files()):
         status = os.lstat(file)
         names[status.st_dev, status.st_ino] += 1
         sizes[status.st_dev, status.st_ino] = status.st_nlink, status.st_blocks * 512
@@ -69,11 +99,16 @@ def remove(surplus: Iterable[Surplus]) -> None:
         if not lock.acquire():
             raise UserError(f"{one.run.path.name} is live again; its checkpoints stay.")
         try:
-            shards = shard_files(one.file)
-            one.file.unlink(missing_ok=True)
-            for file in shards:
-                file.unlink(missing_ok=True)
-            if shards:
-                shards[0].parent.rmdir()
+            _remove(one)
         finally:
             lock.release()
+
+
+def _remove(one: Surplus) -> None:
+    """Shards go with all that lies in their folder, unless another checkpoint names it too."""
+    folder = one.file
+    if one.epoch is not None:
+        folder = one.file.with_name(shards_of(one.file) or one.file.name)
+        one.file.unlink(missing_ok=True)
+    if _is_shards(folder) and folder in unnamed_shards(one.run):
+        shutil.rmtree(folder)

@@ -87,11 +87,13 @@ def _liveliness(row: RunSummary) -> tuple[int, tuple[str, int]]:
 
 def matching(rows: Iterable[RunSummary], chosen: TextFilter) -> list[RunSummary]:
     """The runs that a filter lets through, in their order."""
-    return [row for row in rows if chosen.lets_through(_searched(row))] if chosen.active else list(rows)
+    return [row for row in rows if chosen.lets_through(*_searched(row))] if chosen.active else list(rows)
 
 
-def _searched(row: RunSummary) -> str:
-    """Everything of a run that a person might look for, each on a line of its own."""
+def _searched(row: RunSummary) -> tuple[str, list[str]]:
+    """Everything of a run that a user might look for, each on a line of its own; and its marks, of which only tags are
+    shown."""
     parts = (row.host, row.id, row.project, row.label, row.notes, row.title, row.detail, row.state, row.device)
     kind = f"{KIND}{'task' if row.is_task else 'training'}"
-    return "\n".join([*map(plain, parts), kind, *(f"{TAG}{plain(tag)}" for tag in row.tags)])
+    tags = [f"{TAG}{plain(tag)}" for tag in row.tags]
+    return "\n".join([*map(plain, parts), *tags]), [kind, *tags]

@@ -76,7 +76,7 @@ def _spans(spans: Sequence[Span]) -> Row:
 
 
 def _difference(gauge: Gauge) -> Row:
-    """What is not the same is told by a sign too, never by colour alone."""
+    """What is not the same is shown by a sign too, never by colour alone."""
     return [BLANK, ("≠", "bad")] if gauge.differs else []
 
 

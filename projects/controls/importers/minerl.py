@@ -52,6 +52,6 @@ def ticks(path: Path, meter: Meter) -> Iterator[Tick]:
         for button, bit in BUTTONS.items():
             held |= bit if button in mouse.buttons else 0
         pitch, yaw = mouse.camera
-        start = line.timestamp if start is None else start  # since 1970 there are too many seconds to be told exactly
+        start = line.timestamp if start is None else start  # since 1970 there are too many seconds to be held exactly
         yield Tick(number, (line.timestamp - start) / 1000, held, held & ~before, (yaw, pitch))
         before = held

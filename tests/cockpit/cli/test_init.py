@@ -82,7 +82,7 @@ def test_the_wheel_alone_has_configs_and_starts(tmp_path: Path) -> None:
     python(
         "pip", "install", "--quiet", "--no-deps", "--ignore-installed", "--prefix", str(tmp_path / "venv"), str(wheel)
     )
-    code = "from cockpit.core.config.configs import SHIPPED\nfrom cockpit.core.doctor.gpu import REPAIRED\n"
+    code = "from engines.contract.shipped import SHIPPED\nfrom cockpit.core.doctor.gpu import REPAIRED\n"
     (elsewhere / "where.py").write_text(f"{code}print(SHIPPED, REPAIRED, sep='\\n')")
     place, repaired = python("where").splitlines()
     assert repaired == f"{shlex.quote(sys.executable)} -m pip install --force-reinstall 'torch'"

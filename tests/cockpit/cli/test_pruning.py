@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import zipfile
 from pathlib import Path
 
 import msgspec
@@ -63,6 +65,46 @@ def test_a_live_run_keeps_all_it_has(cockpit: Cockpit, runs: Path, monkeypatch: 
     assert "no checkpoint to remove" in cockpit("prune", "--yes").stderr
     assert left(fake) == before
     assert "expected a number of 0 or more" in cockpit("prune", "--keep-best", "-1").stderr
+
+
+def saved(file: Path, shards: str = "") -> Path:
+    """A checkpoint that names a folder of shards, with two shards of one block each in it; the folder."""
+    live = {"weights": {}, "lr_scale": 1.0, "epochs": 4, "patience": None}
+    state = {"step": 6, "epoch": 4, "step_in_epoch": 0, "live": live}
+    with zipfile.ZipFile(file, "w") as archive:
+        content = {"state": state, "shards": {"folder": shards} if shards else {}}
+        archive.writestr("last/data.pkl", pickle.dumps(content, 2))
+    folder = file.with_name(shards or file.stem)
+    folder.mkdir()
+    for number in (1, 2):
+        (folder / f"shard-{number:05d}.safetensors").write_bytes(bytes(4096))
+    return folder
+
+
+@pytest.mark.behaviour("prune-removes-unnamed-shards")
+def test_only_shards_that_no_checkpoint_names_go_and_nothing_strange_stops_it(cockpit: Cockpit, runs: Path) -> None:
+    fake = trained(runs)
+    there = fake.run.checkpoints
+    for file in there.iterdir():
+        file.unlink()
+    saved(fake.run.best)
+    last, moved = saved(fake.run.last, "shards_6_1"), saved(there / "last.pt.bak", "shards_5_1")
+    refused = saved(there / "refused.pt", "shards_7_1")
+    (there / "refused.pt").unlink()
+    for folder in (last, refused):
+        (folder / "stray.safetensors").mkdir()
+        (folder / "stray.safetensors" / "notes").touch()
+    (there / "epoch_001.pt").mkdir()
+    (there / "shards_8_1").write_text("a file")
+    (there / "shards_9_1").symlink_to(moved)
+    before, cut = set(left(fake)), there / "epoch_099.pt"
+    cut.write_bytes(b"cut")
+    assert "no checkpoint to remove" in cockpit("prune").stderr
+    cut.unlink()
+    assert "removed 1 folder of shards that no checkpoint names, 8.2 kB" in cockpit("prune", "--yes").stderr
+    assert set(left(fake)) == before - {refused.name}
+    cockpit("prune", "--yes", "--last")
+    assert set(left(fake)) == before - {refused.name, last.name, "last.pt"}
 
 
 def test_the_best_are_those_of_each_stage() -> None:

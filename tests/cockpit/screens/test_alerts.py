@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from cockpit import notice
 from cockpit.app import CockpitApp
 from cockpit.core.settings import SettingsFile
+from cockpit.widgets.status_line import StatusLine
 from engines.contract.events import Alert
 from tests.cockpit.driving import text, until
 from tests.support.fake_run import FakeRun
@@ -33,7 +34,7 @@ async def test_an_alert_in_the_list_and_on_the_screen_of_its_run(
     with fake.locked():
         fake.begin().started(epochs=40).epochs(*range(1, 12), best=3)
         app = cockpit()
-        async with app.run_test(size=(120, 30)) as pilot:
+        async with app.run_test(size=(160, 30)) as pilot:
             await until(pilot, lambda: "● running" in text(pilot))
             assert " !" not in text(pilot)
             fake.say(Alert(code="plateau", level="warning", text=PLATEAU, step=110))
@@ -52,6 +53,12 @@ async def test_an_alert_in_the_list_and_on_the_screen_of_its_run(
             assert len(rung) == 2
             await pilot.press("8")
             await until(pilot, lambda: "10 more epochs: best +0." in text(pilot))
+            await pilot.press("2")
+            await until(pilot, lambda: "10 more epochs" in str(app.screen.query_one(StatusLine).render()))
+            assert text(pilot).count("10 more epochs") == 1
+            await pilot.press("8")
+            await until(pilot, lambda: "10 more epochs" not in str(app.screen.query_one(StatusLine).render()))
+            await until(pilot, lambda: text(pilot).count("10 more epochs") == 1)
 
             await pilot.press("escape")
             await until(pilot, lambda: "● stalled !" in text(pilot))

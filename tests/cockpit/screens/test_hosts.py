@@ -13,10 +13,11 @@ from cockpit.app import CockpitApp
 from cockpit.core.hosts.links import links
 from cockpit.core.run.control import Target
 from cockpit.core.runs.chosen import ChosenRuns
+from cockpit.core.runs.fleet import FleetNews
+from cockpit.core.runs.listed import ListedRuns
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.settings import SettingsFile
 from cockpit.screens.run import RunScreen
-from cockpit.screens.runs import RunsScreen
 from cockpit.screens.stopping import Stopping
 from cockpit.widgets.runs_table import RunsTable
 from engines.contract import commands as cmd
@@ -66,16 +67,15 @@ def test_a_link_that_drops_ends_no_stop_and_raises_no_alert_again(fake: FakeRun)
     stopping.note(fake.run.path, "stale")  # nobody knows whether it has ended
     assert not stopping.begins(target)
 
-    told: list[Any] = []
-    runs: Any = SimpleNamespace(_alerts={}, post_message=told.append)
+    runs = ListedRuns()
 
     def hear(state: Any, raised: float | None) -> int:
         alert: Any = None if raised is None else SimpleNamespace(time=raised)
-        RunsScreen._tell_alert(runs, RunSummary(path=fake.run.path, id=fake.id, created=0.0, state=state, alert=alert))
-        return len(told)
+        now = RunSummary(path=fake.run.path, id=fake.id, created=0.0, state=state, alert=alert)
+        return len(runs.take(FleetNews((now,), (), loading=False)))
 
     assert [hear("stale", None), hear("running", 5.0), hear("stale", None), hear("running", 5.0)] == [0, 0, 0, 0]
-    assert [hear("running", 6.0), hear("running", None), hear("running", 7.0)] == [1, 1, 2]
+    assert [hear("running", 6.0), hear("running", None), hear("running", 7.0)] == [1, 0, 1]
 
 
 def test_a_run_of_another_machine_makes_no_live_one_deletable(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from cockpit.screens.order import OrderScreen
 from cockpit.screens.run import RunScreen
 from cockpit.screens.runs import RunsScreen
 from cockpit.widgets.away_panel import AwayPanel
-from cockpit.widgets.runs_table import MARK, RunsTable
+from cockpit.widgets.runs_columns import MARK
+from cockpit.widgets.runs_table import RunsTable
 from engines.contract.rundir import Attempt
 from tests.cockpit.conftest import NOW
 from tests.cockpit.driving import keys, text, until
@@ -222,6 +223,12 @@ async def test_labels_come_first_then_words_and_the_project_only_where_several_a
         await until(pilot, lambda: "Project" in text(pilot) and "melee" in text(pilot))
         assert "task · moss" in text(pilot)
         await until(pilot, lambda: "4 done · 1 task " in text(pilot))
+        waiting = FakeRun(folder, "melee-20261127-100010-reed", project="melee", created=NOW - 5, kind="task")
+        with waiting.begin(queued=True).locked():
+            await until(pilot, lambda: "4 done · 2 tasks" in text(pilot) and "queued" in text(pilot))
+            assert "running" not in text(pilot)
+            waiting.begin().started()
+            await until(pilot, lambda: "2 tasks (1 running)" in text(pilot))
         await pilot.resize_terminal(200, 24)
         await until(pilot, lambda: "2026-11-27" in text(pilot))
 

@@ -291,5 +291,5 @@ async def test_a_run_that_logs_no_loss_has_none_in_its_line_of_numbers() -> None
     async with Host(line).run_test(size=(80, 24)):
         for loss, words in ((ABSENT, "step 7"), (np.nan, "step 7   loss nan"), (0.5, "step 7   loss 0.5000")):
             model.steps = Steps(np.array([[6.0], [1e9], [loss]]), ("step", "time", "loss"))
-            line.show(model, None, None)
+            line.show(model, None, None, None)
             assert line.render().plain.rstrip() == words

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from cockpit.core.compare.columns import direction
 from cockpit.core.compare.tables import config_table, metric_rows, values_table
+from cockpit.core.hosts import links
 from engines.contract import commands as cmd
 from engines.contract import events as ev
 from tests.support.compared import configured, drawn, model_of
@@ -47,6 +49,16 @@ def test_runs_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     names = [f"{long}amber", "amber · seed", "birch · seed", "other", f"{long}delta-amber"]
     assert [entry.name for entry in model_of(fakes).compared.entries] == names
     assert values_table(drawn(fakes)).header == ("", *names)
+
+
+def test_runs_of_another_machine_have_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    link = SimpleNamespace(host=SimpleNamespace(name="box"), stale="", want=lambda name: None)
+    monkeypatch.setitem(links._LINKS, there, link)
+    labels = {"amber": "", "birch": "seed"}
+    fakes = [run(folder, word, 0.1, label=label) for folder in (here, there) for word, label in labels.items()]
+    names = [entry.name for entry in model_of(fakes).compared.entries]
+    assert names == ["amber", "birch · seed", "box:amber", "box:birch · seed"]
 
 
 def test_only_keys_that_differ_are_shown_the_others_counted(two: tuple[FakeRun, FakeRun]) -> None:

@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.core.config.configs import SHIPPED, by_project, find_configs
+from cockpit.core.config.configs import by_project, find_configs
 from engines.contract import spec as specs
+from engines.contract.shipped import SHIPPED
 from engines.contract.spec import BrokenSpec
 
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cockpit.core.config.configs import SHIPPED
 from cockpit.core.config.fields import NOTHING, Field, fields_of
 from cockpit.core.launch.form import LaunchForm, new_form, open_form, shown
 from cockpit.core.launch.saving import documented_text, merged_text, save_config
 from engines.basics import yaml12
 from engines.basics.errors import DataError, UserError
 from engines.contract.config import ConfigError, load_config
+from engines.contract.shipped import SHIPPED
 from projects.controls.config import ControlsConfig
 
 CONFIG = """\

@@ -160,3 +160,9 @@ def test_what_was_found_is_lit_up() -> None:
     assert spans(TextFilter.parse("/lo+/"), "loo lo") == [(0, 3), (4, 6)]
     assert spans(TextFilter.parse("/[/"), "x") == []
     assert spans(TextFilter.parse(""), "x") == []
+
+
+@pytest.mark.parametrize("words", ["kind:", "sgd", "tag:one", "/^kind:/"])
+def test_what_marks_runs_is_nothing_special_in_a_log(tmp_path: Path, words: str) -> None:
+    (tmp_path / "log").write_text("kind:sgd tag:one lr=1\nother\n")
+    assert searched(indexed(tmp_path / "log"), words).total == 1

@@ -40,6 +40,7 @@ ALL = (AMBER, BIRCH, CEDAR)
         ("kind:training", "amber birch cedar"),
         ("kind:task", ""),
         ("train", ""),
+        ("/^kind:/", ""),
         ("k=60 running", ""),
         ("cuda:0", "amber"),
         ("[b]strange one", "cedar"),
