@@ -3,7 +3,7 @@
 One process without pytest. One JSON line after each fact, at once, so that whoever ends it early has what was measured:
 `{"fact", "at", "seconds"}` with `value`, or with `error`, or with `skipped` and why. Each fact is guarded, and ended
 when its own time or the whole time is up. The ceilings of the device come first. On a machine without a GPU, or with
-COCKPIT_GPU_TESTS_ON=cpu, everything that needs none is measured on the CPU.
+COCKPIT_GPU_TESTS_ON=cpu, everything that needs none is measured on the CPU. Exit code 1: a fact failed or had no time.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from tests.gpu import fact_ceilings, fact_projects
 from tests.gpu.trainers import CONFIGS
 
 SECONDS = 200.0
+"""For all facts; with more, each fact has more too."""
+LATE = "no time left"
 BATCHES = (64, 256, 1024)
 
 
@@ -51,6 +53,8 @@ class Recorder:
 
     def __init__(self, seconds: float, out: TextIO | None, device: torch.device) -> None:
         self._began, self._seconds, self._out, self._device = time.monotonic(), seconds, out, device
+        self.missed: list[str] = []
+        """Names of the facts that failed or found no time left."""
 
     def take(self, fact: Fact) -> None:
         began = time.monotonic()
@@ -59,10 +63,12 @@ class Recorder:
         if fact.needs_gpu and self._device.type != "cuda":
             line["skipped"] = "needs a GPU"
         elif left < 1:
-            line["skipped"] = "no time left"
+            line["skipped"] = LATE
         else:
-            line |= self._measured(fact, min(fact.cap, left))
+            line |= self._measured(fact, min(fact.cap * max(1.0, self._seconds / SECONDS), left))
             line["seconds"] = round(time.monotonic() - began, 2)
+        if "error" in line or line.get("skipped") == LATE:
+            self.missed.append(fact.name)
         text = json.dumps(_rounded(line), default=str)
         for stream in filter(None, (sys.__stdout__, self._out)):
             print(text, file=stream, flush=True)
@@ -148,7 +154,9 @@ def main() -> int:
         for fact in facts(device, folder):
             if arguments.only in fact.name:
                 recorder.take(fact)
-    return 0
+    if recorder.missed:
+        print(f"{len(recorder.missed)} facts failed or had no time left: {', '.join(recorder.missed)}", file=sys.stderr)
+    return 1 if recorder.missed else 0
 
 
 if __name__ == "__main__":
