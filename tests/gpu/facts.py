@@ -146,18 +146,19 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="a file that gets the lines too")
     parser.add_argument("--only", default="", help="facts whose name contains this")
     arguments = parser.parse_args()
-    wanted = os.environ.get("COCKPIT_GPU_TESTS_ON", "cuda" if torch.cuda.is_available() else "cpu")
+    asked = os.environ.get("COCKPIT_GPU_TESTS_ON", "cuda" if torch.cuda.is_available() else "cpu")
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         out = stack.enter_context(arguments.out.open("w")) if arguments.out else None
-        device = fact_ceilings.chosen(wanted)
+        device = fact_ceilings.chosen(asked)
         recorder = Recorder(arguments.seconds, out, device)
-        for fact in facts(device, folder):
-            if arguments.only in fact.name:
-                recorder.take(fact)
-    if recorder.missed:
-        print(f"{len(recorder.missed)} facts failed or had no time left: {', '.join(recorder.missed)}", file=sys.stderr)
-    return 1 if recorder.missed else 0
+        wanted = [fact for fact in facts(device, folder) if arguments.only in fact.name]
+        for fact in wanted:
+            recorder.take(fact)
+    if missed := recorder.missed:
+        told = f"{len(missed)} of {len(wanted)} facts failed or had no time left"
+        print(f"{told}: {', '.join(missed)}", file=sys.stderr)
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
