@@ -218,9 +218,10 @@ class TrainStep:
     def _without_gradient(self, part: Batch, ctx: Context) -> list[nn.Parameter]:
         """The parameters that the losses of a batch do not depend on, by a step of the uncompiled model."""
         trained = [parameter for parameter in self._parameters if parameter.requires_grad]
-        with no_trace(self._eager, ctx.share), self.precision.autocast():
-            totals, _ = stack_losses(self._project.losses(self._eager, part, ctx), self._active)
-        gradients = torch.autograd.grad(totals.sum(), trained, allow_unused=True)
+        with no_trace(self._eager, ctx.share):  # to the end of the backward pass, which may read a buffer
+            with self.precision.autocast():
+                totals, _ = stack_losses(self._project.losses(self._eager, part, ctx), self._active)
+            gradients = torch.autograd.grad(totals.sum(), trained, allow_unused=True)
         return [parameter for parameter, gradient in zip(trained, gradients, strict=True) if gradient is None]  # type: ignore[redundant-expr]
 
     def _of_all(self, counts: Tensor) -> Tensor:

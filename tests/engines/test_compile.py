@@ -19,14 +19,15 @@ STAGES = [{"name": "rare only", "epochs": 1, "heads": ["rare"]}, {"name": "both"
 
 
 class TwoLayers(nn.Module):
-    """A layer for each head, both computed whatever is on."""
+    """A layer for each head, both computed whatever is on; the backward pass reads a buffer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.everyone, self.rare = nn.Linear(5, 1), nn.Linear(5, 1)
+        self.scale = nn.Buffer(torch.ones(1))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.everyone(x), self.rare(x)
+        return self.everyone(x) * self.scale, self.rare(x) * self.scale
 
 
 class Separate(ToyProject):

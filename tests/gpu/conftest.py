@@ -24,7 +24,7 @@ from tests.projects.controls.sessions import random_session
 DEVICE = os.environ.get("COCKPIT_GPU_TESTS_ON", "cuda")
 MISSING = "torch sees no GPU here" if DEVICE == "cuda" and not torch.cuda.is_available() else ""
 ON_GPU = (pytest.mark.gpu, pytest.mark.skipif(bool(MISSING), reason=MISSING))
-BOTH = [pytest.param(DEVICE, marks=ON_GPU), "cpu"] if DEVICE != "cpu" else ["cpu"]
+BOTH = [pytest.param(DEVICE, marks=ON_GPU), *["cpu"] * (DEVICE != "cpu")]
 """For what is quick enough to run in every check."""
 needs_driver = pytest.mark.skipif(DEVICE != "cuda", reason="only a GPU has a driver to ask")
 SMALL = ("training.batch_size=16", "model.num_layers=1")

@@ -7,10 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from tests.gpu.fact_projects import Projects, waits_noted
-from tests.gpu.facts import Fact, Recorder, facts
+from tests.gpu.facts import Fact, Recorder, facts, main
 
 CPU = torch.device("cpu")
 
@@ -38,6 +39,24 @@ def test_each_fact_is_guarded_and_capped_and_a_line_of_its_own(tmp_path: Path) -
     assert lines[3]["value"] == {"ms": 1.2346, "places": ["a.py:1"]}
     (late,) = taken(tmp_path / "late", Fact("late", 9, fail), seconds=0.5)
     assert late["skipped"] == "no time left"
+
+
+def test_a_fact_that_failed_or_had_no_time_is_named_and_the_exit_code_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def code(seconds: float, *wanted: Fact) -> int:
+        monkeypatch.setattr("tests.gpu.facts.facts", lambda device, folder: wanted)
+        monkeypatch.setattr("sys.argv", ["facts", "--seconds", str(seconds)])
+        return main()
+
+    fails, fine = Fact("fails", 9, lambda: 1 / 0), Fact("fine", 9, lambda: 1)
+    monkeypatch.setenv("COCKPIT_GPU_TESTS_ON", "cpu")
+    assert code(60, fine, Fact("gpu", 9, lambda: 1, needs_gpu=True)) == 0
+    assert capsys.readouterr().err == ""
+    assert code(60, fails, fine) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "1 of 2 facts failed or had no time left: fails"
+    assert code(0.5, fine) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "1 of 1 facts failed or had no time left: fine"
 
 
 def test_a_project_has_its_facts_on_the_cpu(tmp_path: Path) -> None:
