@@ -1,7 +1,8 @@
 """Training windows a second: whole batches by index, against one item at a time, and against a plain copy.
 
 All three make the same bytes: 64 windows of 30 × 671 float32 with history dropout and masks. The copy into a
-preallocated batch does nothing else and is the limit. Rounds of all sides alternate, medians are compared.
+preallocated batch does nothing else and is the limit. Rounds of all sides alternate, medians are compared. Every
+process has one thread: two that share so little work wait for each other, and a worker of a DataLoader has one too.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ def _forever(loader: DataLoader[object]) -> Iterator[object]:
 
 def measure() -> list[Measurement]:
     """Ours against the better of 0 and 2 workers, against the copy, and the memory of our arrays."""
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     recordings = random_recordings(sessions=8, frames=2000, seed=0)
     augmentation = Augmentation()

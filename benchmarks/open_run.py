@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import statistics
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +23,11 @@ ROUNDS = 3
 SIZE = (120, 36)
 BRAILLE = "\u2809|\u2812|\u2824|\u28c0"
 """Of what lines are drawn with, the signs that every gentle slope has."""
+BLOCK = "\u28ff"
+"""What the noisy chart is full of. Its lines change with the smoothing, while a smooth curve stays what it is."""
 CHARTS = "3"
-KEYS = {"zoom": "+", "smooth": "m", "reset": "0"}
+KEYS = {"smooth": ("m", BLOCK), "zoom": ("+", BRAILLE), "reset": ("0", BRAILLE)}
+"""Key and what is drawn by it: the first with all four charts on the screen, the others with one of them enlarged."""
 
 
 class Opened(NamedTuple):
@@ -47,7 +51,10 @@ def _folder() -> Path:
 
 
 def _ours() -> Opened:
-    with Terminal(COCKPIT, {"COCKPIT_RUNS": str(_folder()), "HOME": str(cache())}, size=SIZE) as terminal:
+    with (
+        tempfile.TemporaryDirectory() as home,  # a new one, since the smoothing is kept there
+        Terminal(COCKPIT, {"COCKPIT_RUNS": str(_folder()), "HOME": home}, size=SIZE) as terminal,
+    ):
         terminal.wait("amber")
         terminal.press("\r")
         first = terminal.wait(BRAILLE)
@@ -55,12 +62,13 @@ def _ours() -> Opened:
         whole = terminal.wait_all("accuracy", "grad_norm", BRAILLE)[-1]
         terminal.watch(2.0)
         memory = terminal.resident()
-        terminal.press("\r")
-        terminal.watch(1.0)
         keys = []
-        for key in KEYS.values():
-            keys.append(-terminal.press(key) + terminal.wait(BRAILLE, patience=20))
+        for key, drawn in KEYS.values():
+            keys.append(-terminal.press(key) + terminal.wait(drawn, patience=20))
             terminal.watch(1.0)
+            if key == "m":
+                terminal.press("\r")
+                terminal.watch(1.0)
         return Opened(first - terminal.started, whole - terminal.started, memory, tuple(keys))
 
 

@@ -35,7 +35,7 @@ from projects.melee.store import FORMAT, ShardWriter, Store, is_ours
 GAMES, COPIES, FRAMES = 6, 32, 7200
 BATCH, LENGTH, PROJECTILES = 512, 11, 2
 ROUNDS, SECONDS = 7, 0.5
-STEPS, WIDTH = 60, 768
+STEPS, WIDTH = 1200, 768
 
 
 class ItemDataset(Dataset[Batch]):

@@ -30,7 +30,7 @@ SHAPE: dict[str, Any] = {
     "vocab_size": 512, "max_position_embeddings": 2048,
 }  # fmt: skip
 LAYERS, KINDS = (6, 30), ("fp32", "bf16")
-TURNS = {8: 15, 64: 3}
+TURNS = {8: 15, 64: 7}
 """How often each side steps, by the size of the batch: a short step differs more from turn to turn."""
 TOLERANCE = 1e-5
 EVEN = ClassWeights({task: torch.ones(len(names)) for task, names in LABELS.items()})

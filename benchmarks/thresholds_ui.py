@@ -67,7 +67,7 @@ def _measure(home: str, size: tuple[int, int]) -> list[Measurement]:
     with Terminal(COCKPIT, {"HOME": home, "COCKPIT_RUNS": f"{home}/runs"}, size=size) as terminal:
         terminal.wait("amber")
         terminal.press("\r")
-        terminal.wait("no epoch yet")
+        terminal.wait("thresholds")  # the footer names the key once the review is found; until then it does nothing
         opened = terminal.press("t")
         first = terminal.wait("pred +") - opened
         at = 300

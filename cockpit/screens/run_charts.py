@@ -63,9 +63,11 @@ def _loss(model: RunModel, rows: Sequence[Epoch]) -> list[Member]:
 
     The title of its chart says with which weights it is computed now, where a user has changed them.
     """
-    loss = model.steps.column("loss")
-    told = logged(loss)  # a log from elsewhere may have no loss at all, or not at every step
-    steps = _series("loss", model.steps.column("step")[told], loss[told], model.before)
+    step, loss = model.steps.column("step"), model.steps.column("loss")
+    told = logged(loss)
+    if not told.all():  # a log from elsewhere may have no loss at all, or not at every step
+        step, loss = step[told], loss[told]
+    steps = _series("loss", step, loss, model.before)
     train, validation = _of_epochs("train.loss", rows, model), _of_epochs("validation.loss", rows, model)
     old = (_of_epochs("validation.loss", tail) for tail in _old_tails(model))
     validation = replace(validation, old=tuple((tail.step, tail.value) for tail in old))
@@ -97,7 +99,7 @@ def _of_epochs(source: str, rows: Sequence[Epoch], model: RunModel | None = None
 
 
 def _series(name: str, step: Floats, value: Floats, before: Mapping[str, Series]) -> Series:
-    unknown = np.full(len(step), np.nan)
+    unknown = np.broadcast_to(np.nan, len(step))
     return Series(name, step, unknown, unknown, value, before=before.get(name))
 
 

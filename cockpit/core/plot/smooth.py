@@ -43,7 +43,8 @@ class Smoother:
             self._forget()
             known = 0
         if len(y) > known:
-            self._smooth = np.concatenate([self._smooth, self._go_on(y[known:])])
+            new = self._go_on(y[known:])
+            self._smooth = np.concatenate([self._smooth, new]) if known else new
         self._raw = y
         return self._smooth
 
