@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.measure import as_json_lines, as_table, as_text
-from benchmarks.page import page
+from benchmarks.page import write_page
 from engines.supervisor.processes import ENVIRONMENT
 
 NAMES = (
@@ -33,7 +33,7 @@ def main() -> None:
     if (arguments.out is None) == (arguments.name == ALL):
         parser.error(f"--out is of {ALL}, which needs it")
     if arguments.name == ALL:
-        arguments.out.write_text(page(NAMES))
+        write_page(NAMES, arguments.out)
         return
     if arguments.minerl and arguments.name != TABLE:
         parser.error(f"--minerl is of {TABLE} alone")

@@ -62,6 +62,7 @@ def measure() -> list[Measurement]:
     with Terminal([leet(), "leet", "run", leet_log(1000)]) as terminal:
         terminal.wait("help")
         their_core, their_bytes = _cost(terminal)
+    bytes_note = "sent to the terminal; theirs: an ended run, open"
     training_note = f"{100 * training_core:.1f} % of a core on the run's screen while it trains"
 
     def measurement(name: str, ours: float, theirs: float, unit: str, reach: str, note: str = "") -> Measurement:
@@ -70,6 +71,6 @@ def measure() -> list[Measurement]:
 
     return [
         measurement("idle", 100 * core, 100 * their_core, "% of a core", "ours ≤ 2", training_note),
-        measurement("idle_bytes", idle_bytes, their_bytes, "bytes/s", "ours ≤ 1,000", "theirs: an ended run, open"),
+        measurement("idle_bytes", idle_bytes, their_bytes, "bytes/s", "ours ≤ 1,000", bytes_note),
         measurement("training_bytes", training_bytes, 10_000, "bytes/s", "≥ 1 (10 KB/s)"),
     ]

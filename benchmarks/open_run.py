@@ -1,8 +1,8 @@
 """A run of 1,000,000 logged steps, four metrics each: from starting the program to its charts, against W&B LEET.
 
 Ours starts in the list of runs; the driver opens the run and its charts as soon as it may. LEET starts on the run. It
-shows a chart of the first rows early and goes on reading, so both moments are given: when some chart is there, and when
-the whole run is in it. Memory is of all processes of a side, once the whole run is shown.
+shows a chart of the first rows early and goes on reading, so two moments are measured: when some chart is there, and
+when the whole run is in it. Memory is of all processes of a side, once the whole run is shown.
 """
 
 from __future__ import annotations

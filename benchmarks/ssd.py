@@ -54,7 +54,7 @@ def _shape(name: str, batch: int, frames: int) -> Measurement:
     return Measurement(
         name=name, ours=batch / ours, theirs=batch / theirs, unit="sequences/s", ratio=theirs / ours,
         reach="≥ 1.5" if name == "ssd" else "—",
-        note=f"{batch} × {frames} frames, width {D_MODEL}; chunks: ours {own_chunk}, transformers {their_chunk}",
+        note=f"{batch} × {frames} frames, width {D_MODEL}; chunks of {own_chunk} (ours) and {their_chunk} frames",
     )  # fmt: skip
 
 

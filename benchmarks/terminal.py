@@ -110,7 +110,7 @@ class Terminal:
                 self._unread = b""
                 return [came[place] for place in range(len(wanted))]
             if now > deadline or not self._read(0.1):
-                raise AssertionError(f"never saw all of {patterns}; last: {text[-2000:].decode(errors='replace')}")
+                raise AssertionError(f"never saw all of {patterns}; last: {text[-2000:].decode(errors='replace')!r}")
 
     def watch(self, seconds: float) -> int:
         """Read for a time, and give the number of bytes."""
