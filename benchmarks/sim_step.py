@@ -3,7 +3,8 @@
 `sim_step_30_bf16_64_raw`: 30 layers of the language model in bf16, a batch of 64, raw frames in place of features.
 
 The language model has the shape of SmolLM2-135M (576 wide) and random weights, so nothing is loaded. Both sides have
-equal weights; their gradients are compared before anything is timed. They take turns on one core; medians.
+equal weights; their gradients are compared before anything is timed. They take turns on one core, and in
+which goes first; medians.
 """
 
 from __future__ import annotations
@@ -135,8 +136,9 @@ def _compare(ours: SimNetwork, plain: Plain, batch: dict[str, Tensor], name: str
     difference = max(float((one.grad - other.grad).abs().max() / other.grad.abs().max()) for one, other in pairs)
     assert kind != "fp32" or difference <= TOLERANCE, difference
     steps, times = (_step(ours), _step(plain)), ([], [])  # type: tuple[Any, Any], tuple[list[float], list[float]]
-    for _ in range(turns):
-        for step, taken in zip(steps, times, strict=True):
+    for turn in range(turns):
+        for side in (turn % 2, 1 - turn % 2):
+            step, taken = steps[side], times[side]
             began = time.process_time()
             step(batch)
             taken.append(1000 * (time.process_time() - began))
