@@ -156,7 +156,7 @@ def test_a_queue_of_two_and_a_kill(prepare: Callable[..., LiveRun], record_prope
     first.wait_state("running")
     second.start()
     second.wait_state("queued")
-    assert f"1st for {NAME}, behind {first.run.info.id.rsplit('-', 1)[-1]}" in command("ls", "--json")
+    assert f"1st for {NAME}, after {first.run.info.id.rsplit('-', 1)[-1]}" in command("ls", "--json")
     listed = {row["id"]: row for row in msgspec.json.decode(command("ls", "--json"))}
     assert listed[first.run.info.id]["device"] == NAME
     assert [line.split()[:2] for line in command("queue").splitlines()[2:]] == [[NAME, "runs"], [NAME, "1"]]
@@ -216,7 +216,7 @@ def test_out_of_memory_is_a_sentence(prepare: Callable[..., LiveRun], record_pro
     assert attempt.ended is not None
     record_property("the run says", attempt.ended.error)
     assert "is out of memory" in attempt.ended.error
-    assert "training.micro_batches=2" in attempt.ended.error
+    assert "training.micro_batches=auto" in attempt.ended.error
     assert "Traceback" not in live.log()
     assert attempt.ended.exit_code == 1
     own = torch.cuda.memory_reserved()
