@@ -36,7 +36,7 @@ def write_page(names: Sequence[str], out: Path) -> None:
         print(name, file=sys.stderr, flush=True)
         command = [sys.executable, "-m", "benchmarks", name, "--json"]
         answer = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        parts.append(f"## {name}\n\n{_about(name)}\n\n{section(answer)}\n")
+        parts.append(f"## {name}\n\n{_about(name)}\n\n{_section(answer)}\n")
         out.write_text("\n".join(parts))
 
 
@@ -45,8 +45,8 @@ def _about(name: str) -> str:
     return ast.get_docstring(ast.parse(Path(__file__).with_name(f"{name}.py").read_text())) or ""
 
 
-def section(answer: subprocess.CompletedProcess[str]) -> str:
-    """A table with notes, of as many measurements as were printed; without one the reason."""
+def _section(answer: subprocess.CompletedProcess[str]) -> str:
+    """A table of the measurements that were printed, with notes; the reason where it failed or printed none."""
     lines = [line for line in answer.stdout.splitlines() if line.startswith("{")]
     if answer.returncode or not lines:
         return f"Not measured: {_last_words(answer)}"

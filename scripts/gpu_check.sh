@@ -18,7 +18,7 @@ python=$(command -v -- "$asked") || { say "there is no $asked here: set PYTHON t
 case $python in /*) ;; *) python=$PWD/$python ;; esac
 case $wheels in /*) ;; *) wheels=$PWD/$wheels ;; esac
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
-    say "$python is no Python 3.11 or newer: set PYTHON to one that has torch"; exit 1; }
+    say "$python is not Python 3.11 or newer: set PYTHON to one that has torch"; exit 1; }
 mkdir -p -- "$folder" && folder=$(readlink -f -- "$folder") || exit
 work=$(mktemp -d) || exit
 trap 'rm -rf -- "$work"' EXIT

@@ -103,7 +103,7 @@ def test_what_is_missing_is_a_sentence(machine: Machine, tmp_path: Path) -> None
     assert "no python9 here: set PYTHON" in said(PYTHON="python9")
     (tmp_path / "old").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "old").chmod(0o755)
-    assert "old is no Python 3.11 or newer" in said(PYTHON=tmp_path / "old")
+    assert "old is not Python 3.11 or newer" in said(PYTHON=tmp_path / "old")
     (tmp_path / "bare").write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
     (tmp_path / "bare").chmod(0o755)
     assert "has no torch: install torch and numpy there" in said(PYTHON=tmp_path / "bare")

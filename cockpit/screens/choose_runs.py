@@ -16,7 +16,7 @@ from textual.widgets import OptionList, SelectionList, Static
 from textual.widgets.option_list import Option
 from textual.widgets.selection_list import Selection
 
-from cockpit.core.hosts.links import host_of, links
+from cockpit.core.hosts.links import host_of, links, on_host
 from cockpit.core.text import plain, run_word
 from cockpit.screens.dialog import Dialog
 from cockpit.widgets.heading import literal
@@ -123,5 +123,4 @@ def _is_training(run: RunDirectory) -> bool:
 
 def _called(run: RunDirectory) -> str:
     """Its label, else its word, after the name of its machine."""
-    host = host_of(run.path)
-    return (f"{host}:" if host else "") + (plain(run.info.label) or run_word(run.path.name))
+    return on_host(host_of(run.path), plain(run.info.label) or run_word(run.path.name))

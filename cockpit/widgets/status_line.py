@@ -70,7 +70,7 @@ class StatusLine(Widget):
         ]
 
     def _advice(self, advice: Advice | None, beside: bool) -> list[Text]:
-        """The last to find room: the events always show it."""
+        """The last to find room: the events have it too."""
         return [] if advice is None else [Text(f"{' · ' if beside else ''}{advice}", self._style("quiet"))]
 
     def _order(self, order: Order) -> Text:

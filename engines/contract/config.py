@@ -219,7 +219,7 @@ def read_config(path: Path) -> tuple[Any, dict[yaml12.Key, int], str]:
     try:
         text = read_text(path)
     except FileNotFoundError:
-        from engines.contract.shipped import instead_of
+        from engines.contract.shipped import instead_of  # here: it reads the list of what is installed
 
         raise UserError(f"{path}: no such config file; {instead_of(path)}.") from None
     except OSError as error:

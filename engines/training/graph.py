@@ -4,11 +4,13 @@ A graph holds what was launched when it was captured, numbers included. So whate
 tensor: the batch (copied into the graph's own), the learning rate, the loss weights, random numbers (which torch
 advances with each replay). What changes more makes it be captured again: another stage, a restore, a new optimizer
 state, all of which come with `TrainStep.enter_stage`. The first steps after that are not captured: they make what is
-made once, as the kernels of a compiled model. A batch of another shape is computed without the graph.
+made once, as the kernels of a compiled model. Those are of one shape of batches, so steps are counted by it; once there
+is a graph, a batch of another shape is computed without it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -22,6 +24,8 @@ from engines.training.project import Batch, Project
 WARM_UP = 3
 """Steps before a capture: the model is compiled, kernels are chosen, the state and constants of a stage are made."""
 Compute = Callable[[Batch], Tensor]
+Shape = tuple[tuple[str, torch.Size, torch.dtype], ...]
+"""Name, shape and type of each tensor of a batch."""
 
 
 class Capture(Protocol):
@@ -69,33 +73,29 @@ class StepGraph:
 
     def reset(self) -> None:
         """Forget what was captured: a tensor it uses, or a number in it, is another one now."""
-        self._warmed = 0
+        self._warmed: Counter[Shape] = Counter()
+        self._shape: Shape = ()
         self._static: Batch = {}
         self._row: Tensor | None = None
         self._replay: Callable[[], None] | None = None
 
     def __call__(self, compute: Compute, batch: Batch) -> Tensor:
         """One step by `compute`, which gives its row."""
+        shape = tuple((name, tensor.shape, tensor.dtype) for name, tensor in batch.items())
         if self._replay is None:
-            if self._warmed < WARM_UP:
-                self._warmed += 1
+            if self._warmed[shape] < WARM_UP:
+                self._warmed[shape] += 1
                 return self._capture.warm(lambda: compute(batch))
-            self._static = {name: tensor.clone() for name, tensor in batch.items()}
+            self._shape, self._static = shape, {name: tensor.clone() for name, tensor in batch.items()}
             self._row, self._replay = self._capture.record(lambda: compute(self._static))
             self.captures += 1
-        elif not self._fits(batch):
+        elif shape != self._shape:
             return compute(batch)
         for name, tensor in self._static.items():
             tensor.copy_(batch[name])
         self._replay()
         assert self._row is not None
         return self._row.clone()  # the next replay writes over it
-
-    def _fits(self, batch: Batch) -> bool:
-        return batch.keys() == self._static.keys() and all(
-            tensor.shape == self._static[name].shape and tensor.dtype == self._static[name].dtype
-            for name, tensor in batch.items()
-        )
 
 
 def why_not(

@@ -1,4 +1,4 @@
-"""Every step's numbers, gathered on the device and brought over in blocks: one transfer when logging is due."""
+"""Every step's numbers, kept on the device and brought over together: one transfer when logging is due."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StepLog:
 
     @property
     def due(self) -> bool:
-        """Whether the block is full."""
+        """Whether as many steps as `every` says are waiting to be written."""
         return len(self._host) == self._every
 
     def add(self, row: Tensor, *, step: int, epoch: int, lr: float, data_wait: tuple[Moment, Moment]) -> None:

@@ -16,7 +16,7 @@ def weighted_loss(weights: Mapping[str, float], means: Mapping[str, float | None
 
 
 class EpochSums:
-    """Sums over the good steps of the running epoch, one step after the other: where blocks end changes no bit."""
+    """Sums over the good steps of the running epoch, one step after the other: when they are added changes no bit."""
 
     def __init__(self, names: Sequence[str], heads: Sequence[str]) -> None:
         """`names`: the columns of a step, `heads` among them."""

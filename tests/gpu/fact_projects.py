@@ -73,7 +73,7 @@ def waits_noted(device: torch.device) -> Iterator[Counter[str]]:
 
 
 class NeverReplayed:
-    """In the place of a `StepGraph`: the same step, eager throughout."""
+    """In the place of a `StepGraph`: the same step without a graph."""
 
     def reset(self) -> None: ...
 

@@ -158,8 +158,8 @@ def main() -> int:
         for fact in wanted:
             recorder.take(fact)
     if missed := recorder.missed:
-        told = f"{len(missed)} of {len(wanted)} facts failed or had no time left"
-        print(f"{told}: {', '.join(missed)}", file=sys.stderr)
+        said = f"{len(missed)} of {len(wanted)} facts failed or had no time left"
+        print(f"{said}: {', '.join(missed)}", file=sys.stderr)
     return 1 if missed else 0
 
 

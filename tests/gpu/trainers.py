@@ -81,8 +81,8 @@ class InProcess:
         return row
 
     def steps(self, count: int) -> torch.Tensor:
-        """The next so many steps; their rows (count, numbers), on the device."""
-        return torch.stack([self.step(self.trainer.state.step_in_epoch).clone() for _ in range(count)])
+        """The next so many steps; their rows `(count, 2 heads + 3)`, on the device."""
+        return torch.stack([self.step(self.trainer.state.step_in_epoch) for _ in range(count)])
 
     def wait(self) -> None:
         """Until the device has done all it was given."""

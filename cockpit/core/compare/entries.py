@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cockpit.core.compare.settings import Settings, read_settings
-from cockpit.core.hosts.links import on_host
+from cockpit.core.hosts.links import host_of, on_host
 from cockpit.core.runs.fleet import Fleet
 from cockpit.core.runs.summary import RunSummary
 from cockpit.core.text import plain, run_word
@@ -106,7 +106,7 @@ def _modified(run: RunDirectory) -> int:
 
 
 def _word(run: RunDirectory) -> str:
-    return on_host(run.path, run_word(run.path.name))
+    return on_host(host_of(run.path), run_word(run.path.name))
 
 
 def told_apart(entries: Sequence[Entry]) -> list[str]:
@@ -114,7 +114,7 @@ def told_apart(entries: Sequence[Entry]) -> list[str]:
     names = [(plain(entry.summary.label) if entry.summary is not None else "") or entry.word for entry in entries]
     longer: tuple[Callable[[Entry, str], str], ...] = (
         lambda entry, name: f"{entry.word} · {name}",
-        lambda entry, name: on_host(entry.run.path, plain(entry.run.path.name)),
+        lambda entry, name: on_host(host_of(entry.run.path), plain(entry.run.path.name)),
     )
     for make in longer:
         often = Counter(names)

@@ -56,9 +56,8 @@ def host_of(run: Path) -> str:
     return link.host.name if link is not None else ""
 
 
-def on_host(run: Path, words: str) -> str:
-    """`words` for the run at `run` after the name of its machine, where it is another one: `gpu1:amber`."""
-    host = host_of(run)
+def on_host(host: str, words: str) -> str:
+    """`words` after the name of the machine that `host_of` gives, where it is another one: `gpu1:amber`."""
     return f"{host}:{words}" if host else words
 
 

@@ -55,6 +55,8 @@ def surplus_of(run: RunDirectory, rule: KeepRule, *, last: bool) -> list[Surplus
     if last and state in OVER and run.last.is_file() and run.best.is_file():
         newest = max(epochs.values(), key=lambda one: one.epoch, default=Scored(0, "", None))
         found.append(Surplus(run, run.last, newest.epoch, newest.score))
+    if state == "lost":  # on a volume without locks it may be live on another machine, and name them in a moment
+        return found
     return found + [Surplus(run, folder, None, None) for folder in unnamed_shards(run)]
 
 
@@ -67,12 +69,12 @@ def unnamed_shards(run: RunDirectory) -> list[Path]:
     if not folders:
         return []
     named = set()
-    for file in run.checkpoints.iterdir():  # also one that its user has renamed
-        if file.is_file():
+    for file in run.checkpoints.iterdir():
+        if file.is_file() or (file.is_symlink() and not file.exists()):
             try:
                 named.add(read_saved(file).shards)
             except DataError:
-                if file.suffix == ".pt":
+                if ".pt" in file.name and file.suffix != ".tmp":  # not what an interrupted save left
                     return []
     return [folder for folder in folders if folder.name not in named]
 

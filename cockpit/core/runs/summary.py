@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cockpit.core.failures import sentence
-from cockpit.core.hosts.links import as_heard, host_of, link_of
+from cockpit.core.hosts.links import as_heard, host_of, link_of, on_host
 from cockpit.core.run.attempts import AttemptFollower
 from cockpit.core.states import Shown, is_live
 from cockpit.core.text import plain, run_word
@@ -87,7 +87,7 @@ class RunSummary:
 
     def on_host(self, words: str) -> str:
         """`words` after the name of its machine, where it is another one."""
-        return f"{self.host}:{words}" if self.host else words
+        return on_host(self.host, words)
 
     @property
     def name(self) -> str:

@@ -97,14 +97,30 @@ def test_only_shards_that_no_checkpoint_names_go_and_nothing_strange_stops_it(co
     (there / "epoch_001.pt").mkdir()
     (there / "shards_8_1").write_text("a file")
     (there / "shards_9_1").symlink_to(moved)
-    before, cut = set(left(fake)), there / "epoch_099.pt"
-    cut.write_bytes(b"cut")
+    (there / ".last.pt.0a1b2c3d.tmp").write_bytes(b"cut")  # by a kill
+    before = set(left(fake))
+    for name in ("epoch_099.pt", "last.pt.old"):
+        (there / name).write_bytes(b"cut")
+        assert "no checkpoint to remove" in cockpit("prune").stderr
+        (there / name).unlink()
+    (there / "away.pt").symlink_to("/not/mounted.pt")
     assert "no checkpoint to remove" in cockpit("prune").stderr
-    cut.unlink()
+    (there / "away.pt").unlink()
     assert "removed 1 folder of shards that no checkpoint names, 8.2 kB" in cockpit("prune", "--yes").stderr
     assert set(left(fake)) == before - {refused.name}
     cockpit("prune", "--yes", "--last")
     assert set(left(fake)) == before - {refused.name, last.name, "last.pt"}
+
+
+def test_a_run_without_an_end_on_record_keeps_its_shards(cockpit: Cockpit, runs: Path) -> None:
+    """A machine that shares the volume, without its locks, cannot see that it is live."""
+    fake = trained(runs, end="")
+    (fake.run.checkpoints / "shards_7_1").mkdir()
+    for file in fake.run.checkpoints.glob("*.pt"):
+        file.unlink()
+    assert "no checkpoint to remove" in cockpit("prune").stderr
+    fake.end("stopped")
+    assert "would remove 1 folder of shards" in cockpit("prune").stderr
 
 
 def test_the_best_are_those_of_each_stage() -> None:
