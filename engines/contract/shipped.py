@@ -6,6 +6,7 @@ from importlib import metadata
 from pathlib import Path
 
 import engines
+from engines.contract.rundir import RunDirectory
 
 ROOT = Path(engines.__file__).parent.parent
 CLONE = (ROOT / "pyproject.toml").is_file()
@@ -29,6 +30,9 @@ SHIPPED = _shipped()
 
 def instead_of(path: Path) -> str:
     """What to do where the config file at `path` is not there, as the rest of a sentence."""
+    run = RunDirectory(path.parent)
+    if path.absolute() == run.config and run.info_file.is_file():
+        return f"{run.path.name} cannot be resumed or evaluated without it: put it back, or start a new run"
     same = SHIPPED / path.name
     if same.is_file():
         return f"{same} comes with the program"

@@ -197,6 +197,9 @@ def test_a_config_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
         load_config(tmp_path / "absent.yaml")
     with pytest.raises(UserError, match=f"no such config file; {SHIPPED / 'melee_mlp.yaml'} comes with the program"):
         load_config(tmp_path / "configs" / "melee_mlp.yaml")
+    (tmp_path / "run.json").touch()
+    with pytest.raises(UserError, match=f"no such config file; {tmp_path.name} cannot be resumed .* put it back"):
+        load_config(tmp_path / "config_resolved.yaml")
     with pytest.raises(UserError, match=r"cannot be read as a config \(Is a directory\)"):
         load_config(tmp_path)
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
