@@ -96,22 +96,23 @@ class Precision:
         """The half-precision type that autocast computes in, where it is on."""
         return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.name)
 
-    @contextlib.contextmanager
-    def multiplying(self) -> Iterator[None]:
+    def multiplying(self) -> AbstractContextManager[Any]:
         """Context of a whole step: in TF32 where that is chosen. Outside it, as in evaluations, fp32 is fp32."""
-        if self.name != "tf32":
-            yield
-            return
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high")
-        try:
-            yield
-        finally:
-            torch.set_float32_matmul_precision(before)
+        return _multiplying_in_tf32() if self.name == "tf32" else contextlib.nullcontext()
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Context of the forward pass and the losses."""
         return contextlib.nullcontext() if self.half is None else torch.autocast(self._device.type, self.half)
+
+
+@contextlib.contextmanager
+def _multiplying_in_tf32() -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def seed_everything(seed: int) -> None:
