@@ -40,8 +40,10 @@ class Series:
     @cached_property
     def by_epoch(self) -> bool:
         """Whether it has one value per epoch, and is never smoothed."""
-        whole = len(self.epoch) > 0 and bool((np.mod(self.epoch, 1) == 0).all())  # NaN is no epoch
-        return whole and bool((np.diff(self.epoch) > 0).all())
+        epoch = self.epoch
+        if not len(epoch) or not float(epoch[0]).is_integer():  # NaN is no epoch; the first of a million says it
+            return False
+        return bool((np.mod(epoch, 1) == 0).all() and (np.diff(epoch) > 0).all())
 
 
 class MetricSource(Protocol):

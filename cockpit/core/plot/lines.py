@@ -180,7 +180,7 @@ def on_axis(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     if not np.isfinite(x).all():
         known = np.isfinite(x)
         x, y = x[known], y[known]
-    if len(x) > 1 and (np.diff(x) < 0).any():
+    if (x[1:] < x[:-1]).any():
         order = np.argsort(x, kind="stable")
         x, y = x[order], y[order]
     return x, y
