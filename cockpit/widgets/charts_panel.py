@@ -139,6 +139,7 @@ class ChartsPanel(Vertical):
         self._following = following
         if following:
             self._poller.resume()
+            self._poller.hurry()  # what was logged meanwhile waits for no interval
             self._throttle.ask()
         else:
             self._poller.pause()
@@ -153,7 +154,7 @@ class ChartsPanel(Vertical):
         self._show()
 
     def on_show(self) -> None:
-        self._throttle.ask()
+        self._throttle.hurry()
 
     def on_unmount(self) -> None:
         self._poller.stop()
