@@ -306,7 +306,7 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
         match action, parameters:
             case "steer", (what,):
                 useless = ("resume",) if model.live else ("pause", "continue", "stop", "checkpoint")
-                # not greyed: the footer has room for what is of use to a live run, or to one that has ended
+                # not greyed: the footer shows what is of use to a live run, or to one that has ended
                 return False if what in useless else self._steering.check(parameters)
             case "tab", (name,):
                 return not model.is_task or any(kind.of_tasks for kind in TABS if kind.name == name)
@@ -315,7 +315,7 @@ class RunScreen(PollingScreen, ChangingKeysScreen):
             case "compare", _:
                 return not model.is_task
             case "play", _:
-                return self._playable  # not greyed: a narrow footer has no room for what most runs never have
+                return self._playable  # not greyed: a narrow footer leaves out what most runs never have
             case "thresholds", _:
                 return self._reviewable
         return True

@@ -1,4 +1,4 @@
-"""The first tab of a run: epochs, curves, machine, events and log, as many of them as there is room for."""
+"""The first tab of a run: epochs, curves, machine, events and log, as many of them as fit."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class RunOverview(Container):
 
     @property
     def shows_machine(self) -> bool:
-        """Whether there is room for the machine."""
+        """Whether the machine fits."""
         return self.query_one(MachineView).display
 
     @property
     def shows_events(self) -> bool:
-        """Whether there is room for the events."""
+        """Whether the events fit."""
         return self.query_one(EventsView).display
 
     @on(ChartWall.Resized)

@@ -55,7 +55,7 @@ KEYS_SECONDS = 0.25
 KEEP_SECONDS = 60.0
 AGES_SECONDS = 30.0
 HINTS = ("runs.mark", "runs.compare", "runs.delete", "runs.label", "runs.filter", "runs.order")
-"""Keys for which the footer has no room at 80 columns: they stand at the edge of the list."""
+"""Keys that do not fit into the footer at 80 columns: they are at the edge of the list."""
 EMPTY = """\
 [$quiet]No runs yet in[/] $folder
 

@@ -1,4 +1,4 @@
-"""The columns of the list of runs: for which there is room, how wide they are, and what each shows of a run."""
+"""The columns of the list of runs: which fit, how wide they are, and what each shows of a run."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Column:
     width: int
     left: bool
     from_width: int = 0
-    """Width of the pane from which on there is room for it."""
+    """Width of the pane from which on it is shown."""
     order: str = ""
     """What a click on its title orders by."""
     most: int = 0
-    """Width that it takes where there is room to spare."""
+    """Width that it takes in a wide pane."""
     least: int = 0
-    """Width that it gives up to where there is too little room."""
+    """Width that it gives up to in a narrow one."""
 
 
 PROJECT = "Project"
@@ -56,7 +56,7 @@ COLUMNS = (
 
 @cache
 def columns_for(width: int, *, projects: bool, longest: int, epochs: int) -> dict[int, Column]:
-    """The columns for which a pane of `width` has room, by their places in COLUMNS; with `projects` that of those.
+    """The columns that fit into a pane of `width`, by their places in COLUMNS; with `projects` that of those.
 
     `epochs`: cells of the longest count of epochs, which is whole in every width. What is left lets the names grow up
     to the `longest`, then what a note does not need the others.

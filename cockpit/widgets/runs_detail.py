@@ -1,4 +1,4 @@
-"""The line below the list of runs: what its lines have no room for."""
+"""The line below the list of runs: what is too long for the lines of the list."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class RunsTable(LineView):
         self._draw()
 
     def watch_show_vertical_scrollbar(self) -> None:
-        """It takes its room from the names, not from what stands at the right."""
+        """It shortens the names, not what is at the right."""
         self._shown.clear()
         self._fit()
         self.refresh()

@@ -37,7 +37,7 @@ class StatusLine(Widget):
             self.refresh()
 
     def render(self) -> Text:
-        """Numbers to the left, the rest to the right, each as far as there is room; what became of an order always."""
+        """Numbers to the left, the rest to the right, each as far as it fits; what became of an order always."""
         width = self.size.width
         right = Text()
         left = Text(no_wrap=True, overflow="ellipsis")
@@ -70,7 +70,7 @@ class StatusLine(Widget):
         ]
 
     def _advice(self, advice: Advice | None, beside: bool) -> list[Text]:
-        """The last to find room: the events have it too."""
+        """The first to be left out: the events have it too."""
         return [] if advice is None else [Text(f"{' · ' if beside else ''}{advice}", self._style("quiet"))]
 
     def _order(self, order: Order) -> Text:
