@@ -57,7 +57,8 @@ def test_commands_reach_all_ranks_at_one_step(new_run: Runs, strategy: str) -> N
     at = live.wait_answer(edit, "applied").step
     pause = cmd.Pause(attempt=1)
     live.send(pause)
-    held = live.wait_answer(pause, "applied").step
+    answer = live.wait_answer(pause, "applied")
+    held, epochs = answer.step, answer.epoch  # an epoch's end and the next one's begin are at one step
     wait_for("the pause", lambda: _phase(live) == "paused")
     save = cmd.SaveCheckpoint(attempt=1)
     live.send(save)
@@ -77,7 +78,7 @@ def test_commands_reach_all_ranks_at_one_step(new_run: Runs, strategy: str) -> N
 
     alone = new_run(*LONG, "training.batch_size=16")
     alone.send(cmd.SetLossWeights(attempt=1, weights={head: 3.0}, at_step=at))
-    alone.send(cmd.MeasureGradients(attempt=1, at_step=held))
+    alone.send(cmd.MeasureGradients(attempt=1, at_step=held, at_epoch=epochs))
     stopped(alone, 1, end)
     assert _norms(live) == pytest.approx(_norms(alone), rel=1e-4)
     np.testing.assert_allclose(two["loss"], logged(alone.run)["loss"], rtol=1e-6, atol=1e-6)
